@@ -1,0 +1,79 @@
+"""Progress of a fit, one tick per release: scikit-learn's callbacks where they exist (1.9), printed lines elsewhere."""
+
+import inspect
+import warnings
+from typing import Any
+
+from skdp.privacy.errors import OutsideGuaranteeWarning
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
+        """Return the method unchanged."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Progress", "reads_data", "with_callbacks"]
+
+
+class Progress:
+    """Counts releases for the reader and for callbacks; it knows public numbers only.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose callbacks are called.
+    total : int
+        Number of releases on the schedule.
+    verbose : int
+        0 prints nothing, 1 about ten lines, 2 a line per release.
+    """
+
+    def __init__(self, estimator: Any, total: int, verbose: int) -> None:
+        self._estimator, self._total, self._done = estimator, total, 0
+        self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
+        has_callbacks = hasattr(estimator, "_init_callback_context")
+        self._context = estimator._init_callback_context(max_subtasks=total) if has_callbacks else None
+
+    def begin(self) -> None:
+        """Announce the fit."""
+        if self._context is not None:
+            self._context.call_on_fit_task_begin(estimator=self._estimator)
+
+    def tick(self) -> None:
+        """Announce one release. A callback cannot stop the fit: the number of steps is public."""
+        self._done += 1
+        if self._context is not None:
+            task = self._context.subcontext(task_name="release")
+            task.call_on_fit_task_begin(estimator=self._estimator)
+            task.call_on_fit_task_end(estimator=self._estimator)
+        if self._every and (self._done % self._every == 0 or self._done == self._total):
+            print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
+
+    def end(self, attributes: dict[str, Any], data: tuple[Any, Any]) -> None:
+        """Announce the end, with the released model, and with the data for callbacks that ask for it."""
+        if self._context is not None:
+            X, y = data
+            self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
+
+
+def reads_data(estimator: Any) -> bool:
+    """Tell whether a callback of the estimator asks for training data, and warn if so."""
+    readers = [type(callback).__name__ for callback in getattr(estimator, "_skl_callbacks", []) if _asks_for_data(callback)]
+    if readers:
+        warnings.warn(
+            f"The callbacks {readers} read the training data without noise: what they show is outside the guarantee.",
+            OutsideGuaranteeWarning,
+            stacklevel=3,
+        )
+    return bool(readers)
+
+
+def _asks_for_data(callback: Any) -> bool:
+    hooks = (callback.on_fit_task_begin, callback.on_fit_task_end)
+    return any({"X", "y"} & set(inspect.signature(hook).parameters) for hook in hooks)

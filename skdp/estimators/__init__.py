@@ -1,0 +1,5 @@
+"""The estimators, one family per file."""
+
+from skdp.estimators._logistic import DPLogisticRegression
+
+__all__ = ["DPLogisticRegression"]

@@ -1,0 +1,112 @@
+"""Pointwise losses on the raw prediction: value, derivative, constants.
+
+They act on arrays of raw predictions of shape (m, n_outputs) and on labels encoded as integers 0, 1, ..., n_classes - 1.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, log_softmax, softmax
+
+__all__ = ["Logistic", "Multinomial"]
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic loss ``log(1 + exp(-s t))`` of the raw prediction t, with s = +1 for label 1 and -1 for label 0."""
+
+    name: ClassVar[str] = "logistic"
+    lipschitz: ClassVar[float] = 1.0
+    smoothness: ClassVar[float] = 0.25
+    n_outputs: ClassVar[int] = 1
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each record.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Non-negative values.
+        """
+        return np.logaddexp(0.0, np.where(labels == 1, -raw[:, 0], raw[:, 0]))
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative in the raw predictions, ``expit(t) - label``.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            Values in [-1, 1].
+        """
+        slope = expit(raw)
+        slope -= labels[:, None]
+        return slope
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """Cross-entropy of the softmax of the raw predictions, one per class.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Number of classes.
+    """
+
+    n_outputs: int
+
+    name: ClassVar[str] = "multinomial"
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+    smoothness: ClassVar[float] = 0.5
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each record.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Non-negative values.
+        """
+        return -np.take_along_axis(log_softmax(raw, axis=1), labels[:, None].astype(np.intp), axis=1)[:, 0]
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative in the raw predictions, ``softmax(t) - e_label``.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            Rows of norm at most sqrt(2).
+        """
+        slope = softmax(raw, axis=1)
+        slope[np.arange(len(labels)), labels] -= 1.0
+        return slope

@@ -1,0 +1,17 @@
+"""Everything that makes a fit private; imports nothing from the rest of the package."""
+
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import NotPrivateWarning, OutsideGuaranteeWarning, PrivacyAccountingError, WeakPrivacyWarning
+from skdp.privacy.report import PrivacyReport, PrivacySpent
+from skdp.privacy.schedule import Schedule
+
+__all__ = [
+    "Budget",
+    "NotPrivateWarning",
+    "OutsideGuaranteeWarning",
+    "PrivacyAccountingError",
+    "PrivacyReport",
+    "PrivacySpent",
+    "Schedule",
+    "WeakPrivacyWarning",
+]

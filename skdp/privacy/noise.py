@@ -1,0 +1,174 @@
+r"""The only place that draws privacy noise: where its randomness comes from, its shape, and the grid it lives on.
+
+A floating-point normal added to a floating-point sum is not the Gaussian mechanism: the sum is rounded, and which numbers
+can come out at all depends on the data. Here the sum is rounded to a grid, the noise is rounded to the same grid, and the two
+are added as integers, so that the set of possible outputs is the same for every table [1]_. Rounding the *noise* is rounding
+the noisy sum, hence post-processing; rounding the *sum* moves it, and the calibrated sensitivity covers that move.
+
+References
+----------
+.. [1] I. Mironov, "On significance of the least significant bits for differential privacy", CCS 2012.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from scipy.special import ndtri
+
+__all__ = ["GridGaussian", "NoiseSource"]
+
+RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
+MAX_FEATURES = 2**22  # up to here the line above holds
+FINEST_GRID = 2.0**-960  # keeps the spacing a normal number for vanishing clip norms
+
+
+class NoiseSource:
+    """Random bits, and the normals made of them.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws from the operating system's cryptographic generator. Anything else is reproducible and therefore not
+        private against someone who knows the seed.
+
+    Raises
+    ------
+    TypeError
+        If ``random_state`` is of another type.
+    ValueError
+        If it is a negative integer.
+    """
+
+    def __init__(self, random_state: object = None) -> None:
+        self.secure = random_state is None
+        self._bytes = _byte_source(random_state)
+
+    def normal(self, size: int) -> np.ndarray:
+        """Draw standard normals whose tail has no holes.
+
+        Two 64-bit words make ``u``, uniform on (0, 1/2) with 51 random bits at *every* binary scale, and a sign; ``ndtri`` does
+        the rest. A plain 53-bit uniform has a coarse lattice of points beyond 6.6 standard deviations.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent standard normals.
+        """
+        word = self._words(size)
+        sign = np.where(word >> np.uint64(63), 1.0, -1.0)
+        mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
+        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
+        return sign * ndtri(u)
+
+    def public_generator(self) -> np.random.Generator:
+        """Return a generator for choices that need no secrecy, such as which coordinates to update."""
+        return np.random.default_rng(int.from_bytes(self._bytes(16), "little"))
+
+    def _leading_zeros(self, size: int) -> np.ndarray:
+        """Number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
+        count = np.zeros(size, dtype=np.int64)
+        pending = np.arange(size)
+        while pending.size:
+            word = self._words(pending.size) >> np.uint64(11)  # 53 bits: exact in float64
+            count[pending] += 53 - np.frexp(word.astype(np.float64))[1]
+            pending = pending[word == 0]
+        return count
+
+    def _words(self, size: int) -> np.ndarray:
+        return np.frombuffer(self._bytes(8 * size), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def _byte_source(random_state: object) -> Callable[[int], bytes]:
+    if random_state is None:
+        return os.urandom
+    if isinstance(random_state, (np.random.Generator, np.random.RandomState)):
+        return random_state.bytes
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state!r}; expected a non-negative integer or None.")
+        return np.random.default_rng(int(random_state)).bytes
+    raise TypeError(
+        f"random_state={random_state!r}; expected None (secure noise), a non-negative integer, a numpy Generator or RandomState."
+    )
+
+
+@dataclass(frozen=True)
+class GridGaussian:
+    """Gaussian noise on a grid, with a scale that covers the rounding of the sum it is added to.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of the noise per coordinate.
+    spacing : float
+        Distance of neighbouring grid points, a power of two.
+    """
+
+    std: float
+    spacing: float
+
+    @classmethod
+    def calibrated(
+        cls, *, clip_norm: float, relative_sensitivity: float, scale: float, n_samples: int, size: int, summation_error: float
+    ) -> "GridGaussian":
+        """Choose spacing and standard deviation for the sum of ``n_samples`` vectors of norm at most ``clip_norm``.
+
+        Parameters
+        ----------
+        clip_norm : float
+            Bound on one record's contribution, positive.
+        relative_sensitivity : float
+            Sensitivity of the sum over ``clip_norm``, at least 1.
+        scale : float
+            Standard deviation over sensitivity, positive.
+        n_samples : int
+            Number of records.
+        size : int
+            Number of coordinates of the sum.
+        summation_error : float
+            Bound on the norm of the float64 error of the sum, over ``clip_norm``.
+
+        Returns
+        -------
+        GridGaussian
+            Noise whose standard deviation is ``scale`` times a sensitivity that includes every rounding.
+        """
+        nominal = relative_sensitivity * clip_norm * scale
+        spacing = max(_power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
+        while True:
+            covered = clip_norm * (1 + RELATIVE_SLACK + 2 * summation_error) + spacing * math.sqrt(size)
+            std = relative_sensitivity * covered * scale
+            if (n_samples * clip_norm * (1 + summation_error) + 40 * std) / spacing < 2**52:
+                return cls(std, spacing)
+            spacing *= 2
+
+    def add_to(self, value: np.ndarray, source: NoiseSource) -> np.ndarray:
+        """Return the noisy value, a vector of grid points.
+
+        Parameters
+        ----------
+        value : ndarray of shape (size,)
+            The un-noised sum.
+        source : NoiseSource
+            Where the noise comes from.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Exact integer sum of rounded value and rounded noise, times the spacing.
+        """
+        noise = np.rint(source.normal(value.size) * (self.std / self.spacing))
+        return (np.rint(value / self.spacing) + noise) * self.spacing
+
+
+def _power_of_two_below(x: float) -> float:
+    return math.ldexp(1.0, math.frexp(x)[1] - 1) if x > 0 else 0.0

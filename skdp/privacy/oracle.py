@@ -1,0 +1,131 @@
+"""The gate: every value that depends on the training data comes out of here, with noise on it."""
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise import GridGaussian, NoiseSource
+from skdp.privacy.queries import Query
+from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+
+__all__ = ["Oracle"]
+
+
+class Oracle:
+    """Answers the queries of one schedule, in order, each once.
+
+    Parameters
+    ----------
+    rows : Rows
+        The training data.
+    schedule : Schedule
+        What may be asked.
+    budget : Budget
+        Adjacency, and whether there is noise at all.
+    scale : float
+        Standard deviation over sensitivity of a release of weight 1, from `calibrate`.
+    noise : NoiseSource
+        Where the noise comes from.
+    on_release : callable, optional
+        Called after each release, with no argument.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        schedule: Schedule,
+        budget: Budget,
+        scale: float,
+        noise: NoiseSource,
+        on_release: Callable[[], object] | None = None,
+    ) -> None:
+        if budget.private and not (0 < scale < math.inf):
+            raise PrivacyAccountingError(f"The noise scale is {scale!r}; expected a positive number.")
+        self._rows, self._schedule, self._budget, self._scale, self._noise = rows, schedule, budget, scale, noise
+        self._on_release = on_release
+        self._pending = iter(schedule)
+        self._transcript: list[Release] = []
+
+    @property
+    def transcript(self) -> tuple[Release, ...]:
+        """Releases made so far, in order."""
+        return tuple(self._transcript)
+
+    def ask(self, query: Query) -> np.ndarray:
+        """Return the noisy answer to the next query of the schedule.
+
+        Parameters
+        ----------
+        query : Query
+            The question.
+
+        Returns
+        -------
+        ndarray of shape (query.size,)
+            The un-noised answer plus Gaussian noise, on a grid.
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the query is not next on the schedule, differs from what the schedule states, or contains a number that is
+            not finite. Nothing is evaluated then.
+        """
+        release = self._admit(query)
+        self._transcript.append(release)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = self._answer(query, release)
+        if self._on_release is not None:
+            self._on_release()
+        return answer
+
+    def finish(self) -> None:
+        """Check that every scheduled release was made.
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the transcript is shorter than the schedule: the report would state releases that never happened.
+        """
+        if len(self._transcript) != len(self._schedule):
+            raise PrivacyAccountingError(
+                f"{len(self._transcript)} of the {len(self._schedule)} scheduled releases were made; expected all of them."
+            )
+
+    def _admit(self, query: Query) -> Release:
+        if not (0 <= query.clip_norm < math.inf) or not all(np.isfinite(p).all() for p in query.parameters()):
+            raise PrivacyAccountingError(
+                f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite: the iteration diverged. "
+                "A smaller step size of the solver avoids it."
+            )
+        release = next(self._pending, None)
+        if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
+            expected = (
+                "no further release" if release is None else f"{release.query.__name__} with clip norm {release.clip_norm!r}"
+            )
+            raise PrivacyAccountingError(
+                f"{type(query).__name__} with clip norm {query.clip_norm!r} was asked; the schedule expects {expected}."
+            )
+        return release
+
+    def _answer(self, query: Query, release: Release) -> np.ndarray:
+        if query.clip_norm == 0:
+            return np.zeros(query.size)
+        if not self._budget.private:
+            return query.evaluate(self._rows)
+        if not isinstance(release.mechanism, Gaussian):
+            raise PrivacyAccountingError(f"No noise is known for the mechanism {release.mechanism!r}.")
+        noise = GridGaussian.calibrated(
+            clip_norm=query.clip_norm,
+            relative_sensitivity=query.sensitivity(self._budget.adjacency) / query.clip_norm,
+            scale=self._scale * release.mechanism.weight,
+            n_samples=self._rows.n_samples,
+            size=query.size,
+            summation_error=self._rows.summation_error,
+        )
+        return noise.add_to(query.evaluate(self._rows), self._noise)

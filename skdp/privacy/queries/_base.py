@@ -1,0 +1,121 @@
+"""What a query is, what a loss is, and the clip that every proof rests on."""
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from skdp.privacy.rows import SHORTEST, Rows
+
+__all__ = ["Loss", "Query", "clip_residuals"]
+
+
+class Query(Protocol):
+    """A question about the training data, made of public facts and earlier releases only.
+
+    Attributes
+    ----------
+    relative_sensitivity : dict
+        Sensitivity over clip norm, per adjacency.
+    clip_norm : float
+        Bound on the norm of one record's contribution to the answer.
+    size : int
+        Number of coordinates of the answer.
+    """
+
+    relative_sensitivity: ClassVar[dict[str, float]]
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution to the answer."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of the answer."""
+        ...
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the earlier releases that the question contains, for the gate to check."""
+        ...
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return the largest change of the answer between neighbours; the proof is the docstring."""
+        ...
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
+        ...
+
+
+class Loss(Protocol):
+    """A pointwise loss on the raw prediction: pure functions, called on un-noised data inside queries.
+
+    Attributes
+    ----------
+    name : str
+        As reports and error messages give it.
+    lipschitz : float
+        Bound on the norm of the derivative in the raw prediction.
+    smoothness : float
+        Lipschitz constant of the derivative; ``inf`` for a non-smooth loss.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the loss."""
+        ...
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of the derivative in the raw prediction."""
+        ...
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the derivative."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Raw predictions per record."""
+        ...
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each record, shape (m,), from raw predictions of shape (m, n_outputs)."""
+        ...
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative in the raw predictions, shape (m, n_outputs), freshly allocated."""
+        ...
+
+
+def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Shrink residuals in place so that every record's gradient ``x_i r_i^T`` has norm at most ``clip_norm``.
+
+    The norm of that rank-one matrix is ``||x_i|| ||r_i||``. The result is finite whatever comes in: a NaN counts as 0, and a
+    record of norm 0 or a vector of residuals whose square overflows contributes nothing.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (m, n_outputs)
+        Derivatives of the loss in the raw predictions; overwritten.
+    inverse_norms : ndarray of shape (m,)
+        At most one over the norm of each record, finite.
+    clip_norm : float
+        Bound on the norm of one record's gradient.
+
+    Returns
+    -------
+    ndarray of shape (m, n_outputs)
+        ``residuals``.
+    """
+    limits = clip_norm * inverse_norms
+    if residuals.shape[1] == 1:
+        column = residuals[:, 0]
+        np.minimum(column, limits, out=column)
+        np.maximum(column, np.negative(limits, out=limits), out=column)
+    else:
+        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+        residuals *= np.minimum(1.0, limits / np.maximum(lengths, SHORTEST))[:, None]
+    np.copyto(residuals, 0.0, where=np.isnan(residuals))
+    return residuals

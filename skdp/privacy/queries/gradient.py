@@ -1,0 +1,84 @@
+"""The sum of clipped per-record gradients of a linear model."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.queries._base import Loss, clip_residuals
+from skdp.privacy.rows import Records, Rows
+
+__all__ = ["Gradient"]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """Sum over all records of the loss gradient at ``coef``, each clipped to ``clip_norm``.
+
+    Record i contributes ``clip(x_i r_i^T)`` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is the row clipped to
+    the data norm and extended by the constant of the intercept.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pointwise loss.
+    coef : ndarray of shape (n_coordinates, n_outputs)
+        Where the gradient is taken: an earlier release or a public start.
+    clip_norm : float
+        Bound on the Frobenius norm of one record's gradient.
+    """
+
+    loss: Loss
+    coef: np.ndarray
+    clip_norm: float
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of the gradient."""
+        return self.coef.size
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the point at which the gradient is taken."""
+        return (self.coef,)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
+
+        Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share
+        cancel. What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null
+        record has ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates * n_outputs,)
+            The sum, in C order of ``coef``.
+        """
+        return rows.sum(self.coef, self._residuals).ravel()
+
+    def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        residuals = self.loss.derivative(raw, records.labels)
+        if records.weights is not None:
+            residuals *= records.weights[:, None]
+        return clip_residuals(residuals, records.inverse_norms, self.clip_norm)

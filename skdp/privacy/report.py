@@ -1,0 +1,201 @@
+"""The statement of guarantees: what was spent, on which releases, and what was assumed public."""
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.calibration import noise_multiplier, spent_epsilon
+from skdp.privacy.schedule import Schedule
+
+__all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
+
+SCHEMA_VERSION = "1.0"
+
+
+class PrivacySpent(NamedTuple):
+    """What one fit spent."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class ReleaseLine:
+    """One kind of release, as the report states it.
+
+    Parameters
+    ----------
+    query : str
+        What was asked.
+    mechanism : str
+        Which noise was added.
+    count : int
+        How many times.
+    noise_multiplier : float
+        Standard deviation of the noise over the clip norm.
+    clip_norm : float or None
+        Bound on one record's contribution; None where earlier releases set it.
+    """
+
+    query: str
+    mechanism: str
+    count: int
+    noise_multiplier: float
+    clip_norm: float | None
+
+    def __str__(self) -> str:
+        clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
+        return (
+            f"{self.count} x {self.query}, {self.mechanism} noise, noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
+        )
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a fit guarantees, or what a planned fit would.
+
+    Printed as text, shown as a table in a notebook, and written as JSON by `to_json`. It holds public values only.
+
+    Parameters
+    ----------
+    estimator : str
+        Class of the estimator.
+    planned : bool
+        True before any data was touched.
+    budget : Budget
+        The (epsilon, delta) that was asked for, and the adjacency.
+    spent : PrivacySpent
+        What the schedule spends, by exact accounting.
+    solver, solver_reason : str
+        The algorithm, and why it was chosen.
+    releases : tuple of ReleaseLine
+        Every kind of release.
+    noise_source : str
+        Where the noise came from.
+    noise_size : str
+        How large it is against the signal.
+    public : mapping
+        Everything that was used and is not protected: shape, names, labels, parameters.
+    assumptions : tuple of str
+        Conditions of the guarantee, in words.
+    versions : mapping
+        Of the software.
+    """
+
+    estimator: str
+    planned: bool
+    budget: Budget
+    spent: PrivacySpent
+    solver: str
+    solver_reason: str
+    releases: tuple[ReleaseLine, ...]
+    noise_source: str
+    noise_size: str
+    public: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain types.
+
+        Returns
+        -------
+        dict
+            Ready for JSON: an infinite number is the string "inf".
+        """
+        content = {"schema_version": SCHEMA_VERSION, "private": self.budget.private, **asdict(self)}
+        content["budget"]["adjacency_in_words"] = ADJACENCIES[self.budget.adjacency]
+        content["spent"] = self.spent._asdict()
+        return _plain(content)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the report as a JSON document.
+
+        Parameters
+        ----------
+        indent : int or None, default=2
+            Spaces per level; None for one line.
+
+        Returns
+        -------
+        str
+            The document.
+        """
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        title = f"Privacy {'plan' if self.planned else 'report'}: {self.estimator}"
+        lines = [f"{label + ':':<12} {text}" for label, texts in self._sections() for text in texts]
+        return "\n".join([title, "=" * len(title), *lines])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        cell = '<td style="text-align:left;vertical-align:top">'
+        rows = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{html.escape(label)}</th>{cell}'
+            + "<br>".join(html.escape(text) for text in texts)
+            + "</td></tr>"
+            for label, texts in self._sections()
+        )
+        title = f"Privacy {'plan' if self.planned else 'report'}: {html.escape(self.estimator)}"
+        return f'<table class="skdp-report"><caption><b>{title}</b></caption><tbody>{rows}</tbody></table>'
+
+    def _sections(self) -> list[tuple[str, list[str]]]:
+        return [
+            ("Guarantee", [self._guarantee()]),
+            ("Neighbours", [f"{self.budget.adjacency}: {ADJACENCIES[self.budget.adjacency]}"]),
+            (
+                "Spent",
+                [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by exact accounting of all releases"],
+            ),
+            ("Solver", [f"{self.solver}; {self.solver_reason}"]),
+            ("Releases", [str(line) for line in self.releases]),
+            ("Noise", [self.noise_source, self.noise_size]),
+            ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
+            ("Assumes", list(self.assumptions)),
+            ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
+        ]
+
+    def _guarantee(self) -> str:
+        if not self.budget.private:
+            return "NONE: epsilon = inf adds no noise, the model is not private"
+        return f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})-differential privacy of the training records for one call of fit"
+
+
+def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
+    """Return what a schedule spends at the budget's delta."""
+    return PrivacySpent(spent_epsilon(schedule, scale, budget.delta), budget.delta)
+
+
+def describe_releases(schedule: Schedule, scale: float, adjacency: str) -> tuple[ReleaseLine, ...]:
+    """Return one line per entry of a schedule."""
+    return tuple(
+        ReleaseLine(
+            release.query.__name__,
+            type(release.mechanism).__name__,
+            count,
+            noise_multiplier(release, scale, adjacency),
+            release.clip_norm,
+        )
+        for count, release in schedule.entries
+    )
+
+
+def _text(value: Any) -> str:
+    return ", ".join(f"{name}={item}" for name, item in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,175 @@
+"""The one holder of the training data: sums over its rows, block by block, without a copy."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Records", "Rows"]
+
+SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
+BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a kernel may know of a block of records beside their raw predictions.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (m,)
+        Encoded labels or targets.
+    inverse_norms : ndarray of shape (m,)
+        One over the norm of each row, clipped and extended by the intercept's constant; 0 for a row of norm 0. Norms below
+        2**-480, whose squares lose their digits, are taken as 2**-480.
+    weights : ndarray of shape (m,) or None
+        Factor of each record's loss.
+    """
+
+    labels: np.ndarray
+    inverse_norms: np.ndarray
+    weights: np.ndarray | None
+
+
+Kernel = Callable[[np.ndarray, Records], np.ndarray]
+
+
+class Rows:
+    """Training data behind the gate: rows clipped to ``data_norm``, then extended by ``intercept_scaling``.
+
+    Clipping is a factor per row, applied to raw predictions and residuals; the table itself is never copied. A row whose
+    squared norm overflows float64 counts as a row of zeros.
+
+    Parameters
+    ----------
+    X : ndarray, CSR or CSC of shape (n_samples, n_features)
+        Finite records; a sparse table has no duplicate entries.
+    y : ndarray of shape (n_samples,)
+        Encoded labels.
+    data_norm : float
+        Bound on the Euclidean norm of a row; longer rows are scaled down to it.
+    intercept_scaling : float, default=0.0
+        Constant appended to each row; 0 for a model without intercept.
+    class_weight : ndarray of shape (n_classes,) or None, default=None
+        Factor of the loss of a record, by label.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        *,
+        data_norm: float,
+        intercept_scaling: float = 0.0,
+        class_weight: np.ndarray | None = None,
+    ) -> None:
+        self._X, self._y = X, y
+        self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
+        self.n_samples, self.n_features = X.shape
+        self._by_column = sparse.issparse(X) and X.format == "csc"
+        with np.errstate(all="ignore"):
+            norms = self._row_norms()
+            self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
+            np.hypot(np.minimum(norms, data_norm, out=norms), intercept_scaling, out=norms)
+            self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+
+    @property
+    def summation_error(self) -> float:
+        """Bound on the float64 error of a sum over the rows, over the largest norm of a term."""
+        terms = self.n_samples if self._by_column else BLOCK + self.n_samples / BLOCK
+        return (terms + 8) * 2.0**-53 * self.n_samples
+
+    def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, m)
+            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+        kernel : callable
+            Maps raw predictions (rows of a block, m) and their `Records` to residuals (rows of the block, k).
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, k)
+            The sum, accumulated in float64.
+        """
+        return self._sum_by_columns(coef, kernel) if self._by_column else self._sum_by_blocks(coef, kernel)
+
+    def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        total: np.ndarray | None = None
+        for start in range(0, self.n_samples, BLOCK):
+            block, part = self._block(start), slice(start, start + BLOCK)
+            residuals, intercept = self._residuals(kernel, block @ coef[: self.n_features], coef, part)
+            term = np.concatenate([block.T @ residuals, intercept])
+            total = term if total is None else np.add(total, term, out=total)
+        return np.asarray(total)
+
+    def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        raw = np.zeros((self.n_samples, coef.shape[1]))
+        for columns, chunk in self._column_chunks():
+            raw += chunk @ coef[columns]
+        residuals, intercept = raw, np.zeros((1, 1))
+        for start in range(0, self.n_samples, BLOCK):
+            part = slice(start, start + BLOCK)
+            block, term = self._residuals(kernel, raw[part], coef, part)
+            if block.shape[1] != residuals.shape[1]:  # the kernel combines several points into one
+                residuals = np.empty((self.n_samples, block.shape[1]))
+            residuals[part] = block
+            intercept = intercept + term if term.size else term
+        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._column_chunks()), intercept])
+
+    def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
+        scales, labels, constant = self._scales[part, None], self._y[part], self._intercept_scaling
+        weights = None if self._class_weight is None else self._class_weight[labels]
+        raw *= scales
+        if constant:
+            raw += constant * coef[self.n_features]
+        residuals = kernel(raw, Records(labels, self._inverse_norms[part], weights))
+        intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
+        residuals *= scales
+        return residuals, intercept
+
+    def _block(self, start: int) -> Any:
+        stop = min(start + BLOCK, self.n_samples)
+        if not sparse.issparse(self._X):
+            return self._X[start:stop].astype(np.float64, copy=False)
+        first, last = self._X.indptr[start], self._X.indptr[stop]
+        parts = (
+            self._X.data[first:last].astype(np.float64, copy=False),
+            self._X.indices[first:last],
+            self._X.indptr[start : stop + 1] - first,
+        )
+        return sparse.csr_matrix(parts, shape=(stop - start, self.n_features))
+
+    def _column_chunks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield float64 views of runs of columns, each with about as many entries as a block of rows has cells."""
+        width = max(1, int(BLOCK * self.n_features**2 / max(self._X.nnz, 1)))
+        for start in range(0, self.n_features, width):
+            stop = min(start + width, self.n_features)
+            first, last = self._X.indptr[start], self._X.indptr[stop]
+            parts = (
+                self._X.data[first:last].astype(np.float64, copy=False),
+                self._X.indices[first:last],
+                self._X.indptr[start : stop + 1] - first,
+            )
+            yield slice(start, stop), sparse.csc_matrix(parts, shape=(self.n_samples, stop - start))
+
+    def _row_norms(self) -> np.ndarray:
+        squares = np.zeros(self.n_samples)
+        if self._by_column:
+            for _, chunk in self._column_chunks():
+                squares += _sparse_squares(chunk)
+        else:
+            for start in range(0, self.n_samples, BLOCK):
+                block = self._block(start)
+                dense = not sparse.issparse(block)
+                squares[start : start + BLOCK] = np.einsum("ij,ij->i", block, block) if dense else _sparse_squares(block)
+        return np.sqrt(squares, out=squares)
+
+
+def _sparse_squares(block: Any) -> np.ndarray:
+    return np.asarray(block.multiply(block).sum(axis=1)).ravel()

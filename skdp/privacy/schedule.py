@@ -1,0 +1,104 @@
+"""What a solver will release, stated before it runs: releases, their mechanisms, and how many of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from skdp.privacy.queries import Query
+
+__all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection"]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise on a query over all records.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Noise relative to the other releases of the schedule: twice the weight, twice the noise multiplier.
+    """
+
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class PoissonGaussian:
+    """Gaussian noise on a query over a Poisson sample: each record enters independently with the same probability.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        Probability that a record enters, in (0, 1].
+    weight : float, default=1.0
+        Noise relative to the other releases of the schedule.
+    """
+
+    sampling_rate: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Exponential mechanism by Gumbel noise: releases the index of a nearly best candidate.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Noise relative to the other releases of the schedule.
+    """
+
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mechanism with its own proof of (epsilon, delta); alone in its schedule.
+
+    Parameters
+    ----------
+    name : str
+        The mechanism, as the report names it.
+    """
+
+    name: str
+
+
+Mechanism = Gaussian | PoissonGaussian | Selection | Curve
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy answer.
+
+    Parameters
+    ----------
+    query : type of Query
+        What is asked.
+    mechanism : Mechanism
+        What is added to the answer.
+    clip_norm : float or None
+        Bound on one record's contribution, where it is known in advance; None where earlier releases set it.
+    """
+
+    query: type[Query]
+    mechanism: Mechanism
+    clip_norm: float | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All releases of one fit, in order.
+
+    Parameters
+    ----------
+    entries : tuple of (int, Release)
+        Each release with the number of times that it is asked in a row.
+    """
+
+    entries: tuple[tuple[int, Release], ...]
+
+    def __len__(self) -> int:
+        return sum(count for count, _ in self.entries)
+
+    def __iter__(self) -> Iterator[Release]:
+        return (release for count, release in self.entries for _ in range(count))

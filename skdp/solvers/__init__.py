@@ -1,0 +1,7 @@
+"""Solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
+
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._registry import SOLVERS, choose_solver
+from skdp.solvers.gradient_descent import GradientDescent
+
+__all__ = ["SOLVERS", "Ask", "GradientDescent", "Problem", "Solver", "SolverResult", "choose_solver"]

@@ -1,0 +1,169 @@
+"""What a solver is: it plans releases from public facts, then computes with their answers. It never sees data or noise."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp.penalties import L2
+from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.budget import Budget
+from skdp.privacy.queries import Gradient, Loss, Query
+from skdp.privacy.schedule import Schedule
+
+__all__ = ["Ask", "Problem", "Solver", "SolverResult"]
+
+Ask = Callable[[Query], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Public facts of one fit: ``min_w (1/n) sum_i loss(x_i^T w, y_i) + penalty(w)``.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of the table.
+    loss : Loss
+        Pointwise loss.
+    budget : Budget
+        epsilon, delta and adjacency.
+    data_norm : float
+        Bound on the norm of a row, enforced by clipping.
+    intercept_scaling : float
+        Constant appended to each row; 0 without intercept.
+    class_weight : tuple of float or None, default=None
+        Factor of a record's loss, per class.
+    alpha : float, default=0.0
+        Strength of the penalty.
+    clip_norm : float, default=inf
+        Bound on the norm of one record's gradient, enforced by clipping.
+    """
+
+    n_samples: int
+    n_features: int
+    loss: Loss
+    budget: Budget
+    data_norm: float
+    intercept_scaling: float
+    class_weight: tuple[float, ...] | None = None
+    alpha: float = 0.0
+    clip_norm: float = math.inf
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the coefficients: features, then the intercept's row where there is one; one column per output."""
+        return self.n_features + bool(self.intercept_scaling), self.loss.n_outputs
+
+    @property
+    def row_norm(self) -> float:
+        """Bound on the norm of a row with the intercept's constant."""
+        return float(np.hypot(self.data_norm, self.intercept_scaling))
+
+    @property
+    def max_weight(self) -> float:
+        """Largest factor of a record's loss."""
+        return max(self.class_weight or (1.0,))
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of one record's gradient, clipped or not."""
+        return self.max_weight * self.loss.lipschitz * self.row_norm
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of one record's gradient."""
+        return self.max_weight * self.loss.smoothness * self.row_norm**2
+
+    @cached_property
+    def signal_to_noise(self) -> float:
+        """Largest possible sum of clipped gradients over the noise of the whole budget, ``mu n / k``; ``inf`` without noise.
+
+        mu is the Gaussian-DP parameter of the budget, and k is 2 under ``replace_one``, 1 under ``zero_out``.
+        """
+        mu = gaussian_mu(self.budget.epsilon, self.budget.delta)
+        return mu * self.n_samples / Gradient.relative_sensitivity[self.budget.adjacency]
+
+    @property
+    def start(self) -> np.ndarray:
+        """Coefficients to start from, of shape `shape`: the best constant model if all classes were equally frequent.
+
+        That is zero, and with class weights the logarithm of their ratios in the intercept.
+        """
+        start = np.zeros(self.shape)
+        if self.class_weight is not None and self.intercept_scaling:
+            logs = np.log(self.class_weight)
+            start[-1] = (logs[1:] - logs[0] if self.loss.n_outputs == 1 else logs - logs.mean()) / self.intercept_scaling
+        return start
+
+    @property
+    def penalty(self) -> L2:
+        """Penalty on all coefficients but the intercept."""
+        return L2(self.alpha)
+
+    def penalty_gradient(self, coef: np.ndarray) -> np.ndarray:
+        """Return the gradient of the penalty at coefficients of the shape `shape`; zero for the intercept."""
+        gradient = self.penalty.gradient(coef)
+        gradient[self.n_features :] = 0.0
+        return gradient
+
+    def unpack(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``coef_`` of shape (n_outputs, n_features) and ``intercept_`` of shape (n_outputs,)."""
+        weights = np.ascontiguousarray(coef[: self.n_features].T)
+        if not self.intercept_scaling:
+            return weights, np.zeros(self.loss.n_outputs)
+        return weights, self.intercept_scaling * coef[self.n_features]
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """What a solver returns, all of it computed from releases and public facts.
+
+    Parameters
+    ----------
+    coef : ndarray of shape ``problem.shape``
+        The released model.
+    n_iter : int or None
+        Number of steps, public; None where there is no such number.
+    """
+
+    coef: np.ndarray
+    n_iter: int | None
+
+
+class Solver(BaseEstimator):
+    """Base of all solvers: one published algorithm, its parameters and their public defaults.
+
+    Attributes
+    ----------
+    name : str
+        What ``solver=`` calls it.
+    title : str
+        One line for the report.
+    needs : frozenset of str
+        Properties of the problem that the algorithm rests on.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return the strength of the penalty for ``alpha=None``: ``1 / n_samples``, scikit-learn's ``C=1``."""
+        return 1 / problem.n_samples
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return the clip norm for ``clip_norm=None``: the largest norm that a gradient can have, so nothing is clipped."""
+        return problem.lipschitz
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return all releases of the fit, from public facts only."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Run the algorithm; ``ask`` answers queries with noise, ``rng`` is for public choices only."""
+        raise NotImplementedError

@@ -1,0 +1,63 @@
+"""From ``solver=`` to a solver, with the reason for the choice."""
+
+import math
+
+from sklearn.base import clone
+
+from skdp.solvers._base import Problem, Solver
+from skdp.solvers.gradient_descent import GradientDescent
+
+__all__ = ["SOLVERS", "choose_solver"]
+
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent,)}
+
+AUTO = "gd"
+AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"
+
+
+def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
+    """Return the solver for a problem and why it was chosen.
+
+    Parameters
+    ----------
+    solver : "auto", str or Solver
+        As given to the estimator.
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    solver : Solver
+        A copy; the estimator's parameter is not shared.
+    reason : str
+        A clause for the report.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the problem lacks what the algorithm rests on.
+    TypeError
+        If ``solver`` is neither a string nor a solver.
+    """
+    if isinstance(solver, Solver):
+        chosen, reason = clone(solver), "given as solver="
+    elif not isinstance(solver, str):
+        raise TypeError(f"solver={solver!r}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
+    elif solver == "auto":
+        chosen, reason = SOLVERS[AUTO](), f"chosen by solver='auto': {AUTO_REASON}"
+    elif solver in SOLVERS:
+        chosen, reason = SOLVERS[solver](), "given as solver="
+    else:
+        raise ValueError(f"solver={solver!r}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
+    _check_needs(chosen, problem)
+    return chosen, reason
+
+
+def _check_needs(solver: Solver, problem: Problem) -> None:
+    offered = {"smooth"} if problem.loss.smoothness < math.inf else set()
+    if missing := solver.needs - offered:
+        fitting = sorted(name for name, other in SOLVERS.items() if other.needs <= offered)
+        raise ValueError(
+            f"solver={solver.name!r} needs a {' and '.join(sorted(missing))} problem; the {problem.loss.name} loss is not. "
+            f"Solvers that fit: {', '.join(fitting) or 'none'}."
+        )
