@@ -17,7 +17,7 @@ SCHEMA_VERSION = "1.0"
 
 
 class PrivacySpent(NamedTuple):
-    """What one fit spent."""
+    """What one fit spent, as a pair."""
 
     epsilon: float
     delta: float
@@ -165,7 +165,8 @@ class PrivacyReport:
     def _guarantee(self) -> str:
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
-        return f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})-differential privacy of the training records for one call of fit"
+        pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})"
+        return f"{pair}-differential privacy of the training records, for one call of fit"
 
 
 def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:

@@ -134,29 +134,24 @@ class Rows:
         return residuals, intercept
 
     def _block(self, start: int) -> Any:
+        """Float64 view of the rows from ``start`` on; a copy only where the dtype differs."""
         stop = min(start + BLOCK, self.n_samples)
         if not sparse.issparse(self._X):
             return self._X[start:stop].astype(np.float64, copy=False)
-        first, last = self._X.indptr[start], self._X.indptr[stop]
-        parts = (
-            self._X.data[first:last].astype(np.float64, copy=False),
-            self._X.indices[first:last],
-            self._X.indptr[start : stop + 1] - first,
-        )
-        return sparse.csr_matrix(parts, shape=(stop - start, self.n_features))
+        return sparse.csr_matrix(self._compressed(start, stop), shape=(stop - start, self.n_features))
 
     def _column_chunks(self) -> Iterator[tuple[slice, Any]]:
         """Yield float64 views of runs of columns, each with about as many entries as a block of rows has cells."""
         width = max(1, int(BLOCK * self.n_features**2 / max(self._X.nnz, 1)))
         for start in range(0, self.n_features, width):
             stop = min(start + width, self.n_features)
-            first, last = self._X.indptr[start], self._X.indptr[stop]
-            parts = (
-                self._X.data[first:last].astype(np.float64, copy=False),
-                self._X.indices[first:last],
-                self._X.indptr[start : stop + 1] - first,
-            )
-            yield slice(start, stop), sparse.csc_matrix(parts, shape=(self.n_samples, stop - start))
+            yield slice(start, stop), sparse.csc_matrix(self._compressed(start, stop), shape=(self.n_samples, stop - start))
+
+    def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
+        first, last = self._X.indptr[start], self._X.indptr[stop]
+        entries = self._X.data[first:last].astype(np.float64, copy=False)
+        return entries, self._X.indices[first:last], self._X.indptr[start : stop + 1] - first
 
     def _row_norms(self) -> np.ndarray:
         squares = np.zeros(self.n_samples)
