@@ -7,8 +7,7 @@ only: no value, no row, because messages are published too.
 import math
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -165,15 +164,7 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
         Class numbers.
     """
     given = None if classes is None else check_classes(classes)
-    with _rules_only():
-        X, y = validate_data(
-            estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, multi_output=False, copy=False
-        )
-        X = _canonical(X)
-        if given is None:
-            check_classification_targets(y)
-        labels = given if given is not None else np.unique(y)
-        codes = _encode(y, labels)
+    X, labels, codes = _quoting_no_data(lambda: _read(estimator, X, y, given))
     if codes is None:
         raise ValueError(f"y has labels outside classes={labels.tolist()!r}; expected every label to be one of them.")
     if labels.size < 2:
@@ -185,25 +176,34 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
 
 def read_unlabelled(estimator: Any, X: Any) -> Any:
     """Check a table to predict for: the features of the training table, finite numbers."""
-    with _rules_only():
-        return validate_data(estimator, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+    given = {"reset": False, "accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    return _quoting_no_data(lambda: validate_data(estimator, X, **given))
 
 
-@contextmanager
-def _rules_only() -> Iterator[None]:
-    """Let pass only messages that quote no data: other libraries put values into theirs."""
+def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """The table, the label set, and the class numbers unless a label is outside."""
+    X, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2)
+    if given is None:
+        check_classification_targets(y)
+    labels = np.unique(y) if given is None else given
+    return _canonical(X), labels, _encode(y, labels)
+
+
+def _quoting_no_data(read: Callable[[], Any]) -> Any:
+    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass."""
     failure: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            yield
+            result = read()
         except (ValueError, TypeError, OverflowError) as error:
             failure = _safe(error)
-    for warning in caught:
-        if issubclass(warning.category, DataConversionWarning):
-            warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
+    if any(issubclass(warning.category, DataConversionWarning) for warning in caught):
+        message = "A column-vector y was passed when a 1d array was expected: y.ravel() makes one."
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
     if failure is not None:
-        raise failure
+        raise failure  # outside of the except clause, so that the original is not its context
+    return result
 
 
 def _safe(error: Exception) -> Exception:

@@ -70,11 +70,15 @@ class Plan:
         schedule = chosen.schedule(problem)
         return cls(problem, chosen, reason, schedule, calibrate(schedule, problem.budget))
 
-    def rows(self, X: Any, y: np.ndarray) -> Rows:
-        """Put the training data behind the gate, under the bounds that the plan states."""
-        problem = self.problem
-        weights = None if problem.class_weight is None else np.array(problem.class_weight)
-        return Rows(X, y, data_norm=problem.data_norm, intercept_scaling=problem.intercept_scaling, class_weight=weights)
+    @property
+    def row_bounds(self) -> dict[str, Any]:
+        """Public constants under which the training data go behind the gate."""
+        weights = None if self.problem.class_weight is None else np.array(self.problem.class_weight)
+        return {
+            "data_norm": self.problem.data_norm,
+            "intercept_scaling": self.problem.intercept_scaling,
+            "class_weight": weights,
+        }
 
 
 class DPEstimator(CallbackSupportMixin, BaseEstimator):
@@ -122,7 +126,8 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         noise = NoiseSource(self.random_state)
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
-        result = plan.solver.solve(plan.problem, oracle.ask, noise.public_generator())
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the gate
+            result = plan.solver.solve(plan.problem, oracle.ask, noise.public_generator())
         oracle.finish()
         return result
 

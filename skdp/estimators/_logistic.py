@@ -14,6 +14,7 @@ from skdp.estimators._base import DPEstimator, Plan, check_width, explain_refusa
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.budget import Budget
 from skdp.privacy.report import PrivacyReport
+from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, Solver
 
 __all__ = ["DPLogisticRegression"]
@@ -176,7 +177,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         facts, table, codes = read_table(scratch, X, y, self.classes)
         weights = check_class_weight(self.class_weight, facts.classes)
         plan = self._plan(facts.n_samples, facts.n_features, facts.classes.tolist(), weights)
-        rows = plan.rows(table, codes)
+        rows = Rows(table, codes, **plan.row_bounds)
         del table, codes
         data = (X, y) if reads_data(self) else (None, None)
         progress = Progress(self, len(plan.schedule), self.verbose)

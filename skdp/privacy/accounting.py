@@ -98,7 +98,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while _log_delta(highest, epsilon) < log_delta:
         highest *= 2
     root = brentq(lambda t: _log_delta(math.exp(t), epsilon) - log_delta, math.log(lowest), math.log(highest), xtol=1e-13)
-    return math.exp(root) * (1 - _slack(lowest))
+    return math.exp(root) * (1 - _slack(math.exp(root)))
 
 
 def _log_delta(mu: float, epsilon: float) -> float:

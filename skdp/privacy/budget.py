@@ -99,7 +99,7 @@ def _delta(delta: object, n_samples: int) -> float:
     if isinstance(delta, bool) or not isinstance(delta, Real):
         raise TypeError(f"delta={delta!r} is not a number; expected a number in (0, 1), or None.")
     if delta == 0:
-        raise ValueError("delta=0 (pure epsilon-DP) is supported by no solver yet; expected a number in (0, 1), or None.")
+        raise ValueError(f"delta={delta!r}: pure epsilon-DP is supported by no solver yet; expected a number in (0, 1), or None.")
     if not (0 < float(delta) < 1):
         raise ValueError(f"delta={delta!r}; expected a number in (0, 1), or None for max(1 / n_samples**2, 1e-11).")
     return float(delta)

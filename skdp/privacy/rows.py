@@ -167,4 +167,5 @@ class Rows:
 
 
 def _sparse_squares(block: Any) -> np.ndarray:
-    return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    squared = type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
+    return squared @ np.ones(block.shape[1])

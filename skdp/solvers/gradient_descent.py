@@ -15,7 +15,7 @@ TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contract
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
 FEWEST, MOST, NOISELESS = 50, 200, 1000  # numbers of steps
-WORK = 5e8  # cells of X that the passes of a default fit may read, beyond the fewest steps
+WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
 
 
 class GradientDescent(Solver):
@@ -29,7 +29,7 @@ class GradientDescent(Solver):
     ----------
     n_steps : int or None, default=None
         Number of steps T, each one release. None takes as many as the default path below needs at the largest stable step,
-        between 50 and 200 and within a fixed number of passes over large tables; 1000 for ``epsilon=inf``.
+        between 50 and 200, fewer on large tables but at least 30; 1000 for ``epsilon=inf``.
     step_size : float or None, default=None
         Step :math:`\eta` on the mean gradient. None makes the total path :math:`K = T \eta / (1 - \beta)` equal to
         :math:`3 s / (C R)` with :math:`s = \mu n / k`: the noise that a path of length K adds to one raw prediction has
@@ -163,7 +163,8 @@ class GradientDescent(Solver):
             return NOISELESS
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
         needed = self._path(problem) * (1 - self.momentum) / self._largest_step(problem)
-        return math.ceil(min(max(min(needed, WORK / cells), FEWEST), MOST))
+        affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
+        return math.ceil(min(max(needed, FEWEST), affordable, MOST))
 
     def _step_size(self, problem: Problem, n_steps: int) -> float:
         if self.step_size is not None:

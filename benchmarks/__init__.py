@@ -1,0 +1,1 @@
+"""Comparisons and measurements; nothing here is imported by the package."""

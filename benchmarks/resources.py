@@ -1,0 +1,140 @@
+"""Time and memory of a fit as ratios in one run: ours against NumPy's and scikit-learn's on the same arrays.
+
+Run ``python -m benchmarks.resources``; writes ``benchmarks/results/resources.json``. Nothing is asserted.
+"""
+
+import json
+import math
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import sklearn
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+import skdp
+from skdp import DPLogisticRegression
+from skdp.losses import Logistic
+from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.queries import Gradient
+from skdp.privacy.rows import BLOCK, Rows
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+
+RESULTS = Path(__file__).parent / "results" / "resources.json"
+N, D = 200_000, 50
+
+
+def milliseconds(call: Callable[[], object], repeats: int) -> float:
+    """Median time of a call, after one that is not counted."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def table(n_samples: int = N, n_features: int = D) -> tuple[np.ndarray, np.ndarray]:
+    """A synthetic table of rows of norm about 1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_samples, n_features)) / math.sqrt(n_features)
+    return X, (X[:, 0] + 0.1 * rng.standard_normal(n_samples) > 0).astype(int)
+
+
+def gradient_pass() -> dict[str, float]:
+    """One full-data gradient against ``X @ w`` plus ``X.T @ r``."""
+    X, y = table()
+    rows = Rows(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0)
+    query = Gradient(Logistic(), np.ones((D + 1, 1)), 1.0)
+    w, r = np.ones(D), np.ones(N)
+    theirs = milliseconds(lambda: (X @ w, X.T @ r), 31)
+    ours = milliseconds(lambda: query.evaluate(rows), 31)
+    return {"ours_ms": ours, "numpy_ms": theirs, "ratio": ours / theirs}
+
+
+def default_fit() -> dict[str, float]:
+    """A default fit, calibration included, against scikit-learn's non-private one."""
+    X, y = table()
+    ours = milliseconds(lambda: DPLogisticRegression(1.0, data_norm=1.0).fit(X, y), 3)
+    theirs = milliseconds(lambda: LogisticRegression().fit(X, y), 3)
+    return {"ours_ms": ours, "scikit_learn_ms": theirs, "ratio": ours / theirs}
+
+
+def calibration() -> dict[str, float]:
+    """Noise of a schedule of 100 releases for a given budget."""
+    schedule = Schedule(((100, Release(Gradient, Gaussian(), 1.0)),))
+    return {
+        "calibrate_ms": milliseconds(lambda: calibrate(schedule, Budget(1.0, 1e-6, "replace_one")), 201),
+        "gaussian_mu_ms": milliseconds(lambda: gaussian_mu(0.1, 1e-9), 201),
+    }
+
+
+def memory() -> dict[str, float]:
+    """Peak memory that a fit adds, in vectors of n float64; a block of 4096 rows is one such vector here."""
+    X, y = table()
+    dense = {
+        "dense C": X,
+        "dense Fortran": np.asfortranarray(X),
+        "dense float32": X.astype(np.float32),
+        "csr": sparse.csr_matrix(X),
+        "csc": sparse.csc_matrix(X),
+    }
+    block = {"a block of rows": BLOCK * D / N}
+    return block | {name: peak(stored, y) / (8 * N) for name, stored in dense.items()}
+
+
+def peak(X: object, y: np.ndarray) -> int:
+    """Peak memory that a fit allocates, in bytes."""
+    tracemalloc.start()
+    DPLogisticRegression(1.0, data_norm=1.0).fit(X, y)
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return highest
+
+
+def import_time() -> dict[str, float]:
+    """``import skdp`` against ``import sklearn.linear_model``, each in a process of its own, alternating."""
+    times: dict[str, list[float]] = {"skdp": [], "sklearn.linear_model": []}
+    for _ in range(9):
+        for name, measured in times.items():
+            code = f"import time; start = time.perf_counter(); import {name}; print(time.perf_counter() - start)"
+            measured.append(float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+    ours, theirs = (1e3 * min(measured) for measured in times.values())
+    return {"ours_ms": ours, "scikit_learn_ms": theirs, "ratio": ours / theirs}
+
+
+def secure_normals() -> dict[str, float]:
+    """Throughput of the secure generator."""
+    source = NoiseSource()
+    return {"million_per_second": 1e3 / milliseconds(lambda: source.normal(1_000_000), 5)}
+
+
+MEASUREMENTS = (gradient_pass, default_fit, calibration, memory, import_time, secure_normals)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    warnings.simplefilter("ignore")
+    versions = {"skdp": skdp.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__}
+    results: dict[str, object] = {"versions": versions, "python": platform.python_version(), "table": f"{N} x {D} float64"}
+    for measure in MEASUREMENTS:
+        results[measure.__name__] = {name: round(value, 3) for name, value in measure().items()}
+        print(f"{measure.__name__}: {results[measure.__name__]}", flush=True)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

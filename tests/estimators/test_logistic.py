@@ -1,0 +1,249 @@
+"""DPLogisticRegression as its users meet it: tables in, a model and its statement of guarantees out."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
+from skdp.solvers import GradientDescent
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=list("abcde")),
+    "polars": lambda X: pl.DataFrame(X, schema=list("abcde")),
+}
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.integers(-4, 5, size=(600, 5)) / 4  # exact in float32
+    return X, (X[:, 0] + X[:, 1] + 0.2 * rng.normal(size=600) > 0).astype(int)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_every_storage_gives_the_same_model(storage, table):
+    X, y = table
+    expected = DPLogisticRegression(5.0, random_state=0).fit(X, y)
+    stored = STORAGES[storage](X)
+    model = DPLogisticRegression(5.0, random_state=0).fit(stored, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert model.score(stored, y) == expected.score(X, y) > 0.8
+    if storage in ("pandas", "polars"):
+        assert model.feature_names_in_.tolist() == list("abcde")
+        assert model.privacy_report_.public["feature_names"] == list("abcde")
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(pd.DataFrame(X, columns=list("edcba")))
+    else:
+        assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.int8, np.int64, np.uint8, bool, np.float16, object))
+def test_every_dtype_gives_the_same_model(dtype, table):
+    X = np.abs(np.rint(table[0])).astype(dtype)
+    expected = DPLogisticRegression(5.0, random_state=0).fit(X.astype(float), table[1])
+    np.testing.assert_allclose(DPLogisticRegression(5.0, random_state=0).fit(X, table[1]).coef_, expected.coef_, atol=1e-6)
+
+
+def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
+    """Twice 0.9 in one cell is a row of norm 1.8: clipped as such, or the sensitivity would be wrong."""
+    rows, columns = np.repeat(np.arange(100), 2), np.zeros(200, dtype=int)
+    split = sparse.coo_matrix((np.full(200, 0.9), (rows, columns)), shape=(100, 2))
+    doubled = sparse.csr_matrix((np.full(200, 0.9), columns, np.arange(0, 201, 2)), shape=(100, 2))
+    y = np.arange(100) % 2
+    for X in (split, doubled, doubled.tocsc()):
+        model = DPLogisticRegression(1.0, data_norm=1.0, random_state=0).fit(X, y)
+        expected = DPLogisticRegression(1.0, data_norm=1.0, random_state=0).fit(split.toarray(), y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert doubled.nnz == 200  # the user's table is as it was
+
+
+@pytest.mark.parametrize("labels", ([0, 1], ["no", "yes"], [-1, 1], [False, True], ["a", "b", "c"], [3, 1, 2, 7]))
+@pytest.mark.parametrize("fit_intercept", (True, False))
+def test_shapes_and_labels(labels, fit_intercept, rng):
+    X = rng.normal(size=(400, 3))
+    y = np.array(labels)[rng.integers(0, len(labels), 400)]
+    model = DPLogisticRegression(10.0, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+    outputs = 1 if len(labels) == 2 else len(labels)
+    assert model.classes_.tolist() == sorted(labels)
+    assert model.coef_.shape == (outputs, 3)
+    assert model.intercept_.shape == (outputs,)
+    assert model.intercept_.any() == fit_intercept
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (400, len(labels))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(probabilities), atol=1e-12)
+    assert np.array_equal(model.predict(X), model.classes_[probabilities.argmax(axis=1)])
+
+
+def test_classes_without_rows_are_no_error(table):
+    X, _ = table
+    model = DPLogisticRegression(1.0, classes=["low", "middle", "high"], random_state=0).fit(X, ["low"] * 600)
+    assert model.classes_.tolist() == ["high", "low", "middle"]
+    assert "was read from y" not in str(model.privacy_report_)
+    assert "was read from y" in str(DPLogisticRegression(random_state=0).fit(*table).privacy_report_)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
+@pytest.mark.parametrize("intercept_scaling", (1.0, 3.0))
+def test_class_weight_and_intercept_scaling_are_scikit_learns(intercept_scaling, rng):
+    X = rng.normal(size=(500, 2))
+    y = (X[:, 0] + rng.normal(size=500) > 1).astype(int)
+    solver = GradientDescent(4000, step_size=0.1, tail_average=0.0)
+    given = {"class_weight": {1: 5.0}, "intercept_scaling": intercept_scaling}
+    ours = DPLogisticRegression(math.inf, solver=solver, data_norm=50.0, **given).fit(X, y)
+    theirs = LogisticRegression(class_weight={1: 5.0}, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-3)
+
+
+def test_pipeline_grid_search_and_cross_validation(table):
+    X, y = table
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), DPLogisticRegression(random_state=0))
+    name = "dplogisticregression__epsilon"
+    search = GridSearchCV(pipeline, {name: [0.01, 5.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {name: 5.0}
+    assert search.best_estimator_[-1].privacy_spent_.epsilon == pytest.approx(5.0, rel=1e-6)
+    scores = cross_val_score(DPLogisticRegression(5.0, random_state=0), X, y, cv=4, n_jobs=2)
+    assert scores.shape == (4,)
+    assert scores.mean() > 0.8
+
+
+def test_clone_and_pickle(table):
+    model = DPLogisticRegression(2.0, solver=GradientDescent(60), random_state=0).fit(*table)
+    copy = clone(model)
+    assert not hasattr(copy, "coef_")
+    assert copy.get_params()["solver__n_steps"] == 60
+    restored = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(restored.predict_proba(table[0]), model.predict_proba(table[0]))
+    assert str(restored.privacy_report_) == str(model.privacy_report_)
+    assert restored.privacy_spent_ == model.privacy_spent_
+
+
+def test_random_state_repeats_and_none_does_not(table):
+    fits = [DPLogisticRegression(random_state=state).fit(*table).coef_ for state in (0, 0, 1, None, None)]
+    assert np.array_equal(fits[0], fits[1])
+    assert len({tuple(fit.ravel()) for fit in fits}) == 4
+
+
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+@pytest.mark.parametrize("n_classes", (2, 4))
+def test_attributes_state_what_was_spent(adjacency, n_classes, rng):
+    X, y = rng.normal(size=(300, 3)), np.arange(300) % n_classes
+    model = DPLogisticRegression(0.7, adjacency=adjacency, random_state=0).fit(X, y)
+    assert 0.999 * 0.7 <= model.privacy_spent_.epsilon <= 0.7
+    assert model.privacy_spent_.delta == 1 / 300**2
+    (line,) = model.privacy_report_.releases
+    assert line.count == model.n_iter_
+    assert line.noise_multiplier == model.noise_multiplier_
+    assert line.query == "Gradient"
+    assert model.n_features_in_ == 3
+
+
+def test_report_in_all_its_forms(table):
+    model = DPLogisticRegression(class_weight={0: 2.0}, solver=GradientDescent(60), random_state=0).fit(*table)
+    report = model.privacy_report_
+    content = json.loads(report.to_json())
+    assert content == report.to_dict()
+    assert content["schema_version"] == "1.0"
+    assert content["private"] is True
+    assert content["planned"] is False
+    assert content["budget"] == {
+        "epsilon": 1.0,
+        "delta": 1 / 600**2,
+        "adjacency": "replace_one",
+        "adjacency_in_words": "two tables with the same number of records, one record replaced by any other",
+    }
+    assert content["releases"] == [
+        {
+            "query": "Gradient",
+            "mechanism": "Gaussian",
+            "count": 60,
+            "noise_multiplier": model.noise_multiplier_,
+            "clip_norm": report.releases[0].clip_norm,
+        }
+    ]
+    assert content["public"]["n_samples"] == 600
+    assert content["public"]["classes"] == [0, 1]
+    assert content["public"]["parameters"]["class_weight"] == "{0: 2.0}"
+    text, page = str(report), report._repr_html_()
+    for piece in ("(1, 2.77778e-06)-differential privacy", "one record replaced", "gd:", "60 x Gradient", "not private against"):
+        assert piece in text
+        assert piece in page
+    assert "secure" in str(DPLogisticRegression().fit(*table).privacy_report_)
+
+
+def test_plan_states_the_same_before_any_data(table):
+    estimator = DPLogisticRegression(0.5, class_weight={1: 3.0}, random_state=0)
+    plan, report = estimator.plan(600, 5), estimator.fit(*table).privacy_report_
+    assert isinstance(plan, PrivacyReport)
+    assert plan.planned and not report.planned
+    assert (plan.budget, plan.spent, plan.releases, plan.noise_size) == (
+        report.budget,
+        report.spent,
+        report.releases,
+        report.noise_size,
+    )
+    assert "times the largest possible mean" in str(plan)
+    assert not hasattr(DPLogisticRegression(), "coef_")
+    three = DPLogisticRegression(classes=["a", "b", "c"])
+    assert (
+        three.plan(100, 2).releases == three.plan(100, 2, n_classes=7).releases == DPLogisticRegression().plan(100, 2, 3).releases
+    )
+
+
+def test_plan_noise_hint_is_noise_over_the_largest_mean():
+    plan = DPLogisticRegression(clip_norm=2.0, solver=GradientDescent(1)).plan(1000, 4)
+    share = plan.releases[0].noise_multiplier / 1000
+    assert f"{share:.3g} times" in plan.noise_size
+
+
+def test_infinite_epsilon_warns_and_reports_no_privacy(table):
+    with pytest.warns(NotPrivateWarning, match="not private"):
+        model = DPLogisticRegression(math.inf).fit(*table)
+    assert model.privacy_spent_.epsilon == math.inf
+    assert model.noise_multiplier_ == 0
+    assert json.loads(model.privacy_report_.to_json())["budget"]["epsilon"] == "inf"
+    assert "NONE" in str(model.privacy_report_)
+
+
+@pytest.mark.parametrize("given", ({"epsilon": 11.0}, {"delta": 0.01}))
+def test_weak_guarantees_warn(given, table):
+    with pytest.warns(WeakPrivacyWarning):
+        DPLogisticRegression(random_state=0, **given).fit(*table)
+
+
+def test_refit_forgets_the_first_fit(table):
+    X, y = table
+    model = DPLogisticRegression(random_state=0).fit(pd.DataFrame(X, columns=list("abcde")), y)
+    model.fit(X[:, :3], np.arange(600) % 3)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 3
+    assert model.coef_.shape == (3, 3)
+
+
+def test_fit_neither_copies_nor_changes_the_table(table):
+    X, y = table[0].copy(), table[1].copy()
+    X.flags.writeable = y.flags.writeable = False
+    DPLogisticRegression(random_state=0, data_norm=0.1).fit(X, y)
+    assert np.array_equal(X, table[0])
+
+
+@pytest.mark.filterwarnings("ignore::skdp.WeakPrivacyWarning")
+def test_every_kind_of_budget_number_is_taken(table):
+    for epsilon in (1, np.float32(1.0), np.float64(1.0), np.int64(1)):
+        assert DPLogisticRegression(epsilon, delta=np.float64(1e-5), random_state=0).fit(*table).privacy_spent_.epsilon <= 1

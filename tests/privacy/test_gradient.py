@@ -1,0 +1,151 @@
+"""The gradient query: its algebra, and its sensitivity searched for over adversarial neighbours."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from skdp.losses import Logistic, Multinomial
+from skdp.privacy.queries import Gradient
+from skdp.privacy.queries._base import clip_residuals
+from skdp.privacy.rows import BLOCK, Rows
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_matrix,
+    "csr_array": sparse.csr_array,
+    "csc float32": lambda X: sparse.csc_array(X.astype(np.float32)),
+}
+LOSSES = (Logistic(), Multinomial(3))
+EXTREMES = [0.0, 5e-324, 1e-310, 1e-170, 1e-160, 1e-30, 1.0, 1e30, 1e150, 1e160, 1e300, 1.7e308]
+
+
+class Steep:
+    """A loss whose derivative is anything at all, as a user's could be."""
+
+    name, lipschitz, smoothness = "steep", 1.0, 1.0
+
+    def __init__(self, slopes):
+        self.slopes = np.array(slopes, dtype=float)
+        self.n_outputs = self.slopes.shape[1]
+
+    def derivative(self, raw, labels):
+        return self.slopes[: len(raw)].copy()
+
+
+def gradient_by_hand(X, y, loss, coef, clip_norm, data_norm, intercept_scaling, weights):
+    """One record after the other, from the definition."""
+    total = np.zeros_like(coef)
+    for row, label in zip(np.asarray(X, dtype=float), y, strict=True):
+        length = np.linalg.norm(row)
+        row = row * (data_norm / length if length > data_norm else 1.0)
+        row = np.append(row, intercept_scaling) if intercept_scaling else row
+        term = np.outer(row, weights[label] * loss.derivative((row @ coef)[None], np.array([label]))[0])
+        total += term * min(1.0, clip_norm / max(np.linalg.norm(term), 1e-300))
+    return total.ravel()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept_scaling", (0.0, 0.7))
+@pytest.mark.parametrize("clip_norm", (0.2, 100.0))
+def test_sum_equals_the_definition(storage, loss, intercept_scaling, clip_norm, rng):
+    X = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.6)
+    y = rng.integers(0, max(2, loss.n_outputs), 60).astype(np.int8)
+    weights = np.array([0.5, 2.0, 1.0])
+    coef = rng.normal(size=(4 + bool(intercept_scaling), loss.n_outputs))
+    stored = STORAGES[storage](X)
+    rows = Rows(stored, y, data_norm=1.3, intercept_scaling=intercept_scaling, class_weight=weights)
+    X = np.asarray(stored.astype(np.float64).todense() if sparse.issparse(stored) else stored)
+    expected = gradient_by_hand(X, y, loss, coef, clip_norm, 1.3, intercept_scaling, weights)
+    np.testing.assert_allclose(Gradient(loss, coef, clip_norm).evaluate(rows), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_samples", (BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3))
+@pytest.mark.parametrize("storage", ("C", "csr", "csc"))
+def test_blocks_meet_without_gap_or_overlap(n_samples, storage, rng):
+    X = rng.normal(size=(n_samples, 3))
+    y = rng.integers(0, 2, n_samples).astype(np.int8)
+    coef = rng.normal(size=(4, 1))
+    value = Gradient(Logistic(), coef, 10.0).evaluate(Rows(STORAGES[storage](X), y, data_norm=9.0, intercept_scaling=1.0))
+    extended = np.column_stack([X, np.ones(n_samples)])
+    expected = extended.T @ (1 / (1 + np.exp(-extended @ coef[:, 0])) - y)
+    np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-8)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    entries=st.lists(st.sampled_from(EXTREMES), min_size=3, max_size=3),
+    slopes=st.lists(st.sampled_from([*EXTREMES, np.inf, np.nan, -1.0, -1e300, -np.inf]), min_size=2, max_size=2),
+    data_norm=st.sampled_from([1e-50, 1e-3, 1.0, 1e50]),
+    clip_norm=st.sampled_from([1e-50, 1e-3, 1.0, 1e50]),
+    intercept_scaling=st.sampled_from([0.0, 1e-50, 1.0, 1e50]),
+    n_outputs=st.sampled_from([1, 2]),
+    storage=st.sampled_from(["C", "csr", "csc"]),
+)
+def test_no_record_contributes_more_than_the_clip_norm(
+    entries, slopes, data_norm, clip_norm, intercept_scaling, n_outputs, storage
+):
+    X = STORAGES[storage](np.array([entries]))
+    coef = np.zeros((3 + bool(intercept_scaling), n_outputs))
+    with np.errstate(all="ignore"):
+        rows = Rows(X, np.zeros(1, dtype=np.int8), data_norm=data_norm, intercept_scaling=intercept_scaling)
+        value = Gradient(Steep([slopes[:n_outputs]]), coef, clip_norm).evaluate(rows)
+    assert np.isfinite(value).all()
+    largest = np.abs(value).max()
+    assert largest == 0 or largest * np.linalg.norm(value / largest) <= clip_norm * (1 + 2**-30)
+
+
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("clip_share", (0.3, 1.0))
+def test_sensitivity_is_attained_and_never_exceeded(adjacency, loss, clip_share, rng):
+    """Random neighbours, and the worst pair: opposite rows at the data norm, both confidently misclassified."""
+    data_norm, scaling = 2.0, 0.1
+    clip_norm = clip_share * loss.lipschitz * np.hypot(data_norm, scaling)
+    ratios = []
+    for trial in range(300):
+        worst = trial % 2 == 0
+        coef = confident_intercept(loss) if worst else rng.normal(size=(4, loss.n_outputs)) * 10 ** rng.uniform(-2, 3)
+        X, y = rng.normal(size=(5, 3)) * 10 ** rng.uniform(-2, 3), rng.integers(0, 2, 5).astype(np.int8)
+        if worst:
+            y[0] = 1 if loss.n_outputs > 1 else 0
+        other_X, other_y = X.copy(), y.copy()
+        other_X[0] = -X[0] if worst else 10 * rng.normal(size=3)
+        other_y[0] = y[0] if worst else 1 - y[0]
+        tables = ((X, y), (other_X, other_y)) if adjacency == "replace_one" else ((X, y), (X[1:], y[1:]))
+        query = Gradient(loss, coef, clip_norm)
+        first, second = (query.evaluate(Rows(*table, data_norm=data_norm, intercept_scaling=scaling)) for table in tables)
+        ratios.append(np.linalg.norm(first - second) / query.sensitivity(adjacency))
+    assert 0.99 <= max(ratios) <= 1 + 2**-30
+
+
+def confident_intercept(loss):
+    """Coefficients that give every record the first class of a multinomial model, the second of a binary one."""
+    coef = np.zeros((4, loss.n_outputs))
+    coef[-1, 0] = 1e4
+    return coef
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr", "csc"))
+def test_float_error_of_the_sum_stays_within_its_bound(storage, rng):
+    """Against an exact rational sum, with residuals looked up by a label that numbers the rows."""
+    X, slopes = rng.normal(size=(9000, 1)), rng.normal(size=(9000, 1))
+    rows = Rows(STORAGES[storage](X), np.arange(9000), data_norm=1e3)
+    value = rows.sum(np.zeros((1, 1)), lambda raw, records: slopes[records.labels])
+    exact = sum(Fraction(float(x)) * Fraction(float(s)) for x, s in zip(X[:, 0], slopes[:, 0], strict=True))
+    assert abs(float(Fraction(float(value[0, 0])) - exact)) <= rows.summation_error * float(np.abs(X * slopes).max())
+
+
+@np.errstate(invalid="ignore")
+def test_clip_handles_not_a_number():
+    residuals = clip_residuals(np.array([[np.nan], [np.inf], [-3.0]]), np.ones(3), 2.0)
+    assert residuals.tolist() == [[0.0], [2.0], [-2.0]]
+    residuals = clip_residuals(np.array([[np.nan, 1.0], [np.inf, 1.0], [3.0, 4.0]]), np.ones(3), 2.0)
+    np.testing.assert_allclose(residuals, [[0.0, 0.0], [0.0, 0.0], [1.2, 1.6]])

@@ -1,0 +1,100 @@
+"""The normal sampler, the grid, and the sizes that the grid's slack must cover."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from skdp.privacy.noise import GridGaussian, NoiseSource
+
+FALSE_ALARM = 1e-6
+DRAWS = 40_000
+SIZES = dict(clip_norm=1.5, relative_sensitivity=2.0, scale=3.0, n_samples=1000, summation_error=1e-12)
+
+
+@pytest.mark.parametrize("random_state", (None, 7, np.random.default_rng(1), np.random.RandomState(2)))
+def test_normals_are_normal(random_state):
+    assert kstest(NoiseSource(random_state).normal(DRAWS), "norm").pvalue > FALSE_ALARM
+
+
+def test_release_noise_has_the_stated_scale_and_no_other():
+    noise = GridGaussian.calibrated(size=DRAWS, **SIZES)
+    draws = noise.add_to(np.zeros(DRAWS), NoiseSource(11)) / (2.0 * 1.5 * 3.0)
+    assert kstest(draws, "norm", args=(0, noise.std / 9.0)).pvalue > FALSE_ALARM
+    for wrong in (0.8, 1.25):
+        assert kstest(draws, "norm", args=(0, wrong)).pvalue < FALSE_ALARM
+
+
+class ScriptedBits(NoiseSource):
+    """Yields given 64-bit words, to reach corners that chance does not."""
+
+    def __init__(self, words):
+        self.words = list(words)
+
+    def _words(self, size):
+        taken, self.words = self.words[:size], self.words[size:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def test_tail_is_reached_and_follows_the_normal_law():
+    # 60 leading zeros of the second word: u in (2**-62, 2**-61), beyond what a 53-bit uniform can tell apart
+    low, high = (ScriptedBits([mantissa, 0, 2**63 >> 7]).normal(1)[0] for mantissa in (0, 2**51 - 1))
+    assert math.erfc(-low / math.sqrt(2)) / 2 > 0
+    upper_tail = [0.5 * math.erfc(abs(z) / math.sqrt(2)) for z in (low, high)]
+    assert upper_tail[0] == pytest.approx(2.0**-62 * (1 + 2.0**-52), rel=1e-9)
+    assert upper_tail[1] == pytest.approx(2.0**-61, rel=1e-9)
+    assert abs(low) > 8.5
+
+
+def test_sign_bit_and_neighbouring_scales_fit_together():
+    top, half = 2**51 - 1, 2**63
+    positive, negative = ScriptedBits([half, half]).normal(1)[0], ScriptedBits([0, half]).normal(1)[0]
+    assert positive == -negative
+    # the largest u of one binary scale and the smallest of the next are neighbours
+    below, above = ScriptedBits([top, 2**62]).normal(1)[0], ScriptedBits([0, half]).normal(1)[0]
+    assert below == pytest.approx(above, abs=1e-15)
+
+
+def test_seeded_noise_repeats_and_secure_noise_does_not():
+    assert np.array_equal(NoiseSource(3).normal(5), NoiseSource(3).normal(5))
+    assert not np.array_equal(NoiseSource().normal(5), NoiseSource().normal(5))
+    assert NoiseSource().secure
+    assert not NoiseSource(3).secure
+
+
+@pytest.mark.parametrize("random_state, error", ((-1, ValueError), (1.5, TypeError), ("0", TypeError), (True, TypeError)))
+def test_random_state_is_checked(random_state, error):
+    with pytest.raises(error, match="random_state="):
+        NoiseSource(random_state)
+
+
+@pytest.mark.parametrize("size", (1, 1000))
+@pytest.mark.parametrize("clip_norm", (1e-50, 1e-3, 1.0, 1e50, 1e-250))
+@pytest.mark.parametrize("scale", (1e-6, 1.0, 1e6))
+@pytest.mark.parametrize("n_samples", (2, 10**9))
+def test_grid_is_exact_and_its_scale_covers_the_slack(size, clip_norm, scale, n_samples):
+    error = 1e-13 * n_samples
+    sizes = dict(relative_sensitivity=2.0, scale=scale, n_samples=n_samples, size=size, summation_error=error)
+    noise = GridGaussian.calibrated(clip_norm=clip_norm, **sizes)
+    assert math.frexp(noise.spacing)[0] == 0.5
+    covered = clip_norm * (1 + 2**-30) + 2 * error * clip_norm + noise.spacing * math.sqrt(size)
+    assert noise.std >= 2.0 * covered * scale * (1 - 1e-15)
+    assert (n_samples * clip_norm + 40 * noise.std) / noise.spacing < 2**52
+
+
+def test_outputs_lie_on_the_grid_and_rounding_moves_no_further_than_the_slack(rng):
+    noise = GridGaussian.calibrated(size=50, **SIZES)
+    value = rng.normal(size=50)
+    steps = noise.add_to(value, NoiseSource(0)) / noise.spacing
+    assert np.array_equal(steps, np.rint(steps))
+    silent = GridGaussian(0.0, noise.spacing).add_to(value, NoiseSource(0))
+    assert np.linalg.norm(silent - value) <= noise.spacing * math.sqrt(50) / 2
+
+
+def test_neighbouring_values_reach_the_same_outputs():
+    """On a coarse grid, exhaustively: the noise does not betray where the value lay between the grid points."""
+    noise = GridGaussian(2.0, 1.0)
+    reached = [set(noise.add_to(np.full(200_000, value), NoiseSource(5))) for value in (0.3, 1.0)]
+    common = range(-6, 8)  # each has probability above 1e-3: missed by chance with probability below 1e-80
+    assert all(set(map(float, common)) <= outputs for outputs in reached)

@@ -1,0 +1,155 @@
+"""The gate: what it refuses, what it records, and that the noise on its answers is the one that the schedule states."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from skdp.losses import Logistic
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import Gradient
+from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule, Selection
+
+ADJACENCIES = ("replace_one", "zero_out")
+FALSE_ALARM = 1e-6
+N_FEATURES = 20_000
+
+
+class Watched(Rows):
+    """Counts how often the data are read."""
+
+    reads = 0
+
+    def sum(self, coef, kernel):
+        self.reads += 1
+        return super().sum(coef, kernel)
+
+
+class OtherGradient(Gradient):
+    """A query type that no schedule here contains."""
+
+
+def table(n_features=N_FEATURES):
+    X = np.zeros((10, n_features))
+    X[:, 0] = 1.0
+    return Watched(X, np.zeros(10, dtype=np.int8), data_norm=1.0)
+
+
+def query(rows, clip_norm=1.0, point=0.0):
+    return Gradient(Logistic(), np.full((rows.n_features, 1), point), clip_norm)
+
+
+def oracle_for(rows, schedule, epsilon=1.0, adjacency="replace_one", seed=0, on_release=None):
+    budget = Budget(epsilon, 1e-6, adjacency)
+    return Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(seed), on_release)
+
+
+def gaussian_schedule(count, weight=1.0, clip_norm=1.0):
+    return Schedule(((count, Release(Gradient, Gaussian(weight), clip_norm)),))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("weights", ((1.0,), (1.0, 3.0)))
+def test_noise_on_each_answer_is_what_the_schedule_states(adjacency, weights):
+    """Deleting the noise, halving the sensitivity or ignoring a weight fails here."""
+    schedule = Schedule(tuple((1, Release(Gradient, Gaussian(weight), 1.0)) for weight in weights))
+    rows = table()
+    oracle = oracle_for(rows, schedule, adjacency=adjacency)
+    scale = calibrate(schedule, Budget(1.0, 1e-6, adjacency))
+    mu = math.sqrt(sum(1 / (weight * scale) ** 2 for weight in weights))
+    assert spent_epsilon(schedule, scale, 1e-6) == pytest.approx(1.0, rel=1e-6)
+    for weight, (_, release) in zip(weights, schedule.entries, strict=True):
+        expected = {"replace_one": 2.0, "zero_out": 1.0}[adjacency] * weight * math.sqrt(sum(w**-2 for w in weights)) / mu
+        noise = oracle.ask(query(rows)) - Gradient(Logistic(), np.zeros((N_FEATURES, 1)), 1.0).evaluate(rows)
+        assert kstest(noise / expected, "norm").pvalue > FALSE_ALARM
+        for wrong in (0.5, 0.8, 1.25):
+            assert kstest(noise / (wrong * expected), "norm").pvalue < FALSE_ALARM
+        assert noise_multiplier(release, scale, adjacency) == pytest.approx(expected)
+
+
+def test_transcript_is_the_schedule():
+    ticks = []
+    rows, schedule = table(3), gaussian_schedule(4)
+    oracle = oracle_for(rows, schedule, on_release=lambda: ticks.append(len(oracle.transcript)))
+    for _ in range(4):
+        oracle.ask(query(rows))
+    oracle.finish()
+    assert oracle.transcript == tuple(schedule)
+    assert ticks == [1, 2, 3, 4]
+
+
+def test_unscheduled_releases_are_refused_before_the_data_are_read():
+    rows = table(3)
+    oracle = oracle_for(rows, gaussian_schedule(1))
+    for wrong in (OtherGradient(Logistic(), np.zeros((3, 1)), 1.0), query(rows, clip_norm=2.0)):
+        fresh = oracle_for(rows, gaussian_schedule(1))
+        with pytest.raises(PrivacyAccountingError, match="the schedule expects"):
+            fresh.ask(wrong)
+    assert rows.reads == 0
+    oracle.ask(query(rows))
+    with pytest.raises(PrivacyAccountingError, match="no further release"):
+        oracle.ask(query(rows))
+    assert rows.reads == 1
+
+
+def test_unfinished_schedule_is_an_error():
+    rows = table(3)
+    oracle = oracle_for(rows, gaussian_schedule(2))
+    oracle.ask(query(rows))
+    with pytest.raises(PrivacyAccountingError, match="1 of the 2"):
+        oracle.finish()
+
+
+@pytest.mark.parametrize("clip_norm, point", ((math.nan, 0.0), (math.inf, 0.0), (-1.0, 0.0), (1.0, math.nan), (1.0, math.inf)))
+def test_queries_that_are_not_finite_are_refused(clip_norm, point):
+    rows = table(3)
+    oracle = oracle_for(rows, gaussian_schedule(1, clip_norm=None))
+    with pytest.raises(PrivacyAccountingError, match="not finite"):
+        oracle.ask(query(rows, clip_norm, point))
+    assert rows.reads == 0
+
+
+def test_clip_norm_zero_releases_zero_reads_nothing_and_counts():
+    rows = table(3)
+    oracle = oracle_for(rows, gaussian_schedule(1, clip_norm=None))
+    assert not oracle.ask(query(rows, 0.0)).any()
+    oracle.finish()
+    assert rows.reads == 0
+
+
+def test_without_privacy_there_is_no_noise_and_no_grid():
+    rows = table(3)
+    exact = query(rows).evaluate(rows)
+    assert np.array_equal(oracle_for(rows, gaussian_schedule(1), epsilon=math.inf).ask(query(rows)), exact)
+
+
+def test_oracle_refuses_a_scale_without_noise():
+    with pytest.raises(PrivacyAccountingError, match="noise scale"):
+        Oracle(table(3), gaussian_schedule(1), Budget(1.0, 1e-6, "zero_out"), 0.0, NoiseSource(0))
+
+
+@pytest.mark.parametrize("mechanism", (PoissonGaussian(0.1), Selection(), Curve("objective")))
+def test_mechanisms_without_accounting_are_refused(mechanism):
+    schedule = Schedule(((1, Release(Gradient, mechanism, 1.0)),))
+    with pytest.raises(PrivacyAccountingError, match="No accounting"):
+        calibrate(schedule, Budget(1.0, 1e-6, "zero_out"))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", (0.05, 1.0, 10.0))
+def test_calibration_spends_the_budget(adjacency, epsilon):
+    budget = Budget(epsilon, 1e-7, adjacency)
+    mixed = Schedule(gaussian_schedule(1, 2.0).entries + gaussian_schedule(100, 0.5).entries)
+    for schedule in (gaussian_schedule(1), gaussian_schedule(1000), mixed):
+        spent = spent_epsilon(schedule, calibrate(schedule, budget), budget.delta)
+        assert 0.999 * epsilon <= spent <= epsilon
+        more = Schedule(schedule.entries + gaussian_schedule(1).entries)
+        assert spent_epsilon(more, calibrate(schedule, budget), budget.delta) > epsilon
+    assert calibrate(gaussian_schedule(5), replace(budget, epsilon=math.inf)) == 0.0

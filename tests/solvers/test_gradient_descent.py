@@ -1,0 +1,119 @@
+"""DP-GD: its update, its optimum without noise, its public defaults."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPLogisticRegression, NotPrivateWarning
+from skdp.losses import Logistic, Multinomial
+from skdp.privacy.budget import Budget
+from skdp.solvers import GradientDescent, Problem, choose_solver
+
+ADJACENCIES = ("replace_one", "zero_out")
+
+
+def problem(epsilon=1.0, adjacency="replace_one", n_samples=5000, loss=Logistic(), **changes):  # noqa: B008
+    budget = Budget(epsilon, 1e-7, adjacency)
+    facts = Problem(n_samples, 10, loss, budget, data_norm=1.0, intercept_scaling=1.0, alpha=0.01, clip_norm=1.0)
+    return replace(facts, **changes)
+
+
+def test_updates_are_those_of_the_formula(rng):
+    """Heavy ball on the answers divided by n, the penalty added after, the second half averaged."""
+    answers = rng.normal(size=(4, 11))
+    facts, asked = problem(), []
+
+    def ask(query):
+        asked.append(query.coef)
+        return answers[len(asked) - 1]
+
+    result = GradientDescent(4, step_size=0.5, momentum=0.3, tail_average=0.5).solve(facts, ask, rng)
+    iterates, velocity = [np.zeros((11, 1))], 0.0
+    for answer in answers:
+        ridge = 0.01 * iterates[-1] * (np.arange(11) < 10)[:, None]
+        velocity = 0.3 * velocity + answer[:, None] / 5000 + ridge
+        iterates.append(iterates[-1] - 0.5 * velocity)
+    np.testing.assert_allclose(asked, iterates[:-1])
+    np.testing.assert_allclose(result.coef, (iterates[-1] + iterates[-2]) / 2)
+    assert result.n_iter == 4
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
+@pytest.mark.parametrize("n_classes", (2, 3))
+@pytest.mark.parametrize("alpha", (0.1, 0.01))
+def test_optimum_without_noise_is_scikit_learns(n_classes, alpha, rng):
+    X = rng.normal(size=(300, 4))
+    y = rng.integers(0, n_classes, 300) + (X[:, 0] > 0)
+    y = np.minimum(y, n_classes - 1)
+    solver = GradientDescent(3000, step_size=0.3, momentum=0.9, tail_average=0.0)
+    ours = DPLogisticRegression(math.inf, solver=solver, alpha=alpha, data_norm=100.0, clip_norm=1e4).fit(X, y)
+    theirs = LogisticRegression(C=1 / (300 * alpha), tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", (1e-3, 0.1, 1.0, 10.0, math.inf))
+@pytest.mark.parametrize("loss", (Logistic(), Multinomial(4)), ids=lambda loss: loss.name)
+def test_defaults_are_public_bounded_and_stable(adjacency, epsilon, loss):
+    solver = GradientDescent()
+    for n_samples in (2, 300, 10**5, 10**8):
+        facts = problem(epsilon, adjacency, n_samples, loss)
+        facts = replace(facts, clip_norm=solver.default_clip_norm(facts), alpha=solver.default_alpha(facts))
+        n_steps = len(solver.schedule(facts))
+        fewest = 50 if n_samples < 10**6 else 30
+        assert fewest <= n_steps <= 200 or (n_steps == 1000 and epsilon == math.inf)
+        assert 0.5 * facts.lipschitz <= facts.clip_norm <= facts.lipschitz
+        largest_curvature = facts.smoothness + facts.alpha
+        assert 0 < solver._step_size(facts, n_steps) * largest_curvature < 2 * (1 + solver.momentum)
+
+
+def test_noise_that_a_fit_gathers_is_what_the_step_rule_promises():
+    """A raw prediction of a record at the norm bound, from noise alone and with the average off."""
+    facts = problem(0.1, "zero_out", 20_000, alpha=0.0)
+    solver = GradientDescent(200, momentum=0.5, tail_average=0.0)
+    mu = facts.signal_to_noise / 20_000
+    deviation = facts.clip_norm * math.sqrt(200) / mu
+    rng = np.random.default_rng(0)
+    ends = [solver.solve(facts, lambda query: deviation * rng.standard_normal(11), rng).coef[0, 0] for _ in range(400)]
+    assert np.std(ends) * facts.row_norm == pytest.approx(3.0, rel=0.15)  # 4 standard errors
+
+
+@pytest.mark.parametrize(
+    "parameters, error",
+    (
+        ({"n_steps": 0}, ValueError),
+        ({"n_steps": 2.5}, TypeError),
+        ({"n_steps": True}, TypeError),
+        ({"step_size": 0.0}, ValueError),
+        ({"step_size": math.nan}, ValueError),
+        ({"momentum": 1.0}, ValueError),
+        ({"momentum": "fast"}, TypeError),
+        ({"tail_average": 1.5}, ValueError),
+    ),
+)
+def test_parameters_are_checked(parameters, error):
+    name, value = next(iter(parameters.items()))
+    with pytest.raises(error, match=f"{name}={value!r}"):
+        GradientDescent(**parameters).schedule(problem())
+
+
+def test_divergence_is_a_clear_error(rng):
+    X, y = rng.normal(size=(50, 3)), np.arange(50) % 2
+    solver = GradientDescent(100, step_size=1e300)
+    with pytest.warns(NotPrivateWarning), pytest.raises(RuntimeError, match="smaller step size"):
+        DPLogisticRegression(math.inf, solver=solver).fit(X, y)
+
+
+class Bent(Logistic):
+    """A loss that is not smooth."""
+
+    name, smoothness = "bent", math.inf
+
+
+def test_solvers_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match=r"solver='gd' needs a smooth problem; the bent loss is not\. Solvers that fit: none"):
+        choose_solver("gd", problem(loss=Bent()))

@@ -1,0 +1,115 @@
+"""Progress: one tick per release, printed or through scikit-learn's callbacks, and what callbacks may see."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.utils.fixes import parse_version
+
+from skdp import DPLogisticRegression, OutsideGuaranteeWarning
+from skdp.solvers import GradientDescent
+
+HAS_CALLBACKS = parse_version(sklearn.__version__) >= parse_version("1.9")
+needs_callbacks = pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on")
+X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+STEPS = 25
+
+
+def estimator(**given):
+    return DPLogisticRegression(solver=GradientDescent(STEPS), random_state=0, **given)
+
+
+@pytest.mark.parametrize("verbose, lines", ((0, 0), (False, 0), (1, 13), (2, 25)))
+def test_verbose_counts_releases(verbose, lines, capsys):
+    estimator(verbose=verbose).fit(X, y)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == lines
+    if lines:
+        assert printed[-1] == "[DPLogisticRegression] 25 of 25 releases"
+
+
+class Recorder:
+    """Follows scikit-learn's protocol for callbacks and asks for no data."""
+
+    def __init__(self):
+        self.ends, self.contexts = 0, []
+
+    def setup(self, estimator, context):
+        self.contexts.append(context)
+
+    def teardown(self, estimator, context):
+        self.contexts.append("torn down")
+
+    def on_fit_task_begin(self, estimator, context):
+        """Nothing to do."""
+
+    def on_fit_task_end(self, estimator, context):
+        self.ends += context.parent is not None
+
+
+@needs_callbacks
+def test_callbacks_get_one_task_per_release(recwarn):
+    recorder = Recorder()
+    estimator().set_callbacks(recorder).fit(X, y)
+    assert recorder.ends == recorder.contexts[0].max_subtasks == STEPS
+    assert recorder.contexts[-1] == "torn down"
+    assert not recwarn.list
+
+
+@needs_callbacks
+def test_progress_bar_of_scikit_learn(capsys):
+    from sklearn.callback import ProgressBar
+
+    estimator().set_callbacks(ProgressBar()).fit(X, y)
+    assert "DPLogisticRegression - fit" in capsys.readouterr().out
+
+
+@needs_callbacks
+def test_callbacks_that_read_the_data_work_and_warn():
+    from sklearn.callback import ScoringMonitor
+
+    monitor = ScoringMonitor(scoring="accuracy")
+    model = estimator().set_callbacks(monitor)
+    with pytest.warns(OutsideGuaranteeWarning, match="ScoringMonitor"):
+        model.fit(X, y)
+    assert monitor.get_logs().data[-1]["accuracy"] == model.score(X, y)
+
+
+class Interrupts(Recorder):
+    """Presses Ctrl-C in the middle."""
+
+    def on_fit_task_end(self, estimator, context):
+        super().on_fit_task_end(estimator, context)
+        if self.ends == 7:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("fitted_before", (False, True))
+def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
+    from skdp.privacy.noise import NoiseSource
+
+    model = estimator()
+    if fitted_before:
+        model.fit(X, y)
+    before = {name: id(value) for name, value in vars(model).items()}
+    draw, drawn = NoiseSource.normal, []
+
+    def interrupt(self, size):
+        drawn.append(size)
+        if len(drawn) == 7:
+            raise KeyboardInterrupt
+        return draw(self, size)
+
+    monkeypatch.setattr(NoiseSource, "normal", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :1], y)
+    assert {name: id(value) for name, value in vars(model).items()} == before
+
+
+@needs_callbacks
+def test_interrupt_from_a_callback():
+    recorder = Interrupts()
+    model = estimator().set_callbacks(recorder)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert recorder.contexts[-1] == "torn down"
+    assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
