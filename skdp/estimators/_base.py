@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -212,10 +213,12 @@ def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
         return "no noise"
-    share = max(noise_multiplier(release, plan.scale, problem.budget.adjacency) for _, release in plan.schedule.entries)
+    multipliers = [(count, noise_multiplier(line, plan.scale, problem.budget.adjacency)) for count, line in plan.schedule.entries]
+    single = max(multiplier for _, multiplier in multipliers) / problem.n_samples
+    average = 1 / math.sqrt(sum(count / multiplier**2 for count, multiplier in multipliers)) / problem.n_samples
     return (
-        f"per release and coordinate, {share / problem.n_samples:.3g} times the largest possible mean over the records "
-        "(above 0.1 little can be learnt: more records, a larger epsilon, or a data_norm nearer to the rows' norms)"
+        f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the average "
+        "of all (little can be learnt where that is above 0.1: take a larger epsilon, or a data_norm nearer to the rows' norms)"
     )
 
 
@@ -229,17 +232,14 @@ def _public_table(problem: Problem, facts: Facts | None) -> dict[str, Any]:
 
 def _public_choices(estimator: DPEstimator, plan: Plan) -> dict[str, Any]:
     parameters = {name: repr(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+    problem = plan.problem
     chosen = {
-        "solver": plan.solver,
-        "data_norm": plan.problem.data_norm,
-        "alpha": plan.problem.alpha,
-        "clip_norm": plan.problem.clip_norm,
+        "solver": repr(plan.solver),
+        "data_norm": problem.data_norm,
+        "clip_norm": problem.clip_norm,
+        "penalty": f"{problem.penalty!r}, which spares the intercept",
     }
-    return {
-        "parameters": parameters,
-        "resolved": {name: repr(value) for name, value in chosen.items()},
-        "n_releases": len(plan.schedule),
-    }
+    return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
 
 def _assumptions(facts: Facts | None) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def test_plan_states_the_same_before_any_data(table):
         report.releases,
         report.noise_size,
     )
-    assert "times the largest possible mean" in str(plan)
+    assert "the largest possible mean gradient" in str(plan)
     assert not hasattr(DPLogisticRegression(), "coef_")
     three = DPLogisticRegression(classes=["a", "b", "c"])
     assert (
@@ -207,9 +207,10 @@ def test_plan_states_the_same_before_any_data(table):
 
 
 def test_plan_noise_hint_is_noise_over_the_largest_mean():
-    plan = DPLogisticRegression(clip_norm=2.0, solver=GradientDescent(1)).plan(1000, 4)
+    plan = DPLogisticRegression(clip_norm=2.0, solver=GradientDescent(9)).plan(1000, 4)
     share = plan.releases[0].noise_multiplier / 1000
-    assert f"{share:.3g} times" in plan.noise_size
+    assert f"{share:.3g} times the largest possible mean gradient in each release" in plan.noise_size
+    assert f"{share / 3:.3g} times in the average" in plan.noise_size
 
 
 def test_infinite_epsilon_warns_and_reports_no_privacy(table):
