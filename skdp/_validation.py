@@ -58,8 +58,6 @@ class Facts:
         How the numbers are stored.
     classes : ndarray
         Sorted class labels.
-    classes_from_data : bool
-        Whether the label set was read from y.
     """
 
     n_samples: int
@@ -68,7 +66,6 @@ class Facts:
     dtype: str
     storage: str
     classes: np.ndarray
-    classes_from_data: bool
 
 
 def check_number(
@@ -171,7 +168,7 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
     storage = X.format.upper() if sparse.issparse(X) else "dense"
     names = getattr(estimator, "feature_names_in_", None)
-    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels, given is None), X, codes
+    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels), X, codes
 
 
 def read_unlabelled(estimator: Any, X: Any) -> Any:

@@ -163,7 +163,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             noise_source=_noise_source(self.random_state),
             noise_size=_noise_size(plan),
             public={**_public_table(problem, facts), **_public_choices(self, plan)},
-            assumptions=_assumptions(facts),
+            assumptions=_assumptions(self.classes),
             versions=_versions(),
         )
 
@@ -217,8 +217,9 @@ def _noise_size(plan: Plan) -> str:
     single = max(multiplier for _, multiplier in multipliers) / problem.n_samples
     average = 1 / math.sqrt(sum(count / multiplier**2 for count, multiplier in multipliers)) / problem.n_samples
     return (
-        f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the average "
-        "of all (little can be learnt where that is above 0.1: take a larger epsilon, or a data_norm nearer to the rows' norms)"
+        f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
+        "average of all (above 0.1 in the average, little can be learnt: take a larger epsilon, or a data_norm nearer to the "
+        "norms of the rows)"
     )
 
 
@@ -242,10 +243,10 @@ def _public_choices(estimator: DPEstimator, plan: Plan) -> dict[str, Any]:
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
 
-def _assumptions(facts: Facts | None) -> tuple[str, ...]:
+def _assumptions(classes: object) -> tuple[str, ...]:
     labels = (
-        "the label set was read from y: neighbours have the same label set (classes=[...] removes this)"
-        if facts is not None and facts.classes_from_data
+        "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        if classes is None
         else "every label is one of the given classes"
     )
     return (

@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from skdp.privacy.schedule import Schedule
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
 SCHEMA_VERSION = "1.0"
+WIDTH = 110  # of the printed text
 
 
 class PrivacySpent(NamedTuple):
@@ -129,8 +131,8 @@ class PrivacyReport:
 
     def __str__(self) -> str:
         title = f"Privacy {'plan' if self.planned else 'report'}: {self.estimator}"
-        lines = [f"{label + ':':<12} {text}" for label, texts in self._sections() for text in texts]
-        return "\n".join([title, "=" * len(title), *lines])
+        sections = [_hanging(label if text is texts[0] else "", text) for label, texts in self._sections() for text in texts]
+        return "\n".join([title, "=" * len(title), *sections])
 
     def __repr__(self) -> str:
         return str(self)
@@ -186,6 +188,10 @@ def describe_releases(schedule: Schedule, scale: float, adjacency: str) -> tuple
         )
         for count, release in schedule.entries
     )
+
+
+def _hanging(label: str, text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
 
 
 def _text(value: Any) -> str:

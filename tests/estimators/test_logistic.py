@@ -94,8 +94,8 @@ def test_classes_without_rows_are_no_error(table):
     X, _ = table
     model = DPLogisticRegression(1.0, classes=["low", "middle", "high"], random_state=0).fit(X, ["low"] * 600)
     assert model.classes_.tolist() == ["high", "low", "middle"]
-    assert "was read from y" not in str(model.privacy_report_)
-    assert "was read from y" in str(DPLogisticRegression(random_state=0).fit(*table).privacy_report_)
+    assert "is read from y" not in str(model.privacy_report_)
+    assert "is read from y" in str(DPLogisticRegression(random_state=0).fit(*table).privacy_report_)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
