@@ -6,7 +6,8 @@ import sys
 
 
 def demo(directory, *arguments):
-    command = [sys.executable, "-W", "error", "-m", "skdp", "demo", "--out", str(directory / "out"), *arguments]
+    quiet = "ignore:scipy.optimize:DeprecationWarning"  # scikit-learn 1.6 under the newest SciPy
+    command = [sys.executable, "-W", "error", "-W", quiet, "-m", "skdp", "demo", "--out", str(directory / "out"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=directory)
 
 

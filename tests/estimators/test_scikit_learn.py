@@ -3,14 +3,19 @@
 import math
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import DPLogisticRegression
 
 ESTIMATORS = [DPLogisticRegression(), DPLogisticRegression(math.inf)]
+CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
+
+
+def name_of(value):
+    return getattr(getattr(value, "func", None), "__name__", repr(value))
 
 
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's checks provoke warnings of their own
-@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.parametrize("estimator, check", CHECKS, ids=name_of)
 def test_estimator(estimator, check):
     check(estimator)
