@@ -6,6 +6,7 @@ only: no value, no row, because messages are published too.
 
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -30,6 +32,7 @@ __all__ = [
     "read_unlabelled",
 ]
 
+LARGEST_FLOAT = sys.float_info.max
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 DTYPES = [np.float64, np.float32, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
@@ -70,7 +73,7 @@ class Facts:
 
 def check_number(
     name: str,
-    value: object,
+    value: Any,
     *,
     above: float = -math.inf,
     minimum: float = -math.inf,
@@ -84,10 +87,15 @@ def check_number(
     bounds = ((">", above), (">=", minimum), ("<", below), ("<=", maximum))
     expected = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if math.isfinite(bound))
     expected = f"a finite number {expected}".rstrip() + (", or None" if optional else "")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if not _is_real(value):
         raise TypeError(f"{name}={value!r}; expected {expected}.")
-    if not (above < float(value) < below and minimum <= float(value) <= maximum and math.isfinite(value)):
+    number = float(value) if -LARGEST_FLOAT < value < LARGEST_FLOAT else math.inf  # an integer may be larger than any float
+    if not (above < number < below and minimum <= number <= maximum and math.isfinite(number)):
         raise ValueError(f"{name}={value!r}; expected {expected}.")
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def check_scale(name: str, value: object, *, optional: bool = False) -> None:
@@ -192,8 +200,11 @@ def _quoting_no_data(read: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = read()
-        except (ValueError, TypeError, OverflowError) as error:
+            with config_context(assume_finite=False):  # a NaN would show in the model
+                result = read()
+        except MemoryError:
+            raise
+        except Exception as error:
             failure = _safe(error)
     if any(issubclass(warning.category, DataConversionWarning) for warning in caught):
         message = "A column-vector y was passed when a 1d array was expected: y.ravel() makes one."
@@ -224,6 +235,7 @@ def _canonical(X: Any) -> Any:
     if not sparse.issparse(X):
         return X
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # drops cached flags, shares the arrays
+    X.check_format(full_check=True)  # an index out of range would read other memory
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

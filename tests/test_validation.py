@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 
 from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
@@ -33,11 +34,14 @@ PARAMETERS = [
     ({"epsilon": -1.0}, ValueError),
     ({"epsilon": NAN}, ValueError),
     ({"epsilon": "1"}, TypeError),
+    ({"epsilon": 1e7}, ValueError),
+    ({"epsilon": 10**400}, ValueError),
     ({"epsilon": None}, TypeError),
     ({"epsilon": True}, TypeError),
     ({"delta": 0.0}, ValueError),
     ({"delta": 1.0}, ValueError),
     ({"delta": -1e-5}, ValueError),
+    ({"delta": 1 - 1e-15}, ValueError),
     ({"delta": NAN}, ValueError),
     ({"delta": "small"}, TypeError),
     ({"adjacency": "add_remove"}, ValueError),
@@ -48,6 +52,7 @@ PARAMETERS = [
     ({"data_norm": -1.0}, ValueError),
     ({"data_norm": math.inf}, ValueError),
     ({"data_norm": 1e60}, ValueError),
+    ({"data_norm": 10**400}, ValueError),
     ({"data_norm": "1"}, TypeError),
     ({"clip_norm": 0.0}, ValueError),
     ({"clip_norm": NAN}, ValueError),
@@ -101,6 +106,13 @@ def replaced(value):
     return table
 
 
+class Secretive:
+    """A cell whose conversion fails with an error of its own."""
+
+    def __float__(self):
+        raise RuntimeError("secret 31415")
+
+
 TABLES = {
     "NaN": (np.where(X == 2.0, NAN, X), y, ValueError, "NaN"),
     "infinity": (np.where(X == 2.0, math.inf, X), y, ValueError, "infinity"),
@@ -109,6 +121,7 @@ TABLES = {
     "text column": (pd.DataFrame({"a": ["secret", "b", "c", "d"]}), y, ValueError, "cannot be read"),
     "missing": (pd.DataFrame({"a": pd.array([31415, None, 1, 2], dtype="Int64")}), y, ValueError, "NaN"),
     "objects": (replaced({"secret": 1}), y, TypeError, "must be a string or a number"),
+    "own error": (replaced(Secretive()), y, ValueError, "cannot be read"),
     "too large an integer": (replaced(10**400), y, ValueError, "cannot be read"),
     "flat": (X[:, 0], y, ValueError, "Reshape your data"),
     "flat list": ([SECRET, 1.0, 2.0, 3.0], y, ValueError, "Reshape your data"),
@@ -148,6 +161,19 @@ def test_tables(case):
         messages.append(str(link))
         link = link.__context__ or link.__cause__
     assert not re.search(r"secret|31415|e\+?308", " ".join(messages))
+
+
+def test_not_even_assume_finite_lets_nan_through():
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        DPLogisticRegression().fit(np.where(X == 2.0, NAN, X), y)
+
+
+@pytest.mark.parametrize("kind", (sparse.csr_matrix, sparse.csc_array))
+def test_sparse_indices_out_of_range_are_refused(kind):
+    table = kind(X)
+    table.indices = table.indices + 2
+    with pytest.raises(ValueError, match="cannot be read"):
+        DPLogisticRegression().fit(table, y)
 
 
 def test_labels_outside_the_classes_are_named_by_rule():

@@ -122,14 +122,15 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
 
-    def _run(self, plan: Plan, rows: Rows, progress: Progress) -> SolverResult:
+    def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, progress: Progress) -> SolverResult:
         """Solve the problem through the gate."""
-        noise = NoiseSource(self.random_state)
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the gate
             result = plan.solver.solve(plan.problem, oracle.ask, noise.public_generator())
         oracle.finish()
+        if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
+            raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
         return result
 
     def _commit(self, attributes: dict[str, Any]) -> None:
@@ -143,14 +144,14 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             delattr(scratch, name)
         return scratch
 
-    def _privacy_attributes(self, plan: Plan, facts: Facts) -> dict[str, Any]:
-        report = self._report(plan, facts)
+    def _privacy_attributes(self, plan: Plan, noise: NoiseSource, facts: Facts) -> dict[str, Any]:
+        report = self._report(plan, noise, facts)
         attributes: dict[str, Any] = {"privacy_report_": report, "privacy_spent_": report.spent}
         if len(report.releases) == 1:
             attributes["noise_multiplier_"] = report.releases[0].noise_multiplier
         return attributes
 
-    def _report(self, plan: Plan, facts: Facts | None = None) -> PrivacyReport:
+    def _report(self, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
         problem = plan.problem
         return PrivacyReport(
             estimator=type(self).__name__,
@@ -160,10 +161,10 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             solver=f"{plan.solver.name}: {plan.solver.title}",
             solver_reason=plan.reason,
             releases=describe_releases(plan.schedule, plan.scale, problem.budget.adjacency),
-            noise_source=_noise_source(self.random_state),
+            noise_source=_noise_source(noise),
             noise_size=_noise_size(plan),
             public={**_public_table(problem, facts), **_public_choices(self, plan)},
-            assumptions=_assumptions(self.classes),
+            assumptions=_assumptions(plan, self.classes),
             versions=_versions(),
         )
 
@@ -203,8 +204,8 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _noise_source(random_state: object) -> str:
-    if random_state is None:
+def _noise_source(noise: NoiseSource) -> str:
+    if noise.secure:
         return "secure: the operating system's cryptographic generator"
     return "reproducible noise: not private against someone who knows the seed; the same seed on two releases cancels the noise"
 
@@ -243,7 +244,9 @@ def _public_choices(estimator: DPEstimator, plan: Plan) -> dict[str, Any]:
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
 
-def _assumptions(classes: object) -> tuple[str, ...]:
+def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
+    trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
+    foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     labels = (
         "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
         if classes is None
@@ -253,6 +256,7 @@ def _assumptions(classes: object) -> tuple[str, ...]:
         "every entry of X is a finite number; " + labels,
         "no parameter was computed from the data: data_norm, class_weight and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
+        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
 
 

@@ -13,6 +13,7 @@ from skdp._validation import check_class_weight, check_classes, check_integer, r
 from skdp.estimators._base import DPEstimator, Plan, check_width, explain_refusals, fitted_attributes, refuse_fit_arguments
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.budget import Budget
+from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, Solver
@@ -180,10 +181,11 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         rows = Rows(table, codes, **plan.row_bounds)
         del table, codes
         data = (X, y) if reads_data(self) else (None, None)
+        noise = NoiseSource(self.random_state)
+        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(plan, noise, facts)}
         progress = Progress(self, len(plan.schedule), self.verbose)
-        result = self._run(plan, rows, progress)
+        result = self._run(plan, rows, noise, progress)
         coef, intercept = plan.problem.unpack(result.coef)
-        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(plan, facts)}
         attributes |= {"classes_": facts.classes, "coef_": coef, "intercept_": intercept, "n_iter_": result.n_iter}
         progress.end(attributes, data)
         self._commit(attributes)
@@ -218,7 +220,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         classes = None if self.classes is None else check_classes(self.classes)
         weights = check_class_weight(self.class_weight, classes)
         named = [*weights, *range(n_classes)][:n_classes] if classes is None else classes.tolist()
-        return self._report(self._plan(n_samples, n_features, named, weights))
+        return self._report(self._plan(n_samples, n_features, named, weights), NoiseSource(self.random_state))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.

@@ -4,10 +4,13 @@ import math
 import warnings
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning
 
 __all__ = ["ADJACENCIES", "Budget"]
+
+LARGEST_EPSILON, LARGEST_DELTA = 1e6, 1 - 1e-9  # beyond them float64 cannot tell the guarantee from none
 
 ADJACENCIES = {
     "replace_one": "two tables with the same number of records, one record replaced by any other",
@@ -85,24 +88,28 @@ class Budget:
             )
 
 
-def _epsilon(epsilon: object) -> float:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+def _epsilon(epsilon: Any) -> float:
+    if not _is_number(epsilon):
         raise TypeError(f"epsilon={epsilon!r} is not a number; expected a positive number, or float('inf') for no privacy.")
-    if not (float(epsilon) > 0):
-        raise ValueError(f"epsilon={epsilon!r}; expected a positive number, or float('inf') for no privacy.")
+    if not (epsilon > 0) or LARGEST_EPSILON < epsilon < math.inf:
+        raise ValueError(f"epsilon={epsilon!r}; expected a positive number up to 1e6, or float('inf') for no privacy.")
     return float(epsilon)
 
 
-def _delta(delta: object, n_samples: int) -> float:
+def _delta(delta: Any, n_samples: int) -> float:
     if delta is None:
         return max(1 / n_samples**2, 1e-11)
-    if isinstance(delta, bool) or not isinstance(delta, Real):
+    if not _is_number(delta):
         raise TypeError(f"delta={delta!r} is not a number; expected a number in (0, 1), or None.")
     if delta == 0:
         raise ValueError(f"delta={delta!r}: pure epsilon-DP is supported by no solver yet; expected a number in (0, 1), or None.")
-    if not (0 < float(delta) < 1):
+    if not (0 < delta <= LARGEST_DELTA):
         raise ValueError(f"delta={delta!r}; expected a number in (0, 1), or None for max(1 / n_samples**2, 1e-11).")
     return float(delta)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _adjacency(adjacency: object) -> str:

@@ -24,6 +24,8 @@ __all__ = ["GridGaussian", "NoiseSource"]
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
 MAX_FEATURES = 2**22  # up to here the line above holds
 FINEST_GRID = 2.0**-960  # keeps the spacing a normal number for vanishing clip norms
+FINE, STEP = 2.0**22, 2.0**20  # grid points that one normal resolves; how they are nested for more
+CELL_ERROR = 2.0**-50  # relative error of a grid point's probability, per grid point in a standard deviation
 
 
 class NoiseSource:
@@ -141,6 +143,11 @@ class GridGaussian:
         -------
         GridGaussian
             Noise whose standard deviation is ``scale`` times a sensitivity that includes every rounding.
+
+        Raises
+        ------
+        ValueError
+            If the noise is so large against the grid that the random bits cannot resolve it.
         """
         nominal = relative_sensitivity * clip_norm * scale
         spacing = max(_power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
@@ -148,8 +155,28 @@ class GridGaussian:
             covered = clip_norm * (1 + RELATIVE_SLACK + 2 * summation_error) + spacing * math.sqrt(size)
             std = relative_sensitivity * covered * scale
             if (n_samples * clip_norm * (1 + summation_error) + 40 * std) / spacing < 2**52:
-                return cls(std, spacing)
+                return cls(std, spacing)._covering_resolution(scale, size)
             spacing *= 2
+
+    def _covering_resolution(self, scale: float, size: int) -> "GridGaussian":
+        """Enlarge the noise so that what the finite resolution of the sampler betrays is part of the calibrated loss.
+
+        The error of each coordinate's probability is a privacy loss of its own, with standard deviation at most
+        ``share / scale`` over all coordinates, beside the ``1 / scale`` of the release: dividing by ``1 - share`` pays for it.
+        """
+        share = self.resolution_error * math.sqrt(size) * scale
+        if share > 0.5:
+            raise ValueError(
+                f"The noise multiplier {scale:.3g} with {size} coordinates is beyond what random bits resolve; expected a larger "
+                "epsilon or fewer features."
+            )
+        return GridGaussian(self.std / (1 - share), self.spacing)
+
+    @property
+    def resolution_error(self) -> float:
+        """Bound on the relative error of a grid point's probability, which 51 random bits leave."""
+        ratio = self.std / self.spacing
+        return CELL_ERROR * max(min(ratio, FINE), ratio / STEP if ratio > FINE else 0.0)
 
     def add_to(self, value: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Return the noisy value, a vector of grid points.
@@ -166,8 +193,21 @@ class GridGaussian:
         ndarray of shape (size,)
             Exact integer sum of rounded value and rounded noise, times the spacing.
         """
-        noise = np.rint(source.normal(value.size) * (self.std / self.spacing))
-        return (np.rint(value / self.spacing) + noise) * self.spacing
+        noise = self._steps(value.size, source)
+        return (np.rint(value / self.spacing) + noise) * self.spacing + 0.0  # no negative zero, which would betray a sign
+
+    def _steps(self, size: int, source: NoiseSource) -> np.ndarray:
+        """Noise in grid steps.
+
+        One normal has too few bits to make every one of more than FINE steps as likely as it should be. There a coarse normal, in
+        multiples of STEP, is added to a fine one that covers the gaps: as lattice Gaussians with standard deviation 4 STEP add
+        up to a Gaussian within exp(-2 (4 pi)^2), the sum is one of the stated scale, plus a uniform rounding.
+        """
+        ratio = self.std / self.spacing
+        if ratio <= FINE:
+            return np.rint(source.normal(size) * ratio)
+        coarse = math.sqrt(ratio**2 - FINE**2) / STEP
+        return STEP * np.rint(source.normal(size) * coarse) + np.rint(source.normal(size) * FINE)
 
 
 def _power_of_two_below(x: float) -> float:

@@ -1,5 +1,6 @@
 """The gate: every value that depends on the training data comes out of here, with noise on it."""
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 __all__ = ["Oracle"]
+
+LARGEST_CLIP_NORM = 1e150  # products with it stay finite
 
 
 class Oracle:
@@ -46,9 +49,9 @@ class Oracle:
     ) -> None:
         if budget.private and not (0 < scale < math.inf):
             raise PrivacyAccountingError(f"The noise scale is {scale!r}; expected a positive number.")
-        self._rows, self._schedule, self._budget, self._scale, self._noise = rows, schedule, budget, scale, noise
+        self._rows, self._schedule, self._budget, self._scale, self._noise = rows, tuple(schedule), budget, scale, noise
         self._on_release = on_release
-        self._pending = iter(schedule)
+        self._pending = iter(self._schedule)
         self._transcript: list[Release] = []
 
     @property
@@ -73,7 +76,7 @@ class Oracle:
         ------
         PrivacyAccountingError
             If the query is not next on the schedule, differs from what the schedule states, or contains a number that is
-            not finite. Nothing is evaluated then.
+            not finite: nothing is evaluated then. Also if the evaluation fails, without the reason, which may quote data.
         """
         release = self._admit(query)
         self._transcript.append(release)
@@ -92,13 +95,13 @@ class Oracle:
         PrivacyAccountingError
             If the transcript is shorter than the schedule: the report would state releases that never happened.
         """
-        if len(self._transcript) != len(self._schedule):
+        if self.transcript != self._schedule:
             raise PrivacyAccountingError(
                 f"{len(self._transcript)} of the {len(self._schedule)} scheduled releases were made; expected all of them."
             )
 
     def _admit(self, query: Query) -> Release:
-        if not (0 <= query.clip_norm < math.inf) or not all(np.isfinite(p).all() for p in query.parameters()):
+        if not (0 <= query.clip_norm <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
             raise PrivacyAccountingError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite: the iteration diverged. "
                 "A smaller step size of the solver avoids it."
@@ -117,7 +120,7 @@ class Oracle:
         if query.clip_norm == 0:
             return np.zeros(query.size)
         if not self._budget.private:
-            return query.evaluate(self._rows)
+            return query.evaluate(self._rows)  # an error may show: nothing is private here
         if not isinstance(release.mechanism, Gaussian):
             raise PrivacyAccountingError(f"No noise is known for the mechanism {release.mechanism!r}.")
         noise = GridGaussian.calibrated(
@@ -128,4 +131,10 @@ class Oracle:
             size=query.size,
             summation_error=self._rows.summation_error,
         )
-        return noise.add_to(query.evaluate(self._rows), self._noise)
+        return noise.add_to(self._evaluate(query), self._noise)
+
+    def _evaluate(self, query: Query) -> np.ndarray:
+        with contextlib.suppress(Exception):
+            return query.evaluate(self._rows)
+        # outside of any except clause, so that the error, which may quote data, is not the context of this one
+        raise PrivacyAccountingError(f"{type(query).__name__} could not be evaluated; epsilon=inf on public data shows why.")

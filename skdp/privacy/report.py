@@ -205,4 +205,4 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return value
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

@@ -141,8 +141,12 @@ class Rows:
         return sparse.csr_matrix(self._compressed(start, stop), shape=(stop - start, self.n_features))
 
     def _column_chunks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield float64 views of runs of columns, each with about as many entries as a block of rows has cells."""
-        width = max(1, int(BLOCK * self.n_features**2 / max(self._X.nnz, 1)))
+        """Yield float64 runs of columns with as many cells as a block of rows.
+
+        Their width is public: chosen by the number of entries, one record could change the order in which the raw predictions
+        of all others are summed, and their rounding with it.
+        """
+        width = max(1, BLOCK * self.n_features // self.n_samples)
         for start in range(0, self.n_features, width):
             stop = min(start + width, self.n_features)
             yield slice(start, stop), sparse.csc_matrix(self._compressed(start, stop), shape=(self.n_samples, stop - start))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Query
 
 __all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection"]
@@ -96,6 +97,15 @@ class Schedule:
     """
 
     entries: tuple[tuple[int, Release], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", tuple((count, release) for count, release in self.entries))
+        for count, release in self.entries:
+            weight = getattr(release.mechanism, "weight", 1.0)
+            if not isinstance(count, int) or count < 1 or not (1e-6 <= weight <= 1e6):
+                raise PrivacyAccountingError(
+                    f"The schedule has {count!r} times {release!r}; expected a positive count and a weight from 1e-6 to 1e6."
+                )
 
     def __len__(self) -> int:
         return sum(count for count, _ in self.entries)

@@ -16,7 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
-from skdp.solvers import GradientDescent
+from skdp.privacy.queries import Gradient
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers import GradientDescent, SolverResult
 
 STORAGES = {
     "C": np.ascontiguousarray,
@@ -211,6 +213,65 @@ def test_plan_noise_hint_is_noise_over_the_largest_mean():
     share = plan.releases[0].noise_multiplier / 1000
     assert f"{share:.3g} times the largest possible mean gradient in each release" in plan.noise_size
     assert f"{share / 3:.3g} times in the average" in plan.noise_size
+
+
+class Scripted(GradientDescent):
+    """A solver that returns what it is given, after the scheduled releases."""
+
+    def __init__(self, coef=None):
+        super().__init__(3)
+        self.coef = coef
+
+    def solve(self, problem, ask, rng):
+        super().solve(problem, ask, rng)
+        return SolverResult(np.array(self.coef), 3)
+
+
+@pytest.mark.parametrize("coef", ([[np.nan]] * 6, [[1.0]] * 7, 1.0))
+def test_a_solver_must_return_finite_coefficients_of_the_right_shape(coef, table):
+    with pytest.raises(ValueError, match=r"no finite array of shape \(6, 1\)"):
+        DPLogisticRegression(solver=Scripted(coef)).fit(*table)
+
+
+class OwnGradient(Gradient):
+    """A query of the user's."""
+
+
+class Asking(GradientDescent):
+    """A solver with a query of its own."""
+
+    def schedule(self, problem):
+        return Schedule(((1, Release(OwnGradient, Gaussian())),))
+
+    def solve(self, problem, ask, rng):
+        return SolverResult(-ask(OwnGradient(problem.loss, problem.start, 1.0)).reshape(problem.shape), 1)
+
+
+def test_code_from_elsewhere_that_sees_the_data_is_reported(table):
+    model = DPLogisticRegression(solver=Asking()).fit(*table)
+    assert "OwnGradient is unreviewed" in str(model.privacy_report_)
+    assert "unreviewed" not in str(DPLogisticRegression().plan(10, 2))
+
+
+def test_report_is_made_before_anything_can_change_the_parameters(table, monkeypatch):
+    model = DPLogisticRegression(2.0, random_state=0)
+    solve = GradientDescent.solve
+
+    def meddle(self, problem, ask, rng):
+        model.set_params(epsilon=0.001, random_state=None)
+        return solve(self, problem, ask, rng)
+
+    monkeypatch.setattr(GradientDescent, "solve", meddle)
+    report = model.fit(*table).privacy_report_
+    assert report.budget.epsilon == 2.0
+    assert report.public["parameters"]["epsilon"] == "2.0"
+    assert "reproducible" in report.noise_source
+
+
+def test_labels_of_every_kind_reach_the_json():
+    X = np.linspace(-1, 1, 40)[:, None]
+    y = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")[np.arange(40) % 2]
+    assert "2020-01-02" in DPLogisticRegression().fit(X, y).privacy_report_.to_json()
 
 
 def test_infinite_epsilon_warns_and_reports_no_privacy(table):

@@ -143,6 +143,19 @@ def test_float_error_of_the_sum_stays_within_its_bound(storage, rng):
     assert abs(float(Fraction(float(value[0, 0])) - exact)) <= rows.summation_error * float(np.abs(X * slopes).max())
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_one_record_does_not_change_how_the_others_are_rounded(storage, rng):
+    """At a point where rounding is everything, the change is still that of the one record, zeros and duplicates included."""
+    X = np.ones((5042, 64))
+    coef = np.zeros((64, 1))
+    coef[50:53, 0] = 40.0, -1e18, 1e18
+    query, y = Gradient(Logistic(), coef, 8.0), np.zeros(5042, dtype=np.int8)
+    other = X.copy()
+    other[0] = 0.0
+    first, second = (query.evaluate(Rows(STORAGES[storage](table), y, data_norm=8.0)) for table in (X, other))
+    assert np.linalg.norm(first - second) <= query.sensitivity("zero_out") * (1 + 1e-6)
+
+
 @np.errstate(invalid="ignore")
 def test_clip_handles_not_a_number():
     residuals = clip_residuals(np.array([[np.nan], [np.inf], [-3.0]]), np.ones(3), 2.0)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import chisquare, kstest
 
 from skdp.privacy.noise import GridGaussian, NoiseSource
 
@@ -81,6 +81,45 @@ def test_grid_is_exact_and_its_scale_covers_the_slack(size, clip_norm, scale, n_
     covered = clip_norm * (1 + 2**-30) + 2 * error * clip_norm + noise.spacing * math.sqrt(size)
     assert noise.std >= 2.0 * covered * scale * (1 - 1e-15)
     assert (n_samples * clip_norm + 40 * noise.std) / noise.spacing < 2**52
+
+
+RATIO = 2.0**31  # more grid points in a standard deviation than one normal resolves
+
+
+def test_fine_grids_get_the_stated_law_too():
+    draws = GridGaussian(RATIO, 1.0).add_to(np.zeros(DRAWS), NoiseSource(4))
+    assert kstest(draws / RATIO, "norm").pvalue > FALSE_ALARM
+    for wrong in (0.8, 1.25):
+        assert kstest(draws / (wrong * RATIO), "norm").pvalue < FALSE_ALARM
+
+
+def test_fine_grids_are_resolved_to_the_last_point():
+    """Residues modulo 64 of the noise, at neighbouring values, are uniform: one normal alone would favour some beyond 2**45."""
+    for ratio in (2.0**22, RATIO, 2.0**45):
+        residues = np.mod(GridGaussian(ratio, 1.0).add_to(np.full(64_000, 3.0), NoiseSource(8)), 64).astype(int)
+        counts = np.bincount(residues, minlength=64)
+        assert chisquare(counts).pvalue > FALSE_ALARM
+    assert GridGaussian(RATIO, 1.0).resolution_error <= 2.0**-28
+
+
+def test_resolution_is_paid_for_and_refused_where_it_cannot_be():
+    sizes = dict(clip_norm=1.0, relative_sensitivity=1.0, n_samples=1000, summation_error=0.0)
+    plain = GridGaussian.calibrated(size=100, scale=50.0, **sizes)
+    assert plain.std == pytest.approx(50.0 * (1 + 2**-10), rel=1e-3)
+    wide = GridGaussian.calibrated(size=10**6, scale=2e4, **sizes)
+    share = wide.resolution_error * 1e3 * 2e4
+    assert 0.05 < share < 0.5
+    assert wide.std >= 2e4 / (1 - 0.9 * share)
+    with pytest.raises(ValueError, match="larger epsilon or fewer features"):
+        GridGaussian.calibrated(size=10**6, scale=1e7, **sizes)
+
+
+def test_no_negative_zero():
+    """The sign of an un-noised zero must not show: minus zero would be reached from negative values only."""
+    for value in (0.0, -1e-30, -0.0):
+        silent = GridGaussian(1e-3, 1.0).add_to(np.full(1000, value), NoiseSource(0))
+        assert not np.signbit(silent[silent == 0]).any()
+        assert (silent == 0).all()
 
 
 def test_outputs_lie_on_the_grid_and_rounding_moves_no_further_than_the_slack(rng):

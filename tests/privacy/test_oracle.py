@@ -142,6 +142,43 @@ def test_mechanisms_without_accounting_are_refused(mechanism):
         calibrate(schedule, Budget(1.0, 1e-6, "zero_out"))
 
 
+@pytest.mark.parametrize(
+    "count, weight", ((-1, 1.0), (0, 1.0), (2.0, 1.0), (1, 0.0), (1, -1.0), (1, math.nan), (1, math.inf), (1, 1e-200))
+)
+def test_schedules_that_would_forge_the_sum_are_refused(count, weight):
+    with pytest.raises(PrivacyAccountingError, match="expected a positive count and a weight"):
+        Schedule(((count, Release(Gradient, Gaussian(weight), 1.0)),))
+
+
+def test_a_schedule_does_not_grow_after_it_was_made():
+    entries = list(gaussian_schedule(2).entries)
+    schedule = Schedule(entries)
+    rows = table(3)
+    oracle = oracle_for(rows, schedule)
+    entries.append(entries[0])
+    assert len(schedule) == 2
+    for _ in range(2):
+        oracle.ask(query(rows))
+    oracle.finish()
+
+
+class Quoting(Logistic):
+    """A loss that fails with data in its message."""
+
+    def derivative(self, raw, labels):
+        raise KeyError(float(raw[0, 0]), "secret")
+
+
+def test_errors_of_an_evaluation_do_not_quote_the_data():
+    rows = table(3)
+    failing = Gradient(Quoting(), np.ones((3, 1)), 1.0)
+    with pytest.raises(PrivacyAccountingError, match="could not be evaluated") as caught:
+        oracle_for(rows, gaussian_schedule(1)).ask(failing)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    with pytest.raises(KeyError):
+        oracle_for(rows, gaussian_schedule(1), epsilon=math.inf).ask(failing)
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (0.05, 1.0, 10.0))
 def test_calibration_spends_the_budget(adjacency, epsilon):
