@@ -93,8 +93,29 @@ def test_fine_grids_get_the_stated_law_too():
         assert kstest(draws / (wrong * RATIO), "norm").pvalue < FALSE_ALARM
 
 
+class ScriptedNormals(NoiseSource):
+    """Yields the given normals, one vector per call."""
+
+    def __init__(self, *normals):
+        self.normals = list(normals)
+
+    def normal(self, size):
+        return np.array([self.normals.pop(0)])
+
+
+def test_fine_grids_add_a_coarse_and_a_fine_normal():
+    """The two variances add up to the stated one, and the fine steps cover the gaps between the coarse ones."""
+    coarse, fine = (
+        GridGaussian(RATIO, 1.0).add_to(np.zeros(1), ScriptedNormals(*normals))[0] for normals in ((1.0, 0.0), (0.0, 1.0))
+    )
+    assert math.hypot(coarse, fine) == pytest.approx(RATIO, rel=1e-6)
+    gap = GridGaussian(RATIO, 1.0).add_to(np.zeros(1), ScriptedNormals(2.0**-11, 0.0))[0]
+    assert 0 < 4 * gap <= fine
+    assert GridGaussian(2.0**22, 1.0).add_to(np.zeros(1), ScriptedNormals(1.0))[0] == 2.0**22
+
+
 def test_fine_grids_are_resolved_to_the_last_point():
-    """Residues modulo 64 of the noise, at neighbouring values, are uniform: one normal alone would favour some beyond 2**45."""
+    """Residues modulo 64 of the noise are uniform."""
     for ratio in (2.0**22, RATIO, 2.0**45):
         residues = np.mod(GridGaussian(ratio, 1.0).add_to(np.full(64_000, 3.0), NoiseSource(8)), 64).astype(int)
         counts = np.bincount(residues, minlength=64)
