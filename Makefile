@@ -23,10 +23,10 @@ $(NEWEST)/.ready: pyproject.toml
 	$(NEWEST)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,lint]'
 	touch $@
 
-# The oldest supported scikit-learn, under which diffprivlib imports and which knows the names of polars 1 frames only
+# The oldest supported scikit-learn, under which diffprivlib imports
 $(OLDEST)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --editable '.[test]' 'scikit-learn==1.6.*' 'polars<2' diffprivlib==0.6.6
+	$(OLDEST)/bin/python -m pip install --quiet --editable '.[test]' 'scikit-learn==1.6.*' diffprivlib==0.6.6
 	touch $@
 
 clean:

@@ -1,7 +1,7 @@
 """Benchmark tables, prepared with public constants only, so that the preparation costs no privacy.
 
-The bounds and categories are those that the publishers of the data document; none was read from the rows. Every row has
-Euclidean norm at most 1, so that ``data_norm=1`` clips nothing.
+Bounds and categories are fixed constants, taken as public: those that comparisons on these tables commonly use, so that figures
+can be laid side by side. Every row has Euclidean norm at most 1, so that ``data_norm=1`` clips nothing.
 """
 
 import os

@@ -18,7 +18,9 @@ from skdp import DPLogisticRegression
 __all__ = ["run"]
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-LARGEST = {  # round upper bounds of the ten measurements as mean, error and worst value, from the table's documentation
+# Round upper bounds of the ten measurements as mean, error and worst value, after the ranges in the table's documentation. They
+# stand for what a laboratory knows of its instrument; for records of your own, never take them from the records.
+LARGEST = {
     "radius": (30, 3, 40),
     "texture": (40, 5, 50),
     "perimeter": (200, 25, 260),

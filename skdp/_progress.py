@@ -1,10 +1,9 @@
 """Progress of a fit, one tick per release: scikit-learn's callbacks where they exist (1.9), printed lines elsewhere."""
 
 import inspect
-import warnings
 from typing import Any
 
-from skdp.privacy.errors import OutsideGuaranteeWarning
+from skdp.privacy.errors import OutsideGuaranteeWarning, warn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -66,11 +65,8 @@ def reads_data(estimator: Any) -> bool:
     """Tell whether a callback of the estimator asks for training data, and warn if so."""
     readers = [type(callback).__name__ for callback in getattr(estimator, "_skl_callbacks", []) if _asks_for_data(callback)]
     if readers:
-        warnings.warn(
-            f"The callbacks {readers} read the training data without noise: what they show is outside the guarantee.",
-            OutsideGuaranteeWarning,
-            stacklevel=3,
-        )
+        message = f"The callbacks {readers} read the training data without noise: what they show is outside the guarantee."
+        warn(message, OutsideGuaranteeWarning)
     return bool(readers)
 
 

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 import skdp
 from skdp._progress import CallbackSupportMixin, Progress
-from skdp._validation import Facts, check_integer, check_number, check_scale
+from skdp._tables import Facts
+from skdp._validation import check_integer, check_number, check_scale, shown
 from skdp.privacy.calibration import calibrate, noise_multiplier
 from skdp.privacy.noise import MAX_FEATURES, NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -118,7 +119,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept={self.fit_intercept!r}; expected True or False.")
+            raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
 
@@ -161,7 +162,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             solver=f"{plan.solver.name}: {plan.solver.title}",
             solver_reason=plan.reason,
             releases=describe_releases(plan.schedule, plan.scale, problem.budget.adjacency),
-            noise_source=_noise_source(noise),
+            reproducible_noise=not noise.secure,
             noise_size=_noise_size(plan),
             public={**_public_table(problem, facts), **_public_choices(self, plan)},
             assumptions=_assumptions(plan, self.classes),
@@ -188,6 +189,7 @@ def _refuse(kind: type, given: dict[str, Any]) -> None:
 
 def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:
     """Raise the explaining TypeError for any further argument of ``fit``."""
+    given = {name: value for name, value in given.items() if value is not None}
     _refuse(kind, given)
     if given:
         raise TypeError(f"{kind.__name__}.fit does not take {sorted(given)}; expected X and y only.")
@@ -204,12 +206,6 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _noise_source(noise: NoiseSource) -> str:
-    if noise.secure:
-        return "secure: the operating system's cryptographic generator"
-    return "reproducible noise: not private against someone who knows the seed; the same seed on two releases cancels the noise"
-
-
 def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
@@ -217,10 +213,11 @@ def _noise_size(plan: Plan) -> str:
     multipliers = [(count, noise_multiplier(line, plan.scale, problem.budget.adjacency)) for count, line in plan.schedule.entries]
     single = max(multiplier for _, multiplier in multipliers) / problem.n_samples
     average = 1 / math.sqrt(sum(count / multiplier**2 for count, multiplier in multipliers)) / problem.n_samples
+    size = math.prod(problem.shape)
     return (
         f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
-        "average of all (above 0.1 in the average, little can be learnt: take a larger epsilon, or a data_norm nearer to the "
-        "norms of the rows)"
+        f"average of all; {average * math.sqrt(size):.3g} times over the {size} coordinates of the average together (near 1 and "
+        "above, noise drowns the signal; rows shorter than data_norm give less signal)"
     )
 
 
@@ -256,6 +253,7 @@ def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
         "every entry of X is a finite number; " + labels,
         "no parameter was computed from the data: data_norm, class_weight and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
+        "one record is one person: who has k records is protected less, by about k times the epsilon",
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
 

@@ -9,7 +9,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import Progress, reads_data, with_callbacks
-from skdp._validation import check_class_weight, check_classes, check_integer, read_table, read_unlabelled
+from skdp._tables import read_table, read_unlabelled
+from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.estimators._base import DPEstimator, Plan, check_width, explain_refusals, fitted_attributes, refuse_fit_arguments
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.budget import Budget
@@ -47,7 +48,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         leaves it to the solver, from public facts (``1 / n_samples`` for "gd").
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means ``sqrt(n_features)``, right for features in [-1, 1]. Must not be computed from the data.
+        None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
+        be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the
         solver, from public facts ("gd": between half and all of the largest norm that a gradient can have).
@@ -100,9 +102,9 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, dtype and storage, the class labels, all parameters and the number
-    of steps; that X is finite and y within the classes is assumed. Two fits spend twice; cross-validation and grid searches
-    fit many times; ``score`` on training records is not private.
+    Public are the shape of X, its column names, dtype and storage, the class labels, all parameters and the number of steps;
+    that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice;
+    cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------

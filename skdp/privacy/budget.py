@@ -1,12 +1,11 @@
 """The privacy parameters of one fit."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning
+from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, warn
 
 __all__ = ["ADJACENCIES", "Budget"]
 
@@ -77,15 +76,12 @@ class Budget:
 
     def _warn_if_weak(self, n_samples: int) -> None:
         if not self.private:
-            warnings.warn("epsilon=inf adds no noise: the fitted model is not private.", NotPrivateWarning, stacklevel=2)
+            warn("epsilon=inf adds no noise: the fitted model is not private.", NotPrivateWarning)
         elif self.epsilon > 10:
-            warnings.warn(f"epsilon={self.epsilon!r} is a weak guarantee; 10 or less is usual.", WeakPrivacyWarning, stacklevel=2)
+            warn(f"epsilon={self.epsilon!r} is a weak guarantee; 10 or less is usual.", WeakPrivacyWarning)
         if self.private and self.delta >= 1 / n_samples:
-            warnings.warn(
-                f"delta={self.delta!r} allows publishing a whole record; expected less than 1/n_samples = {1 / n_samples!r}.",
-                WeakPrivacyWarning,
-                stacklevel=2,
-            )
+            rule = f"expected less than 1/n_samples = {1 / n_samples!r}"
+            warn(f"delta={self.delta!r} allows publishing a whole record; {rule}.", WeakPrivacyWarning)
 
 
 def _epsilon(epsilon: Any) -> float:

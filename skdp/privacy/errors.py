@@ -1,5 +1,10 @@
 """Exceptions and warnings about the guarantee itself."""
 
+import sys
+import warnings
+
+__all__ = ["NotPrivateWarning", "OutsideGuaranteeWarning", "PrivacyAccountingError", "WeakPrivacyWarning", "warn"]
+
 
 class PrivacyAccountingError(RuntimeError):
     """A release was asked for that the schedule does not cover, or that cannot be accounted for.
@@ -18,3 +23,21 @@ class WeakPrivacyWarning(UserWarning):
 
 class OutsideGuaranteeWarning(UserWarning):
     """Something that the user attached to the fit reads the training data without noise."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that called into skdp.
+
+    Parameters
+    ----------
+    message : str
+        What to say; public facts only.
+    category : type of Warning
+        Its class.
+    """
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
+        if sys._getframe(level).f_back is None:
+            break
+        level += 1
+    warnings.warn(message, category, stacklevel=level + 1)

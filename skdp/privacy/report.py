@@ -76,8 +76,8 @@ class PrivacyReport:
         The algorithm, and why it was chosen.
     releases : tuple of ReleaseLine
         Every kind of release.
-    noise_source : str
-        Where the noise came from.
+    reproducible_noise : bool
+        Whether the noise came from a seed, which voids the guarantee against those who know it.
     noise_size : str
         How large it is against the signal.
     public : mapping
@@ -95,7 +95,7 @@ class PrivacyReport:
     solver: str
     solver_reason: str
     releases: tuple[ReleaseLine, ...]
-    noise_source: str
+    reproducible_noise: bool
     noise_size: str
     public: Mapping[str, Any]
     assumptions: tuple[str, ...]
@@ -109,7 +109,11 @@ class PrivacyReport:
         dict
             Ready for JSON: an infinite number is the string "inf".
         """
-        content = {"schema_version": SCHEMA_VERSION, "private": self.budget.private, **asdict(self)}
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "private": self.budget.private and not self.reproducible_noise,
+            **asdict(self),
+        }
         content["budget"]["adjacency_in_words"] = ADJACENCIES[self.budget.adjacency]
         content["spent"] = self.spent._asdict()
         return _plain(content)
@@ -158,7 +162,7 @@ class PrivacyReport:
             ),
             ("Solver", [f"{self.solver}; {self.solver_reason}"]),
             ("Releases", [str(line) for line in self.releases]),
-            ("Noise", [self.noise_source, self.noise_size]),
+            ("Noise", [self._noise_source(), self.noise_size]),
             ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
@@ -168,7 +172,15 @@ class PrivacyReport:
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})"
-        return f"{pair}-differential privacy of the training records, for one call of fit"
+        limit = ", only while the seed is secret and not used again: not for publishing" if self.reproducible_noise else ""
+        return f"{pair}-differential privacy of the training records, for one call of fit{limit}"
+
+    def _noise_source(self) -> str:
+        if not self.reproducible_noise:
+            return "secure: the operating system's cryptographic generator"
+        return (
+            "reproducible noise: not private against someone who knows the seed; the same seed on two releases cancels the noise"
+        )
 
 
 def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:

@@ -48,8 +48,11 @@ def test_every_storage_gives_the_same_model(storage, table):
     if storage in ("pandas", "polars"):
         assert model.feature_names_in_.tolist() == list("abcde")
         assert model.privacy_report_.public["feature_names"] == list("abcde")
-        with pytest.raises(ValueError, match="feature names"):
-            model.predict(pd.DataFrame(X, columns=list("edcba")))
+        for frame in (pd.DataFrame(X, columns=list("edcba")), pl.DataFrame(X, schema=list("edcba"))):
+            with pytest.raises(ValueError, match="feature names"):
+                model.predict(frame)
+        with pytest.warns(UserWarning, match="no feature names, but fit had them"):
+            model.predict(X)
     else:
         assert not hasattr(model, "feature_names_in_")
 
@@ -162,7 +165,8 @@ def test_report_in_all_its_forms(table):
     content = json.loads(report.to_json())
     assert content == report.to_dict()
     assert content["schema_version"] == "1.0"
-    assert content["private"] is True
+    assert (content["private"], content["reproducible_noise"]) == (False, True)
+    assert json.loads(DPLogisticRegression().fit(*table).privacy_report_.to_json())["private"] is True
     assert content["planned"] is False
     assert content["budget"] == {
         "epsilon": 1.0,
@@ -182,8 +186,14 @@ def test_report_in_all_its_forms(table):
     assert content["public"]["n_samples"] == 600
     assert content["public"]["classes"] == [0, 1]
     assert content["public"]["parameters"]["class_weight"] == "{0: 2.0}"
-    text, page = str(report), report._repr_html_()
-    for piece in ("(1, 2.77778e-06)-differential privacy", "one record replaced", "gd:", "60 x Gradient", "not private against"):
+    text, page = " ".join(str(report).split()), report._repr_html_()
+    for piece in (
+        "(1, 2.77778e-06)-differential privacy",
+        "one record replaced",
+        "gd:",
+        "60 x Gradient",
+        "only while the seed is secret",
+    ):
         assert piece in text
         assert piece in page
     assert "secure" in str(DPLogisticRegression().fit(*table).privacy_report_)
@@ -213,6 +223,7 @@ def test_plan_noise_hint_is_noise_over_the_largest_mean():
     share = plan.releases[0].noise_multiplier / 1000
     assert f"{share:.3g} times the largest possible mean gradient in each release" in plan.noise_size
     assert f"{share / 3:.3g} times in the average" in plan.noise_size
+    assert f"{share / 3 * math.sqrt(5):.3g} times over the 5 coordinates" in plan.noise_size
 
 
 class Scripted(GradientDescent):
@@ -265,7 +276,7 @@ def test_report_is_made_before_anything_can_change_the_parameters(table, monkeyp
     report = model.fit(*table).privacy_report_
     assert report.budget.epsilon == 2.0
     assert report.public["parameters"]["epsilon"] == "2.0"
-    assert "reproducible" in report.noise_source
+    assert report.reproducible_noise
 
 
 def test_labels_of_every_kind_reach_the_json():

@@ -21,9 +21,9 @@ def test_normals_are_normal(random_state):
 def test_release_noise_has_the_stated_scale_and_no_other():
     noise = GridGaussian.calibrated(size=DRAWS, **SIZES)
     draws = noise.add_to(np.zeros(DRAWS), NoiseSource(11)) / (2.0 * 1.5 * 3.0)
-    assert kstest(draws, "norm", args=(0, noise.std / 9.0)).pvalue > FALSE_ALARM
+    assert kstest(draws * 9.0 / noise.std, "norm").pvalue > FALSE_ALARM
     for wrong in (0.8, 1.25):
-        assert kstest(draws, "norm", args=(0, wrong)).pvalue < FALSE_ALARM
+        assert kstest(draws / wrong, "norm").pvalue < FALSE_ALARM
 
 
 class ScriptedBits(NoiseSource):
@@ -108,7 +108,7 @@ def test_fine_grids_add_a_coarse_and_a_fine_normal():
     coarse, fine = (
         GridGaussian(RATIO, 1.0).add_to(np.zeros(1), ScriptedNormals(*normals))[0] for normals in ((1.0, 0.0), (0.0, 1.0))
     )
-    assert math.hypot(coarse, fine) == pytest.approx(RATIO, rel=1e-6)
+    assert math.hypot(coarse, fine) == pytest.approx(RATIO, rel=1e-3)  # the coarse step
     gap = GridGaussian(RATIO, 1.0).add_to(np.zeros(1), ScriptedNormals(2.0**-11, 0.0))[0]
     assert 0 < 4 * gap <= fine
     assert GridGaussian(2.0**22, 1.0).add_to(np.zeros(1), ScriptedNormals(1.0))[0] == 2.0**22

@@ -1,0 +1,205 @@
+"""Tables: what is learnt of them is public; what is wrong with them is said as a rule.
+
+No message quotes a value or a row of the training data, because messages are published too.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from skdp._validation import check_classes
+from skdp.privacy.errors import warn
+
+__all__ = ["Facts", "read_table", "read_unlabelled"]
+
+INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
+DTYPES = [np.float64, np.float32, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
+SAFE = re.compile(  # beginnings of messages that quote shapes and names only
+    r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
+    r"|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape|This \w+ estimator requires y"
+)
+MISSING = (
+    " Fill missing values with a public constant or give them a category of their own; an imputer that is fitted on the records "
+    "leaks."
+)
+RULES = {  # messages that quote data, by how they begin, and what is said instead
+    "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
+    "X.reshape(1, -1) one record.",
+    "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about a training table.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape.
+    feature_names : ndarray of str or None
+        Column names of a data frame.
+    dtype, storage : str
+        How the numbers are stored.
+    classes : ndarray
+        Sorted class labels.
+    """
+
+    n_samples: int
+    n_features: int
+    feature_names: np.ndarray | None
+    dtype: str
+    storage: str
+    classes: np.ndarray
+
+
+def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:
+    """Check a labelled table; learn only what is public about it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y : array-like
+        As given to ``fit``.
+    classes : object
+        The estimator's parameter.
+
+    Returns
+    -------
+    facts : Facts
+        What is public.
+    X : ndarray, CSR or CSC
+        The table, not copied unless its format or dtype demands it.
+    codes : ndarray of shape (n_samples,)
+        Class numbers.
+    """
+    given = None if classes is None else check_classes(classes)
+    X, labels, codes = _quoting_no_data(X, lambda: _read(estimator, X, y, given))
+    if codes is None:
+        raise ValueError(f"y has labels outside classes={labels.tolist()!r}; expected every label to be one of them.")
+    if labels.size < 2:
+        raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
+    storage = X.format.upper() if sparse.issparse(X) else "dense"
+    names = getattr(estimator, "feature_names_in_", None)
+    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels), X, codes
+
+
+def read_unlabelled(estimator: Any, X: Any) -> Any:
+    """Check a table to predict for: the features of the training table, finite numbers."""
+    options = {"reset": False, "accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    table = _quoting_no_data(X, lambda: validate_data(estimator, X, **options))
+    fitted, given = _fitted_names(estimator), _column_names(X)
+    if (fitted is None) != (given is None):
+        which = "X has no feature names, but fit had them" if given is None else "X has feature names, but fit had none"
+        warn(f"{which}: the columns are taken in their order.", UserWarning)
+    elif fitted != given:
+        raise ValueError(f"The feature names should match those of fit: got {given!r}, expected {fitted!r}.")
+    return table
+
+
+def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """The table, the label set, and the class numbers unless a label is outside."""
+    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2)
+    if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
+        estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
+    if given is None:
+        check_classification_targets(y)
+    labels = np.unique(y) if given is None else given
+    return _canonical(table), labels, _encode(y, labels)
+
+
+def _fitted_names(estimator: Any) -> list[str] | None:
+    return estimator.feature_names_in_.tolist() if hasattr(estimator, "feature_names_in_") else None
+
+
+def _column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
+    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass."""
+    failure: Exception | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with config_context(assume_finite=False):  # a NaN would show in the model
+                result = read()
+        except MemoryError:
+            raise
+        except Exception as error:
+            failure = _safe(error, X)
+    if any(issubclass(warning.category, DataConversionWarning) for warning in caught):
+        warn("A column-vector y was passed when a 1d array was expected: y.ravel() makes one.", DataConversionWarning)
+    if failure is not None:
+        raise failure  # outside of the except clause, so that the original is not its context
+    return result
+
+
+def _safe(error: Exception, X: Any) -> Exception:
+    """An error whose text quotes no data: a known one's first line, or a rule of ours."""
+    text = str(error)
+    if SAFE.match(text):
+        return type(error)(text.split("\n")[0] + MISSING if "contains" in text else text)
+    for beginning, rule in RULES.items():
+        if text.startswith(beginning):
+            return ValueError(rule)
+    if isinstance(error, TypeError):
+        return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
+    return ValueError(
+        "X must be a table of finite real numbers and y one label per row; something in them cannot be read as such."
+        f"{_text_columns(X)} Encode text first, with categories that are public: OneHotEncoder(categories=[...])."
+    )
+
+
+def _text_columns(X: Any) -> str:
+    """A sentence that names the columns of a pandas frame whose dtype, a public fact, is no number."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    if not hasattr(dtypes, "items"):
+        return ""
+    columns = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
+    return f" These columns of X are not numeric: {columns}." if columns else ""
+
+
+def _canonical(X: Any) -> Any:
+    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries."""
+    if not sparse.issparse(X):
+        return X
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # drops cached flags, shares the arrays
+    X.check_format(full_check=True)  # an index out of range would read other memory
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+        if not np.isfinite(X.data).all():
+            raise ValueError("Input X contains infinity: duplicate entries of the sparse table add up to it.")
+    return X
+
+
+def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    """Class numbers of y, in the smallest integer type; None if a label is not among ``labels``."""
+    codes = np.empty(len(y), dtype=np.min_scalar_type(-labels.size))
+    for start in range(0, len(y), 4096):
+        part = y[start : start + 4096]
+        found = np.minimum(_positions(part, labels), labels.size - 1)
+        if not np.array_equal(labels[found], part):
+            return None
+        codes[start : start + 4096] = found
+    return codes
+
+
+def _positions(part: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    try:
+        return np.searchsorted(labels, part)
+    except TypeError:  # text and numbers have no common order, so the labels are not among the classes
+        return np.full(len(part), labels.size)
