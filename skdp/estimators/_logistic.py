@@ -11,7 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._progress import Progress, reads_data, with_callbacks
 from skdp._tables import read_table, read_unlabelled
 from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.estimators._base import DPEstimator, Plan, check_width, explain_refusals, fitted_attributes, refuse_fit_arguments
+from skdp.estimators._base import DPEstimator, fitted_attributes
+from skdp.estimators._plan import Plan
+from skdp.estimators._refusals import explain_refusals, refuse_fit_arguments
+from skdp.estimators._statement import report
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
@@ -222,7 +225,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         classes = None if self.classes is None else check_classes(self.classes)
         weights = check_class_weight(self.class_weight, classes)
         named = [*weights, *range(n_classes)][:n_classes] if classes is None else classes.tolist()
-        return self._report(self._plan(n_samples, n_features, named, weights), NoiseSource(self.random_state))
+        return report(self, self._plan(n_samples, n_features, named, weights), NoiseSource(self.random_state))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.
@@ -290,7 +293,6 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
 
     def _plan(self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float]) -> Plan:
-        check_width(n_features)
         problem = Problem(
             n_samples=n_samples,
             n_features=n_features,

@@ -1,0 +1,44 @@
+"""Parameters of the non-private twins that cannot exist here, each refused with the reason."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
+
+REFUSED = {
+    "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
+    "sample_weight": "a weight is part of a record and would change the sensitivity; class_weight takes public numbers",
+    "partial_fit": "every call would be one more private fit that nobody counts; fit once on all records",
+    "max_iter": "the number of steps is public and belongs to the solver: solver=GradientDescent(n_steps=...)",
+    "tol": "a stopping test would read the data without noise; the number of steps is public, as for max_iter",
+    "C": "the penalty is alpha = 1 / (C * n_samples)",
+    "penalty": "alpha sets the strength of the L2 penalty, the one that this version has",
+    "n_jobs": "a fit is a few passes over the data; NumPy's BLAS uses the cores",
+}
+
+
+def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a constructor: parameters of the non-private twin that cannot exist here are refused with the reason."""
+
+    @functools.wraps(init)
+    def wrapper(self: Any, *args: Any, **parameters: Any) -> None:
+        refuse(type(self), parameters)
+        init(self, *args, **parameters)
+
+    return wrapper
+
+
+def refuse(kind: type, given: dict[str, Any]) -> None:
+    """Raise the explaining TypeError for a parameter that cannot exist."""
+    for name in given:
+        if name in REFUSED:
+            raise TypeError(f"{kind.__name__} does not take {name}: {REFUSED[name]}.")
+
+
+def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:
+    """Raise the explaining TypeError for any further argument of ``fit``."""
+    given = {name: value for name, value in given.items() if value is not None}
+    refuse(kind, given)
+    if given:
+        raise TypeError(f"{kind.__name__}.fit does not take {sorted(given)}; expected X and y only.")

@@ -1,0 +1,100 @@
+"""From a plan to its privacy report: what is public about a fit, and what is assumed."""
+
+import math
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import skdp
+from skdp._tables import Facts
+from skdp.estimators._plan import Plan
+from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.report import PrivacyReport, describe_releases, spent
+from skdp.solvers import Problem
+
+__all__ = ["report"]
+
+
+def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
+    """Return the statement of guarantees of a fit, or of a planned one where there are no facts of a table."""
+    problem = plan.problem
+    return PrivacyReport(
+        estimator=type(estimator).__name__,
+        planned=facts is None,
+        budget=problem.budget,
+        spent=spent(plan.schedule, plan.scale, problem.budget),
+        solver=f"{plan.solver.name}: {plan.solver.title}",
+        solver_reason=plan.reason,
+        releases=describe_releases(plan.schedule, plan.scale, problem.budget.adjacency),
+        reproducible_noise=not noise.secure,
+        noise_size=_noise_size(plan),
+        public={**_public_table(problem, facts), **_public_choices(estimator, plan)},
+        assumptions=_assumptions(plan, estimator.classes),
+        versions=_versions(),
+    )
+
+
+def _noise_size(plan: Plan) -> str:
+    problem = plan.problem
+    if not problem.budget.private:
+        return "no noise"
+    multipliers = [(count, noise_multiplier(line, plan.scale, problem.budget.adjacency)) for count, line in plan.schedule.entries]
+    single = max(multiplier for _, multiplier in multipliers) / problem.n_samples
+    average = 1 / math.sqrt(sum(count / multiplier**2 for count, multiplier in multipliers)) / problem.n_samples
+    size = math.prod(problem.shape)
+    return (
+        f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
+        f"average of all; {average * math.sqrt(size):.3g} times over the {size} coordinates of the average together (near 1 and "
+        "above, noise drowns the signal; rows shorter than data_norm give less signal)"
+    )
+
+
+def _public_table(problem: Problem, facts: Facts | None) -> dict[str, Any]:
+    shape = {"n_samples": problem.n_samples, "n_features": problem.n_features}
+    if facts is None:
+        return shape
+    names = None if facts.feature_names is None else facts.feature_names.tolist()
+    return {**shape, "feature_names": names, "storage": f"{facts.storage} {facts.dtype}", "classes": facts.classes.tolist()}
+
+
+def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
+    parameters = {name: repr(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+    problem = plan.problem
+    chosen = {
+        "solver": repr(plan.solver),
+        "data_norm": problem.data_norm,
+        "clip_norm": problem.clip_norm,
+        "penalty": f"{problem.penalty!r}, which spares the intercept",
+    }
+    return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
+
+
+def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
+    trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
+    foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
+    labels = (
+        "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        if classes is None
+        else "every label is one of the given classes"
+    )
+    return (
+        "every entry of X is a finite number; " + labels,
+        "no parameter was computed from the data: data_norm, class_weight and all other public values above",
+        "other fits on the same records, and anything else computed from them, spend in addition",
+        "one record is one person: who has k records is protected less, by about k times the epsilon",
+        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "skdp": skdp.__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
