@@ -224,8 +224,9 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         self._check_parameters()
         classes = None if self.classes is None else check_classes(self.classes)
         weights = check_class_weight(self.class_weight, classes)
-        named = [*weights, *range(n_classes)][:n_classes] if classes is None else classes.tolist()
-        return report(self, self._plan(n_samples, n_features, named, weights), NoiseSource(self.random_state))
+        unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
+        plan = self._plan(n_samples, n_features, unknown if classes is None else classes.tolist(), weights)
+        return report(self, plan, NoiseSource(self.random_state))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.

@@ -199,8 +199,9 @@ def test_report_in_all_its_forms(table):
     assert "secure" in str(DPLogisticRegression().fit(*table).privacy_report_)
 
 
-def test_plan_states_the_same_before_any_data(table):
-    estimator = DPLogisticRegression(0.5, class_weight={1: 3.0}, random_state=0)
+@pytest.mark.parametrize("class_weight", (None, {1: 3.0}, {0: 0.5}, {1: 0.5}, {0: 0.1, 1: 0.2}))
+def test_plan_states_the_same_before_any_data(class_weight, table):
+    estimator = DPLogisticRegression(0.5, class_weight=class_weight, random_state=0)
     plan, report = estimator.plan(600, 5), estimator.fit(*table).privacy_report_
     assert isinstance(plan, PrivacyReport)
     assert plan.planned and not report.planned
