@@ -25,7 +25,8 @@ INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8
 DTYPES = [np.float64, np.float32, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
 SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
-    r"|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape|This \w+ estimator requires y"
+    r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
+    r"|This \w+ estimator requires y"
 )
 MISSING = (
     " Fill missing values with a public constant or give them a category of their own; an imputer that is fitted on the records "
@@ -34,6 +35,7 @@ MISSING = (
 RULES = {  # messages that quote data, by how they begin, and what is said instead
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
+    "Expected unique column names": "The columns of X need names of their own: some are named alike.",
     "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
 }
 
@@ -151,7 +153,7 @@ def _safe(error: Exception, X: Any) -> Exception:
     """An error whose text quotes no data: a known one's first line, or a rule of ours."""
     text = str(error)
     if SAFE.match(text):
-        return type(error)(text.split("\n")[0] + MISSING if "contains" in text else text)
+        return type(error)(text.split("\n")[0] + MISSING if text.startswith("Input ") else text)
     for beginning, rule in RULES.items():
         if text.startswith(beginning):
             return ValueError(rule)

@@ -119,6 +119,7 @@ TABLES = {
     "complex": (X + 1j, y, ValueError, "Complex data not supported"),
     "text": (replaced("secret"), y, ValueError, "cannot be read"),
     "text column": (pd.DataFrame({"a": ["secret", "b", "c", "d"]}), y, ValueError, r"cannot be read.*not numeric: \['a'\]"),
+    "mixed names": (pd.DataFrame(X, columns=["a", 0]), y, TypeError, "Feature names are only supported"),
     "missing": (pd.DataFrame({"a": pd.array([31415, None, 1, 2], dtype="Int64")}), y, ValueError, "NaN"),
     "objects": (replaced({"secret": 1}), y, TypeError, "must be a string or a number"),
     "own error": (replaced(Secretive()), y, ValueError, "cannot be read"),

@@ -182,7 +182,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         scratch = self._scratch()
         facts, table, codes = read_table(scratch, X, y, self.classes)
         weights = check_class_weight(self.class_weight, facts.classes)
-        plan = self._plan(facts.n_samples, facts.n_features, facts.classes.tolist(), weights)
+        by_column = facts.storage == "CSC"
+        plan = self._plan(facts.n_samples, facts.n_features, facts.classes.tolist(), weights, by_column)
         rows = Rows(table, codes, **plan.row_bounds)
         del table, codes
         data = (X, y) if reads_data(self) else (None, None)
@@ -225,7 +226,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         classes = None if self.classes is None else check_classes(self.classes)
         weights = check_class_weight(self.class_weight, classes)
         unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
-        plan = self._plan(n_samples, n_features, unknown if classes is None else classes.tolist(), weights)
+        plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
         return report(self, plan, NoiseSource(self.random_state))
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -293,7 +294,9 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         raw = self.decision_function(X)
         return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
 
-    def _plan(self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float]) -> Plan:
+    def _plan(
+        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
+    ) -> Plan:
         problem = Problem(
             n_samples=n_samples,
             n_features=n_features,
@@ -303,4 +306,4 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             class_weight=tuple(weights.get(label, 1.0) for label in classes) if weights else None,
         )
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm)
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)

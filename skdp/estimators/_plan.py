@@ -1,13 +1,15 @@
 """A fit before any data is touched."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skdp.privacy.calibration import calibrate
-from skdp.privacy.noise import MAX_FEATURES
-from skdp.privacy.schedule import Schedule
+from skdp.privacy.calibration import calibrate, noise_multiplier
+from skdp.privacy.noise import MAX_FEATURES, GridGaussian
+from skdp.privacy.rows import summation_error
+from skdp.privacy.schedule import Release, Schedule
 from skdp.solvers import Problem, Solver, choose_solver
 
 __all__ = ["Plan"]
@@ -29,6 +31,8 @@ class Plan:
         All releases.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
+    rounding_allowances : tuple of float
+        Relative increase of the noise that covers rounding, per entry of the schedule.
     """
 
     problem: Problem
@@ -36,17 +40,25 @@ class Plan:
     reason: str
     schedule: Schedule
     scale: float
+    rounding_allowances: tuple[float, ...]
 
     @classmethod
-    def make(cls, problem: Problem, solver: object, alpha: float | None, clip_norm: float | None) -> "Plan":
-        """Choose the solver, let it fill in what is None and schedule, and calibrate the noise to the budget."""
+    def make(
+        cls, problem: Problem, solver: object, alpha: float | None, clip_norm: float | None, by_column: bool = False
+    ) -> "Plan":
+        """Choose the solver, let it fill in what is None and schedule, and calibrate the noise to the budget.
+
+        Noise that random bits could not resolve is refused here, before any data are read.
+        """
         if problem.n_features > MAX_FEATURES:  # the noise covers the rounding of a row's norm up to there
             raise ValueError(f"X has {problem.n_features} features; expected at most {MAX_FEATURES}.")
         chosen, reason = choose_solver(solver, problem)
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = chosen.schedule(problem)
-        return cls(problem, chosen, reason, schedule, calibrate(schedule, problem.budget))
+        scale = calibrate(schedule, problem.budget)
+        allowances = tuple(_rounding_allowance(problem, release, scale, by_column) for _, release in schedule.entries)
+        return cls(problem, chosen, reason, schedule, scale, allowances)
 
     @property
     def row_bounds(self) -> dict[str, Any]:
@@ -57,3 +69,20 @@ class Plan:
             "intercept_scaling": self.problem.intercept_scaling,
             "class_weight": weights,
         }
+
+
+def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
+    """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it."""
+    if not problem.budget.private:
+        return 0.0
+    nominal, clip_norm = noise_multiplier(release, scale, problem.budget.adjacency), release.clip_norm or 1.0
+    sensitivity = release.query.relative_sensitivity[problem.budget.adjacency]
+    noise = GridGaussian.calibrated(
+        clip_norm=clip_norm,
+        relative_sensitivity=sensitivity,
+        scale=nominal / sensitivity,
+        n_samples=problem.n_samples,
+        size=math.prod(problem.shape),
+        summation_error=summation_error(problem.n_samples, by_column),
+    )
+    return noise.std / (nominal * clip_norm) - 1

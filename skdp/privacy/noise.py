@@ -24,8 +24,9 @@ __all__ = ["GridGaussian", "NoiseSource"]
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
 MAX_FEATURES = 2**22  # up to here the line above holds
 FINEST_GRID = 2.0**-960  # keeps the spacing a normal number for vanishing clip norms
-FINE, STEP = 2.0**22, 2.0**20  # grid points that one normal resolves; how they are nested for more
-CELL_ERROR = 2.0**-50  # relative error of a grid point's probability, per grid point in a standard deviation
+RESOLVED = 2.0**22  # grid points in a standard deviation up to which one normal is enough
+STEP, FINE = 2.0**20, 3 * 2.0**20  # spacing of a coarse normal beyond that, and the standard deviation that fills its gaps
+CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean square, per grid point in a standard deviation
 
 
 class NoiseSource:
@@ -149,34 +150,23 @@ class GridGaussian:
         ValueError
             If the noise is so large against the grid that the random bits cannot resolve it.
         """
+        if CELL_ERROR * RESOLVED * math.sqrt(size) * scale > 0.5:
+            raise ValueError(
+                f"A noise multiplier of {scale:.3g} on {size} coordinates is beyond what random bits resolve; expected a larger "
+                "epsilon, fewer features or fewer steps."
+            )
         nominal = relative_sensitivity * clip_norm * scale
         spacing = max(_power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
         while True:
             covered = clip_norm * (1 + RELATIVE_SLACK + 2 * summation_error) + spacing * math.sqrt(size)
             std = relative_sensitivity * covered * scale
             if (n_samples * clip_norm * (1 + summation_error) + 40 * std) / spacing < 2**52:
-                return cls(std, spacing)._covering_resolution(scale, size)
+                break
             spacing *= 2
-
-    def _covering_resolution(self, scale: float, size: int) -> "GridGaussian":
-        """Enlarge the noise so that what the finite resolution of the sampler betrays is part of the calibrated loss.
-
-        The error of each coordinate's probability is a privacy loss of its own, with standard deviation at most
-        ``share / scale`` over all coordinates, beside the ``1 / scale`` of the release: dividing by ``1 - share`` pays for it.
-        """
-        share = self.resolution_error * math.sqrt(size) * scale
-        if share > 0.5:
-            raise ValueError(
-                f"The noise multiplier {scale:.3g} with {size} coordinates is beyond what random bits resolve; expected a larger "
-                "epsilon or fewer features."
-            )
-        return GridGaussian(self.std / (1 - share), self.spacing)
-
-    @property
-    def resolution_error(self) -> float:
-        """Bound on the relative error of a grid point's probability, which 51 random bits leave."""
-        ratio = self.std / self.spacing
-        return CELL_ERROR * max(min(ratio, FINE), ratio / STEP if ratio > FINE else 0.0)
+        # The error of each coordinate's probability is a privacy loss of its own, of standard deviation share / scale over all
+        # coordinates, beside the 1 / scale of the release: dividing by 1 - share pays for it.
+        share = CELL_ERROR * min(std / spacing, RESOLVED) * math.sqrt(size) * scale
+        return cls(std / (1 - share), spacing)
 
     def add_to(self, value: np.ndarray, source: NoiseSource) -> np.ndarray:
         """Return the noisy value, a vector of grid points.
@@ -199,14 +189,15 @@ class GridGaussian:
     def _steps(self, size: int, source: NoiseSource) -> np.ndarray:
         """Noise in grid steps.
 
-        One normal has too few bits to make every one of more than FINE steps as likely as it should be. There a coarse normal, in
-        multiples of STEP, is added to a fine one that covers the gaps: as lattice Gaussians with standard deviation 4 STEP add
-        up to a Gaussian within exp(-2 (4 pi)^2), the sum is one of the stated scale, plus a uniform rounding.
+        One normal has too few bits to make every one of more than RESOLVED steps as likely as it should be. There a coarse
+        normal, in multiples of STEP, is added to a fine one that fills the gaps: a Gaussian of standard deviation 3 STEP beside
+        every multiple of STEP makes a Gaussian within exp(-2 (3 pi)^2), so the sum is one of the stated scale, plus the coarse
+        one's rounding, which only adds noise as long as the coarse one is wider than its own steps.
         """
         ratio = self.std / self.spacing
-        if ratio <= FINE:
+        if ratio <= RESOLVED:
             return np.rint(source.normal(size) * ratio)
-        coarse = math.sqrt(ratio**2 - FINE**2) / STEP
+        coarse = math.sqrt(ratio**2 - FINE**2) / STEP  # at least 2.6
         return STEP * np.rint(source.normal(size) * coarse) + np.rint(source.normal(size) * FINE)
 
 

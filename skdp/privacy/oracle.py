@@ -1,6 +1,5 @@
 """The gate: every value that depends on the training data comes out of here, with noise on it."""
 
-import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -79,10 +78,10 @@ class Oracle:
             not finite: nothing is evaluated then. Also if the evaluation fails, without the reason, which may quote data.
         """
         release = self._admit(query)
-        self._transcript.append(release)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = self._answer(query, release)
+        self._transcript.append(release)
         if self._on_release is not None:
             self._on_release()
         return answer
@@ -134,7 +133,11 @@ class Oracle:
         return noise.add_to(self._evaluate(query), self._noise)
 
     def _evaluate(self, query: Query) -> np.ndarray:
-        with contextlib.suppress(Exception):
+        failure: Exception | None = None
+        try:
             return query.evaluate(self._rows)
-        # outside of any except clause, so that the error, which may quote data, is not the context of this one
-        raise PrivacyAccountingError(f"{type(query).__name__} could not be evaluated; epsilon=inf on public data shows why.")
+        except MemoryError:
+            failure = MemoryError(f"{type(query).__name__} needs more memory than there is.")
+        except Exception:
+            failure = PrivacyAccountingError(f"{type(query).__name__} failed; epsilon=inf on public data shows why.")
+        raise failure  # outside of the except clause, so that the error, which may quote data, is not its context

@@ -41,6 +41,8 @@ class ReleaseLine:
         Standard deviation of the noise over the clip norm.
     clip_norm : float or None
         Bound on one record's contribution; None where earlier releases set it.
+    rounding_allowance : float
+        Relative increase of the noise over that, which covers the rounding of sums and of random numbers.
     """
 
     query: str
@@ -48,12 +50,12 @@ class ReleaseLine:
     count: int
     noise_multiplier: float
     clip_norm: float | None
+    rounding_allowance: float
 
     def __str__(self) -> str:
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
-        return (
-            f"{self.count} x {self.query}, {self.mechanism} noise, noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
-        )
+        noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
+        return f"{self.count} x {self.query}, {self.mechanism} noise, {noise}, enlarged by {self.rounding_allowance:.2%} to cover rounding"
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
     return PrivacySpent(spent_epsilon(schedule, scale, budget.delta), budget.delta)
 
 
-def describe_releases(schedule: Schedule, scale: float, adjacency: str) -> tuple[ReleaseLine, ...]:
+def describe_releases(schedule: Schedule, scale: float, adjacency: str, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
     """Return one line per entry of a schedule."""
     return tuple(
         ReleaseLine(
@@ -197,8 +199,9 @@ def describe_releases(schedule: Schedule, scale: float, adjacency: str) -> tuple
             count,
             noise_multiplier(release, scale, adjacency),
             release.clip_norm,
+            allowance,
         )
-        for count, release in schedule.entries
+        for (count, release), allowance in zip(schedule.entries, allowances, strict=True)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["Records", "Rows"]
+__all__ = ["Records", "Rows", "summation_error"]
 
 SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
 BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
@@ -78,8 +78,7 @@ class Rows:
     @property
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the rows, over the largest norm of a term."""
-        terms = self.n_samples if self._by_column else BLOCK + self.n_samples / BLOCK
-        return (terms + 8) * 2.0**-53 * self.n_samples
+        return summation_error(self.n_samples, self._by_column)
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
@@ -168,6 +167,25 @@ class Rows:
                 dense = not sparse.issparse(block)
                 squares[start : start + BLOCK] = np.einsum("ij,ij->i", block, block) if dense else _sparse_squares(block)
         return np.sqrt(squares, out=squares)
+
+
+def summation_error(n_samples: int, by_column: bool) -> float:
+    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    by_column : bool
+        Whether columns are summed whole (CSC), not by blocks of rows.
+
+    Returns
+    -------
+    float
+        Number of additions in a row, times the unit roundoff, times the number of terms.
+    """
+    terms = n_samples if by_column else BLOCK + n_samples / BLOCK
+    return (terms + 8) * 2.0**-53 * n_samples
 
 
 def _sparse_squares(block: Any) -> np.ndarray:

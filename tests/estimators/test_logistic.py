@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
 from skdp.privacy.queries import Gradient
+from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import GradientDescent, SolverResult
 
@@ -181,6 +182,7 @@ def test_report_in_all_its_forms(table):
             "count": 60,
             "noise_multiplier": model.noise_multiplier_,
             "clip_norm": report.releases[0].clip_norm,
+            "rounding_allowance": report.releases[0].rounding_allowance,
         }
     ]
     assert content["public"]["n_samples"] == 600
@@ -217,6 +219,28 @@ def test_plan_states_the_same_before_any_data(class_weight, table):
     assert (
         three.plan(100, 2).releases == three.plan(100, 2, n_classes=7).releases == DPLogisticRegression().plan(100, 2, 3).releases
     )
+
+
+def test_noise_that_cannot_be_resolved_is_refused_before_the_data_are_read(table, monkeypatch):
+    monkeypatch.setattr(Rows, "__init__", lambda *args, **given: pytest.fail("the data were read"))
+    model = DPLogisticRegression(2e-6, delta=1e-9, solver=GradientDescent(10_000))
+    for call in (lambda: model.fit(*table), lambda: model.plan(600, 5)):
+        with pytest.raises(ValueError, match="expected a larger epsilon"):
+            call()
+
+
+def test_rounding_allowance_is_small_and_grows_for_long_columns():
+    """CSC sums columns whole; a plan is for blocks of rows."""
+    (line,) = DPLogisticRegression().plan(10**6, 50).releases
+    assert 0 < line.rounding_allowance < 2**-9
+    model = DPLogisticRegression()._plan(10**8, 50, [0, 1], {}, by_column=True)
+    assert model.rounding_allowances[0] > 2
+
+
+def test_plan_takes_numpy_integers():
+    plan = DPLogisticRegression().plan(np.int32(100_000), np.int64(5), np.int8(3))
+    assert plan.budget.delta == 1e-10
+    assert json.loads(plan.to_json())["public"]["n_samples"] == 100_000
 
 
 def test_plan_noise_hint_is_noise_over_the_largest_mean():

@@ -172,9 +172,12 @@ class Quoting(Logistic):
 def test_errors_of_an_evaluation_do_not_quote_the_data():
     rows = table(3)
     failing = Gradient(Quoting(), np.ones((3, 1)), 1.0)
-    with pytest.raises(PrivacyAccountingError, match="could not be evaluated") as caught:
-        oracle_for(rows, gaussian_schedule(1)).ask(failing)
+    oracle = oracle_for(rows, gaussian_schedule(1))
+    with pytest.raises(PrivacyAccountingError, match="Gradient failed") as caught:
+        oracle.ask(failing)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
+    with pytest.raises(PrivacyAccountingError, match="0 of the 1"):
+        oracle.finish()  # a failure is no release
     with pytest.raises(KeyError):
         oracle_for(rows, gaussian_schedule(1), epsilon=math.inf).ask(failing)
 
