@@ -55,7 +55,7 @@ class ReleaseLine:
     def __str__(self) -> str:
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
-        return f"{self.count} x {self.query}, {self.mechanism} noise, {noise}, enlarged by {self.rounding_allowance:.2%} to cover rounding"
+        return f"{self.count} x {self.query}, {self.mechanism} noise, {noise}, {self.rounding_allowance:.2%} more for rounding"
 
 
 @dataclass(frozen=True)
