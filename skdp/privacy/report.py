@@ -74,8 +74,8 @@ class PrivacyReport:
         The (epsilon, delta) that was asked for, and the adjacency.
     spent : PrivacySpent
         What the schedule spends, by exact accounting.
-    solver, solver_reason : str
-        The algorithm, and why it was chosen.
+    solver, solver_title, solver_reason : str
+        What ``solver=`` calls the algorithm, what it is, and why it was chosen.
     releases : tuple of ReleaseLine
         Every kind of release.
     reproducible_noise : bool
@@ -95,6 +95,7 @@ class PrivacyReport:
     budget: Budget
     spent: PrivacySpent
     solver: str
+    solver_title: str
     solver_reason: str
     releases: tuple[ReleaseLine, ...]
     reproducible_noise: bool
@@ -114,10 +115,12 @@ class PrivacyReport:
         content = {
             "schema_version": SCHEMA_VERSION,
             "private": self.budget.private and not self.reproducible_noise,
+            **asdict(self.budget),
+            "adjacency_in_words": ADJACENCIES[self.budget.adjacency],
             **asdict(self),
+            "spent": self.spent._asdict(),
         }
-        content["budget"]["adjacency_in_words"] = ADJACENCIES[self.budget.adjacency]
-        content["spent"] = self.spent._asdict()
+        del content["budget"]
         return _plain(content)
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -162,7 +165,7 @@ class PrivacyReport:
                 "Spent",
                 [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by exact accounting of all releases"],
             ),
-            ("Solver", [f"{self.solver}; {self.solver_reason}"]),
+            ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
             ("Releases", [str(line) for line in self.releases]),
             ("Noise", [self._noise_source(), self.noise_size]),
             ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
