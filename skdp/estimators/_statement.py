@@ -86,7 +86,7 @@ def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
         "every entry of X is a finite number; " + labels,
         "no parameter was computed from the data: data_norm, class_weight and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
-        "one record is one person: who has k records is protected less, by about k times the epsilon",
+        "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
 

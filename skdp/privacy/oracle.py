@@ -102,8 +102,8 @@ class Oracle:
     def _admit(self, query: Query) -> Release:
         if not (0 <= query.clip_norm <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
             raise PrivacyAccountingError(
-                f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite: the iteration diverged. "
-                "A smaller step size of the solver avoids it."
+                f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
+                "iteration diverged. A smaller step size of the solver avoids it."
             )
         release = next(self._pending, None)
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):

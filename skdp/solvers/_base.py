@@ -1,6 +1,7 @@
 """What a solver is: it plans releases from public facts, then computes with their answers. It never sees data or noise."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,7 +136,7 @@ class SolverResult:
     n_iter: int | None
 
 
-class Solver(BaseEstimator):
+class Solver(BaseEstimator, ABC):
     """Base of all solvers: one published algorithm, its parameters and their public defaults.
 
     Attributes
@@ -160,10 +161,10 @@ class Solver(BaseEstimator):
         """Return the clip norm for ``clip_norm=None``: the largest norm that a gradient can have, so nothing is clipped."""
         return problem.lipschitz
 
+    @abstractmethod
     def schedule(self, problem: Problem) -> Schedule:
         """Return all releases of the fit, from public facts only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run the algorithm; ``ask`` answers queries with noise, ``rng`` is for public choices only."""
-        raise NotImplementedError

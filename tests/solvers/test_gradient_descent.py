@@ -15,7 +15,10 @@ from skdp.solvers import GradientDescent, Problem, choose_solver
 ADJACENCIES = ("replace_one", "zero_out")
 
 
-def problem(epsilon=1.0, adjacency="replace_one", n_samples=5000, loss=Logistic(), **changes):  # noqa: B008
+LOGISTIC = Logistic()
+
+
+def problem(epsilon=1.0, adjacency="replace_one", n_samples=5000, loss=LOGISTIC, **changes):
     budget = Budget(epsilon, 1e-7, adjacency)
     facts = Problem(n_samples, 10, loss, budget, data_norm=1.0, intercept_scaling=1.0, alpha=0.01, clip_norm=1.0)
     return replace(facts, **changes)

@@ -49,6 +49,8 @@ class Gradient:
         Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share
         cancel. What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null
         record has ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss.
+        The shared terms cancel as computed, too: `Rows` works out a raw prediction from its record alone, in an order that
+        only public facts set; the rounding of the sum itself is in the noise's allowance.
 
         Parameters
         ----------
