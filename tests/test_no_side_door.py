@@ -15,11 +15,14 @@ from scipy import sparse
 import skdp
 from skdp import DPLogisticRegression
 from skdp.privacy.rows import Rows
-from skdp.solvers import GradientDescent
+from skdp.solvers import SGD, GradientDescent
 
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = ("privacy/rows.py", "privacy/oracle.py", "privacy/queries/", "losses.py", "scorers.py")
-ESTIMATORS = [DPLogisticRegression(solver=GradientDescent(5), random_state=0)]
+ESTIMATORS = [
+    DPLogisticRegression(solver=GradientDescent(5), random_state=0),
+    DPLogisticRegression(solver=SGD(5, batch_size=50), random_state=0),
+]
 STORAGES = (np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix)
 
 

@@ -44,8 +44,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, or a solver object with parameters such as ``GradientDescent(n_steps=100)``. "auto" chooses from
-        public facts; the report names the choice and its reason.
+        Algorithm: ``"gd"``, ``"sgd"``, or a solver object with parameters such as ``GradientDescent(n_steps=100)``. "auto"
+        chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
         Strength of the L2 penalty, which spares the intercept; ``1 / (C n_samples)`` in terms of scikit-learn's ``C``. None
         leaves it to the solver, from public facts (``1 / n_samples`` for "gd").
@@ -100,6 +100,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     See Also
     --------
     skdp.solvers.GradientDescent : The solver "gd".
+    skdp.solvers.SGD : The solver "sgd".
 
     Notes
     -----

@@ -14,7 +14,7 @@ from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
-from skdp.solvers import Problem
+from skdp.privacy.schedule import Release
 
 __all__ = ["report"]
 
@@ -33,7 +33,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         releases=describe_releases(plan.schedule, plan.scale, problem.budget.adjacency, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
-        public={**_public_table(problem, facts), **_public_choices(estimator, plan)},
+        public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
         assumptions=_assumptions(plan, estimator.classes),
         versions=_versions(),
     )
@@ -43,9 +43,12 @@ def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
         return "no noise"
-    multipliers = [(count, noise_multiplier(line, plan.scale, problem.budget.adjacency)) for count, line in plan.schedule.entries]
-    single = max(multiplier for _, multiplier in multipliers) / problem.n_samples
-    average = 1 / math.sqrt(sum(count / multiplier**2 for count, multiplier in multipliers)) / problem.n_samples
+    relative = [  # noise over the largest possible sum of clipped gradients
+        (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
+        for count, line in plan.schedule.entries
+    ]
+    single = max(noise for _, noise in relative)
+    average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
     size = math.prod(problem.shape)
     return (
         f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
@@ -54,12 +57,20 @@ def _noise_size(plan: Plan) -> str:
     )
 
 
-def _public_table(problem: Problem, facts: Facts | None) -> dict[str, Any]:
+def _sampling_rate(release: Release) -> float:
+    return getattr(release.mechanism, "sampling_rate", 1.0)
+
+
+def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
+    problem = plan.problem
     shape = {"n_samples": problem.n_samples, "n_features": problem.n_features}
     if facts is None:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
-    return {**shape, "feature_names": names, "storage": f"{facts.storage} {facts.dtype}", "classes": facts.classes.tolist()}
+    storage = f"{facts.storage} {facts.dtype}"
+    if facts.storage == "CSC" and plan.schedule.samples:
+        storage += ", converted to CSR once, because samples are gathered by rows"
+    return {**shape, "feature_names": names, "storage": storage, "classes": facts.classes.tolist()}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:

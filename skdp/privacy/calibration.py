@@ -1,22 +1,26 @@
-"""The noise that makes a schedule spend a budget, and what a schedule spends."""
+"""The noise that makes a schedule spend a budget, and what a schedule spends.
+
+Full-data Gaussian releases alone have an exact formula; whatever is subsampled goes through privacy loss distributions.
+"""
 
 import math
 
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+from skdp.privacy.subsampled import Composition
 
 __all__ = ["calibrate", "noise_multiplier", "spent_epsilon"]
 
 
 def calibrate(schedule: Schedule, budget: Budget) -> float:
-    """Return the noise scale at which the schedule spends exactly the budget.
+    """Return the noise scale at which the schedule spends the budget.
 
     Parameters
     ----------
     schedule : Schedule
-        Full-data Gaussian releases.
+        Gaussian releases, full-data or subsampled.
     budget : Budget
         What may be spent.
 
@@ -29,29 +33,38 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     ------
     PrivacyAccountingError
         If the schedule has a mechanism that this accounting does not cover.
+    ValueError
+        If delta is too small to account for subsampled releases.
     """
-    return math.sqrt(_inverse_square_weights(schedule)) / gaussian_mu(budget.epsilon, budget.delta)
+    composition = _composition(schedule, budget)
+    if composition.sampled:
+        return composition.calibrate(budget)
+    return math.sqrt(composition.full) / gaussian_mu(budget.epsilon, budget.delta)
 
 
-def spent_epsilon(schedule: Schedule, scale: float, delta: float) -> float:
-    """Return the epsilon that the schedule spends at ``delta`` with the given noise scale.
+def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
+    """Return the epsilon that the schedule spends at the budget's delta with the given noise scale.
 
     Parameters
     ----------
     schedule : Schedule
-        Full-data Gaussian releases.
+        Gaussian releases, full-data or subsampled.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
-    delta : float
-        Privacy parameter in (0, 1).
+    budget : Budget
+        delta and adjacency.
 
     Returns
     -------
     float
         The smallest epsilon for which (epsilon, delta)-DP holds, rounded up; ``inf`` without noise.
     """
-    mu = math.sqrt(_inverse_square_weights(schedule)) / scale if scale > 0 else math.inf
-    return gaussian_epsilon(mu, delta)
+    composition = _composition(schedule, budget)
+    if scale == 0:
+        return math.inf
+    if composition.sampled:
+        return composition.epsilon(scale, budget)
+    return gaussian_epsilon(math.sqrt(composition.full) / scale, budget.delta)
 
 
 def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
@@ -60,7 +73,7 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     Parameters
     ----------
     release : Release
-        A Gaussian release.
+        A Gaussian release, subsampled or not.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
     adjacency : str
@@ -71,14 +84,13 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     float
         The noise multiplier; 0 without noise.
     """
-    return _weight(release) * scale * release.query.relative_sensitivity[adjacency]
+    if not isinstance(release.mechanism, (Gaussian, PoissonGaussian)):
+        raise PrivacyAccountingError(f"No noise multiplier is known for the mechanism {release.mechanism!r}.")
+    return release.mechanism.weight * scale * release.query.relative_sensitivity[adjacency]
 
 
-def _inverse_square_weights(schedule: Schedule) -> float:
-    return sum(count / _weight(release) ** 2 for count, release in schedule.entries)
-
-
-def _weight(release: Release) -> float:
-    if not isinstance(release.mechanism, Gaussian):
-        raise PrivacyAccountingError(f"No accounting is known for the mechanism {release.mechanism!r}.")
-    return release.mechanism.weight
+def _composition(schedule: Schedule, budget: Budget) -> Composition:
+    composition = Composition.of(schedule, budget.adjacency)
+    if composition.selections and not composition.sampled:
+        raise PrivacyAccountingError("No accounting is known for the mechanism Selection in a schedule without samples.")
+    return composition

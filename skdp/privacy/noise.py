@@ -30,7 +30,7 @@ CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean
 
 
 class NoiseSource:
-    """Random bits, and the normals made of them.
+    """Random bits, and the normals and samples made of them.
 
     Parameters
     ----------
@@ -71,6 +71,33 @@ class NoiseSource:
         mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
         u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
         return sign * ndtri(u)
+
+    def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
+        """Draw a Poisson sample: every record enters independently with the same probability.
+
+        A record enters where a 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 16 bits nearly always
+        decide, so the other 37 are drawn only where they are needed.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        sampling_rate : float
+            Probability in (0, 1], rounded down to a multiple of 2**-53.
+
+        Returns
+        -------
+        ndarray of int
+            Sorted numbers of the records that entered.
+        """
+        if sampling_rate == 1:
+            return np.arange(n_samples)
+        first, rest = divmod(math.floor(sampling_rate * 2**53), 2**37)
+        words = np.frombuffer(self._bytes(2 * n_samples), dtype="<u2")
+        enters = words < first
+        undecided = np.flatnonzero(words == first)
+        enters[undecided] = self._words(undecided.size) >> np.uint64(27) < rest
+        return np.flatnonzero(enters)
 
     def public_generator(self) -> np.random.Generator:
         """Return a generator for choices that need no secrecy, such as which coordinates to update."""

@@ -11,7 +11,7 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise import GridGaussian, NoiseSource
 from skdp.privacy.queries import Query
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 
 __all__ = ["Oracle"]
 
@@ -19,7 +19,7 @@ LARGEST_CLIP_NORM = 1e150  # products with it stay finite
 
 
 class Oracle:
-    """Answers the queries of one schedule, in order, each once.
+    """Answers the queries of one schedule, in order, each once, on all records or on a fresh secret sample of them.
 
     Parameters
     ----------
@@ -118,24 +118,27 @@ class Oracle:
     def _answer(self, query: Query, release: Release) -> np.ndarray:
         if query.clip_norm == 0:
             return np.zeros(query.size)
-        if not self._budget.private:
-            return query.evaluate(self._rows)  # an error may show: nothing is private here
-        if not isinstance(release.mechanism, Gaussian):
+        if not isinstance(release.mechanism, (Gaussian, PoissonGaussian)):
             raise PrivacyAccountingError(f"No noise is known for the mechanism {release.mechanism!r}.")
+        rows = self._rows
+        if isinstance(release.mechanism, PoissonGaussian):
+            rows = rows.subset(self._noise.sample(rows.n_samples, release.mechanism.sampling_rate))
+        if not self._budget.private:
+            return query.evaluate(rows)  # an error may show: nothing is private here
         noise = GridGaussian.calibrated(
             clip_norm=query.clip_norm,
             relative_sensitivity=query.sensitivity(self._budget.adjacency) / query.clip_norm,
             scale=self._scale * release.mechanism.weight,
-            n_samples=self._rows.n_samples,
+            n_samples=rows.n_samples,
             size=query.size,
-            summation_error=self._rows.summation_error,
+            summation_error=rows.summation_error,
         )
-        return noise.add_to(self._evaluate(query), self._noise)
+        return noise.add_to(self._evaluate(query, rows), self._noise)
 
-    def _evaluate(self, query: Query) -> np.ndarray:
+    def _evaluate(self, query: Query, rows: Rows) -> np.ndarray:
         failure: Exception | None = None
         try:
-            return query.evaluate(self._rows)
+            return query.evaluate(rows)
         except MemoryError:
             failure = MemoryError(f"{type(query).__name__} needs more memory than there is.")
         except Exception:

@@ -14,7 +14,7 @@ from skdp.privacy.schedule import Schedule
 
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 WIDTH = 110  # of the printed text
 
 
@@ -43,6 +43,8 @@ class ReleaseLine:
         Bound on one record's contribution; None where earlier releases set it.
     rounding_allowance : float
         Relative increase of the noise over that, which covers the rounding of sums and of random numbers.
+    sampling_rate : float
+        Probability that a record takes part in one release; 1 where all records do.
     """
 
     query: str
@@ -51,11 +53,13 @@ class ReleaseLine:
     noise_multiplier: float
     clip_norm: float | None
     rounding_allowance: float
+    sampling_rate: float
 
     def __str__(self) -> str:
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
+        sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
-        return f"{self.count} x {self.query}, {self.mechanism} noise, {noise}, {self.rounding_allowance:.2%} more for rounding"
+        return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {self.rounding_allowance:.2%} more for rounding"
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,7 @@ class PrivacyReport:
             ("Neighbours", [f"{self.budget.adjacency}: {ADJACENCIES[self.budget.adjacency]}"]),
             (
                 "Spent",
-                [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by exact accounting of all releases"],
+                [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self._accounting()}"],
             ),
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
             ("Releases", [str(line) for line in self.releases]),
@@ -180,6 +184,11 @@ class PrivacyReport:
         limit = ", only while the seed is secret and not used again: not for publishing" if self.reproducible_noise else ""
         return f"{pair}-differential privacy of the training records, for one call of fit{limit}"
 
+    def _accounting(self) -> str:
+        if all(line.sampling_rate == 1 for line in self.releases):
+            return "exact accounting of all releases"
+        return "privacy loss distributions of all releases, rounded up"
+
     def _noise_source(self) -> str:
         if not self.reproducible_noise:
             return "secure: the operating system's cryptographic generator"
@@ -190,7 +199,7 @@ class PrivacyReport:
 
 def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
     """Return what a schedule spends at the budget's delta."""
-    return PrivacySpent(spent_epsilon(schedule, scale, budget.delta), budget.delta)
+    return PrivacySpent(spent_epsilon(schedule, scale, budget), budget.delta)
 
 
 def describe_releases(schedule: Schedule, scale: float, adjacency: str, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
@@ -203,6 +212,7 @@ def describe_releases(schedule: Schedule, scale: float, adjacency: str, allowanc
             noise_multiplier(release, scale, adjacency),
             release.clip_norm,
             allowance,
+            getattr(release.mechanism, "sampling_rate", 1.0),
         )
         for (count, release), allowance in zip(schedule.entries, allowances, strict=True)
     )

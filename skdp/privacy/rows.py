@@ -1,5 +1,6 @@
 """The one holder of the training data: sums over its rows, block by block, without a copy."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ class Records:
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]
+Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
 
 
 class Rows:
@@ -54,6 +56,8 @@ class Rows:
         Constant appended to each row; 0 for a model without intercept.
     class_weight : ndarray of shape (n_classes,) or None, default=None
         Factor of the loss of a record, by label.
+    by_row : bool, default=False
+        Convert CSC to CSR once, because samples will be taken.
     """
 
     def __init__(
@@ -64,11 +68,13 @@ class Rows:
         data_norm: float,
         intercept_scaling: float = 0.0,
         class_weight: np.ndarray | None = None,
+        by_row: bool = False,
     ) -> None:
-        self._X, self._y = X, y
+        self._X, self._y = X.tocsr() if by_row and sparse.issparse(X) else X, y
+        self._sample: np.ndarray | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
-        self._by_column = sparse.issparse(X) and X.format == "csc"
+        self._by_column = sparse.issparse(self._X) and self._X.format == "csc"
         with np.errstate(all="ignore"):
             norms = self._row_norms()
             self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
@@ -79,6 +85,30 @@ class Rows:
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the rows, over the largest norm of a term."""
         return summation_error(self.n_samples, self._by_column)
+
+    def subset(self, indices: np.ndarray) -> "Rows":
+        """Return the same table reduced to a sample of its rows, which are gathered block by block, when they are summed.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Sorted row numbers; may be empty.
+
+        Returns
+        -------
+        Rows
+            Sums over it have the error bound of the whole table.
+
+        Raises
+        ------
+        ValueError
+            If the table is stored by columns: it would have to be converted for every sample.
+        """
+        if self._by_column:
+            raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
+        sample = copy.copy(self)
+        sample._sample = indices
+        return sample
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
@@ -99,9 +129,9 @@ class Rows:
 
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         total: np.ndarray | None = None
-        for start in range(0, self.n_samples, BLOCK):
-            block, part = self._block(start), slice(start, start + BLOCK)
-            residuals, intercept = self._residuals(kernel, block @ coef[: self.n_features], coef, part)
+        for part in self._parts():
+            block = self._block(part)
+            residuals, intercept = self._residuals(kernel, self._raw(block, coef[: self.n_features]), coef, part)
             term = np.concatenate([block.T @ residuals, intercept])
             total = term if total is None else np.add(total, term, out=total)
         return np.asarray(total)
@@ -111,8 +141,7 @@ class Rows:
         for columns, chunk in self._column_chunks():
             raw += chunk @ coef[columns]
         residuals, intercept = raw, np.zeros((1, 1))
-        for start in range(0, self.n_samples, BLOCK):
-            part = slice(start, start + BLOCK)
+        for part in self._parts():
             block, term = self._residuals(kernel, raw[part], coef, part)
             if block.shape[1] != residuals.shape[1]:  # the kernel combines several points into one
                 residuals = np.empty((self.n_samples, block.shape[1]))
@@ -120,7 +149,24 @@ class Rows:
             intercept = intercept + term if term.size else term
         return np.concatenate([*(chunk.T @ residuals for _, chunk in self._column_chunks()), intercept])
 
-    def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _parts(self) -> Iterator[Part]:
+        """Yield blocks of rows; a sample without rows is one empty block."""
+        if self._sample is None:
+            yield from (slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK))
+        else:
+            yield from (self._sample[start : start + BLOCK] for start in range(0, max(1, self._sample.size), BLOCK))
+
+    def _raw(self, block: Any, coef: np.ndarray) -> np.ndarray:
+        """Raw predictions of a block.
+
+        In a sample the place of a row depends on which others were drawn, and BLAS may round a row by its place. The
+        accounting compares samples with and without one record, so there every row is worked out alone, by a loop of NumPy's.
+        """
+        if self._sample is None or sparse.issparse(block):
+            return block @ coef
+        return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
+
+    def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
         scales, labels, constant = self._scales[part, None], self._y[part], self._intercept_scaling
         weights = None if self._class_weight is None else self._class_weight[labels]
@@ -132,12 +178,13 @@ class Rows:
         residuals *= scales
         return residuals, intercept
 
-    def _block(self, start: int) -> Any:
-        """Float64 view of the rows from ``start`` on; a copy only where the dtype differs."""
-        stop = min(start + BLOCK, self.n_samples)
+    def _block(self, part: Part) -> Any:
+        """Float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample."""
         if not sparse.issparse(self._X):
-            return self._X[start:stop].astype(np.float64, copy=False)
-        return sparse.csr_matrix(self._compressed(start, stop), shape=(stop - start, self.n_features))
+            return self._X[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+        if not isinstance(part, slice):
+            return self._X[part].astype(np.float64, copy=False)
+        return sparse.csr_matrix(self._compressed(part.start, part.stop), shape=(part.stop - part.start, self.n_features))
 
     def _column_chunks(self) -> Iterator[tuple[slice, Any]]:
         """Yield float64 runs of columns with as many cells as a block of rows.
@@ -162,10 +209,10 @@ class Rows:
             for _, chunk in self._column_chunks():
                 squares += _sparse_squares(chunk)
         else:
-            for start in range(0, self.n_samples, BLOCK):
-                block = self._block(start)
+            for part in self._parts():
+                block = self._block(part)
                 dense = not sparse.issparse(block)
-                squares[start : start + BLOCK] = np.einsum("ij,ij->i", block, block) if dense else _sparse_squares(block)
+                squares[part] = np.einsum("ij,ij->i", block, block) if dense else _sparse_squares(block)
         return np.sqrt(squares, out=squares)
 
 

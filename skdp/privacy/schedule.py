@@ -26,6 +26,8 @@ class Gaussian:
 class PoissonGaussian:
     """Gaussian noise on a query over a Poisson sample: each record enters independently with the same probability.
 
+    The query must be a sum over records of vectors of norm at most its clip norm.
+
     Parameters
     ----------
     sampling_rate : float
@@ -102,10 +104,17 @@ class Schedule:
         object.__setattr__(self, "entries", tuple((count, release) for count, release in self.entries))
         for count, release in self.entries:
             weight = getattr(release.mechanism, "weight", 1.0)
-            if not isinstance(count, int) or count < 1 or not (1e-6 <= weight <= 1e6):
+            sampling_rate = getattr(release.mechanism, "sampling_rate", 1.0)
+            if not isinstance(count, int) or count < 1 or not (1e-6 <= weight <= 1e6) or not (2**-53 <= sampling_rate <= 1):
                 raise PrivacyAccountingError(
-                    f"The schedule has {count!r} times {release!r}; expected a positive count and a weight from 1e-6 to 1e6."
+                    f"The schedule has {count!r} times {release!r}; expected a positive count and a weight from 1e-6 to 1e6, "
+                    "and a sampling rate in (0, 1]."
                 )
+
+    @property
+    def samples(self) -> bool:
+        """Whether any release reads a sample of the records only."""
+        return any(isinstance(release.mechanism, PoissonGaussian) for _, release in self.entries)
 
     def __len__(self) -> int:
         return sum(count for count, _ in self.entries)

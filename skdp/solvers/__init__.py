@@ -3,5 +3,6 @@
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.sgd import SGD
 
-__all__ = ["SOLVERS", "Ask", "GradientDescent", "Problem", "Solver", "SolverResult", "choose_solver"]
+__all__ = ["SGD", "SOLVERS", "Ask", "GradientDescent", "Problem", "Solver", "SolverResult", "choose_solver"]

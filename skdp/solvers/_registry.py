@@ -6,10 +6,11 @@ from sklearn.base import clone
 
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.sgd import SGD
 
 __all__ = ["SOLVERS", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent,)}
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD)}
 
 AUTO = "gd"
 AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"

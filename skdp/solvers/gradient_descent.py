@@ -2,23 +2,17 @@
 
 import math
 
-import numpy as np
-
-from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import Gradient
-from skdp.privacy.schedule import Gaussian, Release, Schedule
-from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.privacy.schedule import Gaussian
+from skdp.solvers._base import Problem
+from skdp.solvers._momentum import MomentumSolver
 
 __all__ = ["GradientDescent"]
 
-TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contraction
-FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
-CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
 FEWEST, MOST, NOISELESS = 50, 200, 1000  # numbers of steps
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
 
 
-class GradientDescent(Solver):
+class GradientDescent(MomentumSolver):
     r"""Gradient descent with momentum on noisy full-data gradients, averaged over the last iterates.
 
     Every step releases :math:`\sum_i \mathrm{clip}(\nabla \ell_i(w_t)) + N(0, \sigma^2 I)` and moves by
@@ -85,76 +79,8 @@ class GradientDescent(Solver):
         self.momentum = momentum
         self.tail_average = tail_average
 
-    def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest norm that a gradient can have.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``.
-        """
-        return min(max(problem.signal_to_noise / CLEAR, 0.5), 1.0) * problem.lipschitz
-
-    def schedule(self, problem: Problem) -> Schedule:
-        """Return T full-data Gaussian releases of the clipped gradient sum.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One entry.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
-        self._check()
-        return Schedule(((self._steps(problem), Release(Gradient, Gaussian(), problem.clip_norm)),))
-
-    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run the T steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Average of the last iterates.
-        """
-        n_steps = self._steps(problem)
-        step_size = self._step_size(problem, n_steps)
-        first = n_steps - max(1, round(self.tail_average * n_steps))
-        coef, velocity, average = problem.start, np.zeros(problem.shape), np.zeros(problem.shape)
-        for step in range(n_steps):
-            gradient = ask(Gradient(problem.loss, coef, problem.clip_norm)).reshape(problem.shape)
-            velocity = self.momentum * velocity + gradient / problem.n_samples + problem.penalty_gradient(coef)
-            coef = coef - step_size * velocity
-            if step >= first:
-                average += coef / (n_steps - first)
-        return SolverResult(average, n_steps)
-
-    def _check(self) -> None:
-        check_integer("n_steps", self.n_steps, minimum=1, optional=True)
-        check_number("step_size", self.step_size, above=0.0, optional=True)
-        check_number("momentum", self.momentum, minimum=0.0, below=1.0)
-        check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+    def _mechanism(self, problem: Problem) -> Gaussian:
+        return Gaussian()
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
@@ -165,16 +91,3 @@ class GradientDescent(Solver):
         needed = self._path(problem) * (1 - self.momentum) / self._largest_step(problem)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
         return math.ceil(min(max(needed, FEWEST), affordable, MOST))
-
-    def _step_size(self, problem: Problem, n_steps: int) -> float:
-        if self.step_size is not None:
-            return self.step_size
-        return min(self._path(problem) * (1 - self.momentum) / n_steps, self._largest_step(problem))
-
-    def _path(self, problem: Problem) -> float:
-        """Total step length at which the gathered noise of a raw prediction reaches TRAVEL."""
-        signal = problem.signal_to_noise
-        return TRAVEL * min(1.0, signal / FAINT) * signal / (problem.clip_norm * problem.row_norm)
-
-    def _largest_step(self, problem: Problem) -> float:
-        return 1.5 * (1 + self.momentum) / (problem.smoothness + problem.penalty.smoothness)

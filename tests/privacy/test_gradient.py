@@ -162,3 +162,45 @@ def test_clip_handles_not_a_number():
     assert residuals.tolist() == [[0.0], [2.0], [-2.0]]
     residuals = clip_residuals(np.array([[np.nan, 1.0], [np.inf, 1.0], [3.0, 4.0]]), np.ones(3), 2.0)
     np.testing.assert_allclose(residuals, [[0.0, 0.0], [0.0, 0.0], [1.2, 1.6]])
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("size", (0, 1, 17, 2 * BLOCK + 5))
+def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
+    n = 3 * BLOCK
+    X = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.6)
+    y = rng.integers(0, max(2, loss.n_outputs), n).astype(np.int8)
+    bounds = {"data_norm": 1.2, "intercept_scaling": 0.7, "class_weight": np.array([1.0, 2.0, 3.0])}
+    query = Gradient(loss, rng.normal(size=(5, loss.n_outputs)), 0.8)
+    chosen = np.sort(rng.choice(n, size, replace=False))
+    sample = query.evaluate(Rows(STORAGES[storage](X), y, by_row=True, **bounds).subset(chosen))
+    X = np.asarray(STORAGES[storage](X).todense() if sparse.issparse(STORAGES[storage](X)) else STORAGES[storage](X))
+    expected = query.evaluate(Rows(X[chosen], y[chosen], **bounds)) if size else np.zeros(5 * loss.n_outputs)
+    np.testing.assert_allclose(sample, expected, rtol=1e-12, atol=1e-12 * max(size, 1))
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr"))
+@pytest.mark.parametrize("n_features", (1, 8, 53))
+@pytest.mark.parametrize("n_outputs", (1, 3))
+def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_features, n_outputs, rng):
+    """BLAS would round a row by its place in the block: compared bit by bit, over samples of many sizes."""
+    X = 1e3 * rng.normal(size=(300, n_features))
+    rows = Rows(STORAGES[storage](X), np.arange(300, dtype=np.int16), data_norm=1e6)
+    coef = rng.normal(size=(n_features, n_outputs))
+    seen: dict[int, bytes] = {}
+
+    def kernel(raw, records):
+        for label, row in zip(records.labels.tolist(), raw, strict=True):
+            assert seen.setdefault(label, row.tobytes()) == row.tobytes()
+        return raw
+
+    for size in (300, 1, 2, 3, *rng.integers(1, 130, 60)):
+        rows.subset(np.sort(rng.choice(300, size, replace=False))).sum(coef, kernel)
+    assert len(seen) == 300
+
+
+def test_a_table_by_columns_gives_no_samples():
+    rows = Rows(sparse.csc_array(np.eye(3)), np.zeros(3, dtype=np.int8), data_norm=1.0)
+    with pytest.raises(ValueError, match="by_row=True"):
+        rows.subset(np.array([0]))

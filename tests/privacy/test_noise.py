@@ -172,3 +172,43 @@ def test_neighbouring_values_reach_the_same_outputs():
     reached = [set(noise.add_to(np.full(200_000, value), NoiseSource(5))) for value in (0.3, 1.0)]
     common = range(-6, 8)  # each has probability above 1e-3: missed by chance with probability below 1e-80
     assert all(set(map(float, common)) <= outputs for outputs in reached)
+
+
+@pytest.mark.parametrize("rate", (0.01, 0.3, 0.97, 2.0**-17 + 2.0**-20))
+def test_a_sample_has_each_record_with_the_stated_probability(rate):
+    """Normal approximation to a binomial count, false alarm below 1e-6."""
+    n, repeats = 200_000, 40
+    drawn = [NoiseSource(seed).sample(n, rate) for seed in range(repeats)]
+    assert all(np.array_equal(np.unique(sample), sample) for sample in drawn)
+    count = sum(map(len, drawn))
+    assert abs(count - n * repeats * rate) < 5 * math.sqrt(n * repeats * rate * (1 - rate)) + 1
+    halves = sum((sample < n // 2).sum() for sample in drawn)
+    assert abs(halves - count / 2) < 5 * math.sqrt(count / 4) + 1
+    if rate == 0.3:
+        overlap = len(np.intersect1d(drawn[0], drawn[1]))
+        assert abs(overlap - n * rate**2) < 5 * math.sqrt(n * rate**2)
+
+
+def test_a_sample_compares_all_53_bits():
+    """Where the first 16 bits are a tie, the other 37 decide: here they are all ties."""
+
+    class Tied(NoiseSource):
+        def __init__(self, first, rest):
+            super().__init__(0)
+            self.first, self.rest, self.calls = first, rest, 0
+
+        def _bytes_of(self, size):
+            self.calls += 1
+            word = self.first if self.calls == 1 else self.rest << 27
+            return np.full(size // (2 if self.calls == 1 else 8), word, dtype="<u2" if self.calls == 1 else "<u8").tobytes()
+
+    threshold = (5 << 37) + 1000
+    for rest, expected in ((999, 3), (1000, 0), (0, 3), (2**37 - 1, 0)):
+        source = Tied(5, rest)
+        source._bytes = source._bytes_of
+        assert len(source.sample(3, threshold / 2**53)) == expected
+        assert source.calls == 2
+
+
+def test_a_rate_of_one_takes_every_record():
+    assert np.array_equal(NoiseSource(0).sample(7, 1.0), np.arange(7))
