@@ -19,14 +19,14 @@ from sklearn.utils.validation import validate_data
 from skdp._validation import check_classes
 from skdp.privacy.errors import warn
 
-__all__ = ["Facts", "read_table", "read_unlabelled"]
+__all__ = ["Facts", "quoting_no_data", "read_features", "read_table", "read_unlabelled"]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 DTYPES = [np.float64, np.float32, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
 SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
-    r"|This \w+ estimator requires y"
+    r"|This \w+ estimator requires y|Sparse data was passed"
 )
 MISSING = (
     " Fill missing values with a public constant or give them a category of their own; an imputer that is fitted on the records "
@@ -86,7 +86,7 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
         Class numbers.
     """
     given = None if classes is None else check_classes(classes)
-    X, labels, codes = _quoting_no_data(X, lambda: _read(estimator, X, y, given))
+    X, labels, codes = quoting_no_data(X, lambda: _read(estimator, X, y, given))
     if codes is None:
         raise ValueError(f"y has labels outside classes={labels.tolist()!r}; expected every label to be one of them.")
     if labels.size < 2:
@@ -99,7 +99,7 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
 def read_unlabelled(estimator: Any, X: Any) -> Any:
     """Check a table to predict for: the features of the training table, finite numbers."""
     options = {"reset": False, "accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
-    table = _quoting_no_data(X, lambda: validate_data(estimator, X, **options))
+    table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
     fitted, given = _fitted_names(estimator), _column_names(X)
     if (fitted is None) != (given is None):
         which = "X has no feature names, but fit had them" if given is None else "X has feature names, but fit had none"
@@ -107,6 +107,13 @@ def read_unlabelled(estimator: Any, X: Any) -> Any:
     elif fitted != given:
         raise ValueError(f"The feature names should match those of fit: got {given!r}, expected {fitted!r}.")
     return table
+
+
+def read_features(transformer: Any, X: Any, reset: bool, allow_missing: bool = False) -> Any:
+    """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
+    finite = "allow-nan" if allow_missing else True
+    options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+    return quoting_no_data(X, lambda: validate_data(transformer, X, reset=reset, **options))
 
 
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -130,8 +137,26 @@ def _column_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
-    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass."""
+def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
+    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass.
+
+    Parameters
+    ----------
+    X : array-like
+        The table that is read, for the names of its columns.
+    read : callable
+        Reads it.
+
+    Returns
+    -------
+    object
+        What the reader returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the reader fails, with a message that quotes no data.
+    """
     failure: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

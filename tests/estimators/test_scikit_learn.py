@@ -6,8 +6,16 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import DPLogisticRegression
+from skdp.preprocessing import BoundedScaler, RowNormClipper
 
-ESTIMATORS = [DPLogisticRegression(), DPLogisticRegression(math.inf)]
+ESTIMATORS = [
+    DPLogisticRegression(),
+    DPLogisticRegression(math.inf),
+    DPLogisticRegression(solver="sgd"),
+    BoundedScaler((-3, 3)),
+    BoundedScaler((-3, 3), centre=False, scale="log", missing=0.0),
+    RowNormClipper(),
+]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
 
 

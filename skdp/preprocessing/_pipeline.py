@@ -1,0 +1,113 @@
+"""From a schema of public facts to the transformer of a whole table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
+from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
+
+__all__ = ["columns_read", "from_schema"]
+
+
+def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
+    """Return the transformer of a table, made of public facts alone.
+
+    Numbers are scaled to [-1, 1] by their bounds, categories become one column each and one more for every other value. All
+    is divided by the length of a usual row, and rows that are still longer than 1 are scaled down to it, so that an estimator
+    behind it takes ``data_norm=1``. Columns that the schema does not name are dropped.
+
+    Parameters
+    ----------
+    schema : path-like, dict or Schema
+        A JSON file or its content::
+
+            {"columns": {"age": {"kind": "number", "bounds": [0, 120]},
+                         "income": {"kind": "number", "bounds": [0, 1e7], "scale": "log", "missing": 0},
+                         "smoker": {"kind": "category", "categories": ["no", "yes"]},
+                         "name": {"kind": "ignore"}},
+             "target": "ill", "classes": ["no", "yes"]}
+
+        "scale", "missing", "target" and "classes" are optional, and a "description" may stand anywhere. Every bound and
+        category must come from public knowledge, never from the records.
+    sparse_output : bool, default=False
+        Return CSR: for categories in the thousands.
+
+    Returns
+    -------
+    Pipeline
+        Takes data frames, learns nothing from them, and gives rows of length at most 1, with feature names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    TypeError, ValueError
+        If something in the schema is missing, misspelt or not filled in; the message names the place.
+
+    See Also
+    --------
+    BoundedScaler : Scales the numbers.
+    RowNormClipper : Bounds the rows.
+
+    Notes
+    -----
+    **Privacy.** Every row is mapped by itself with public facts: a private estimator that is fitted on the result has the same
+    guarantee for the records of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import from_schema
+    >>> columns = {"age": {"kind": "number", "bounds": [0, 120]}, "smoker": {"kind": "category", "categories": ["no", "yes"]}}
+    >>> prepare = from_schema({"columns": columns}).set_output(transform="pandas")
+    >>> prepare.fit_transform(pd.DataFrame({"age": [30, 60], "smoker": ["yes", "?"]})).round(2)
+        age  smoker_no  smoker_yes  smoker_other
+    0 -0.43        0.0        0.87          0.00
+    1  0.00        0.0        0.00          0.87
+    """
+    facts = Schema.read(schema)
+    parts = list(_parts(facts, sparse_output))
+    columns = ColumnTransformer(
+        parts,
+        sparse_threshold=1.0 if sparse_output else 0.0,
+        transformer_weights={name: 1 / facts.data_norm for name, *_ in parts},
+        verbose_feature_names_out=False,
+    )
+    return make_pipeline(columns, RowNormClipper(1.0))
+
+
+def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:
+    numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
+    treatments = dict.fromkeys((column.scale, column.missing) for column in numbers.values())
+    for scale, missing in treatments:
+        alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.missing) == (scale, missing)}
+        label = f"{scale} numbers" + ("" if missing is None else f", {missing:g} where missing")
+        yield label, BoundedScaler(list(alike.values()), scale=scale, missing=missing), list(alike)
+    categories = {name: list(column.categories) for name, column in facts.columns.items() if isinstance(column, Category)}
+    if categories:
+        lists = list(categories.values())
+        encoder = OneHotEncoder(categories=[encoded(names) for names in lists], sparse_output=sparse_output)
+        yield "categories", make_pipeline(KnownCategories(lists, other=OTHER), encoder), list(categories)
+
+
+def columns_read(prepare: Pipeline) -> tuple[list[str], list[str]]:
+    """Return the names of the columns that a transformer of `from_schema` reads.
+
+    Parameters
+    ----------
+    prepare : Pipeline
+        The transformer.
+
+    Returns
+    -------
+    tuple of two lists of str
+        Columns of numbers, columns of categories.
+    """
+    parts = prepare[0].transformers
+    numbers = [name for _, part, names in parts if isinstance(part, BoundedScaler) for name in names]
+    return numbers, [name for _, part, names in parts if not isinstance(part, BoundedScaler) for name in names]

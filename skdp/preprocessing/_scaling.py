@@ -1,0 +1,193 @@
+"""Numbers to a known range, rows to a known length, with bounds that are public."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from skdp._tables import read_features
+from skdp._validation import check_number, check_scale, shown
+from skdp.preprocessing._base import StatelessTransformer
+
+__all__ = ["BoundedScaler", "RowNormClipper"]
+
+LARGEST_BOUND = 1e50
+
+
+class BoundedScaler(StatelessTransformer):
+    """Scale numbers to [-1, 1] by public bounds; values outside are clipped to them.
+
+    Parameters
+    ----------
+    bounds : pair of float, array-like of shape (n_features, 2), or dict
+        ``(low, high)`` for all columns, one pair per column, or pairs by column name, in the units of X. They must be known
+        without looking at the records (an age lies between 0 and 120): bounds that are read off the records leak.
+    centre : bool, default=True
+        Map ``[low, high]`` onto [-1, 1]. False divides by the larger of ``abs(low)`` and ``abs(high)``, which keeps zeros and
+        so sparse tables.
+    scale : {"linear", "log"}, default="linear"
+        "log" scales ``sign(x) * log(1 + abs(x))``, for amounts and counts with a long tail; bounds stay in the units of X.
+    missing : float or None, default=None
+        Public number that stands for missing values (NaN). None refuses them.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, where X had them.
+
+    Raises
+    ------
+    ValueError
+        From ``fit`` and ``transform``, if there are no bounds or they do not fit the table.
+
+    See Also
+    --------
+    RowNormClipper : Bounds the length of whole rows.
+    from_schema : The transformer of a whole table.
+
+    Notes
+    -----
+    **Privacy.** Every row is mapped by itself with public numbers. A private estimator that is fitted on the result has the
+    same guarantee for the records before the mapping.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import BoundedScaler
+    >>> BoundedScaler(bounds=[(0, 120), (0, 3)]).fit_transform([[30, 0], [60, 3], [150, 1.5]])
+    array([[-0.5, -1. ],
+           [ 0. ,  1. ],
+           [ 1. ,  0. ]])
+    """
+
+    def __init__(self, bounds: Any = None, *, centre: bool = True, scale: str = "linear", missing: float | None = None) -> None:
+        self.bounds = bounds
+        self.centre = centre
+        self.scale = scale
+        self.missing = missing
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse tables and missing values are welcome where the parameters provide for them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.centre
+        tags.input_tags.allow_nan = self.missing is not None
+        return tags
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        check_number("missing", self.missing, optional=True)
+        return read_features(self, X, reset, allow_missing=self.missing is not None)
+
+    def _check(self, X: Any) -> None:
+        if not isinstance(self.centre, (bool, np.bool_)):
+            raise TypeError(f"centre={shown(self.centre)}; expected True or False.")
+        if not isinstance(self.scale, str) or self.scale not in ("linear", "log"):
+            raise ValueError(f"scale={shown(self.scale)}; expected 'linear' or 'log'.")
+        if self.bounds is None:
+            raise ValueError("bounds=None; expected (low, high) from public knowledge: what is read off the records leaks.")
+        low, high = self._limits(X.shape[1])
+        if sparse.issparse(X) and (self.centre or (low > 0).any() or (high < 0).any()):
+            raise ValueError(
+                f"centre={self.centre!r} with bounds={shown(self.bounds)} would fill the zeros of a sparse X; expected "
+                "centre=False and bounds around 0, or a dense X."
+            )
+
+    def _transformed(self, X: Any) -> Any:
+        low, high = self._limits(X.shape[1])
+        if not sparse.issparse(X):
+            return self._scaled(X, low, high)
+        columns = X.indices if X.format == "csr" else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+        return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
+
+    def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        scaled = np.clip(X.astype(np.float64), low, high)
+        if self.missing is not None:
+            np.copyto(scaled, np.clip(self.missing, low, high), where=np.isnan(scaled))
+        if self.scale == "log":
+            scaled, low, high = _signed_log(scaled), _signed_log(low), _signed_log(high)
+        if self.centre:
+            scaled -= (low + high) / 2
+            scaled /= (high - low) / 2
+        else:
+            scaled /= np.maximum(np.abs(low), np.abs(high))
+        return np.clip(scaled, -1, 1, out=scaled).astype(X.dtype, copy=False)  # against rounding
+
+    def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        pairs = self._pairs()
+        if pairs.shape not in ((2,), (n_features, 2)):
+            raise ValueError(f"bounds={shown(self.bounds)}; expected (low, high), or a pair for each of {n_features} columns.")
+        low, high = np.broadcast_to(pairs, (n_features, 2)).T
+        if not (np.abs(pairs) <= LARGEST_BOUND).all() or not (high - low >= 1 / LARGEST_BOUND).all():
+            raise ValueError(f"bounds={shown(self.bounds)}; expected finite numbers, up to 1e50, with low < high.")
+        return low, high
+
+    def _pairs(self) -> np.ndarray:
+        given = self.bounds
+        if isinstance(given, dict):
+            names = getattr(self, "feature_names_in_", None)
+            if names is None or set(given) != set(names.tolist()):
+                columns = "no names" if names is None else repr(names.tolist())
+                raise ValueError(f"bounds has the keys {list(given)!r}; expected the columns of the fitted X: {columns}.")
+            given = [given[name] for name in names]
+        try:
+            return np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"bounds={shown(self.bounds)}; expected (low, high), or one such pair per column.") from None
+
+
+class RowNormClipper(StatelessTransformer):
+    """Scale down rows that are longer than a public bound; the others stay as they are.
+
+    A private estimator with ``data_norm=max_norm`` clips its training rows by itself. Clipped beforehand, the rows of a
+    prediction are treated as those of the fit were.
+
+    Parameters
+    ----------
+    max_norm : float, default=1.0
+        Largest Euclidean length of a row, in the units of X.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, where X had them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From ``fit`` and ``transform``, if ``max_norm`` is no positive number.
+
+    See Also
+    --------
+    BoundedScaler : Bounds columns one by one.
+
+    Notes
+    -----
+    **Privacy.** Every row is mapped by itself with a public number, so the mapping costs no privacy. A row whose squared norm
+    overflows float64 becomes a row of zeros.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import RowNormClipper
+    >>> RowNormClipper(1.0).fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+
+    def __init__(self, max_norm: float = 1.0) -> None:
+        self.max_norm = max_norm
+
+    def _check(self, X: Any) -> None:
+        check_scale("max_norm", self.max_norm)
+
+    def _transformed(self, X: Any) -> Any:
+        with np.errstate(over="ignore"):
+            norms = row_norms(X)
+        factors = (self.max_norm / np.maximum(norms, self.max_norm)).astype(X.dtype)
+        return sparse.diags_array(factors, format="csr") @ X if sparse.issparse(X) else X * factors[:, None]
+
+
+def _signed_log(x: np.ndarray) -> np.ndarray:
+    return np.copysign(np.log1p(np.abs(x)), x)

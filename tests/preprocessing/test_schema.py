@@ -1,0 +1,218 @@
+"""Schemas: what they refuse, the transformer they give, and that it learns nothing."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from scipy import sparse
+from sklearn import __version__
+from sklearn.base import clone
+
+from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._pipeline import columns_read
+
+sklearn_version = tuple(map(int, __version__.split(".")[:2]))
+FACTS = {
+    "description": "patients",
+    "columns": {
+        "age": {"kind": "number", "bounds": [0, 120], "description": "in years"},
+        "income": {"kind": "number", "bounds": [0, 1e6], "scale": "log", "missing": 0},
+        "name": {"kind": "ignore"},
+        "smoker": {"kind": "category", "categories": ["no", "yes"]},
+        "grade": {"kind": "category", "categories": [1, 2, 3]},
+    },
+    "target": "ill",
+    "classes": [0, 1],
+}
+FRAME = pd.DataFrame(
+    {
+        "grade": [1, 2, 9],
+        "smoker": ["yes", " no ", None],
+        "age": [30, 60, 200],
+        "income": [0.0, np.nan, 999.0],
+        "name": ["a", "b", "c"],
+        "ill": [0, 1, 1],
+    }
+)
+
+
+def changed(*path, value):
+    facts = copy.deepcopy(FACTS)
+    place = facts
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return facts
+
+
+def test_the_prepared_table_is_what_the_schema_says():
+    prepare = from_schema(FACTS).set_output(transform="pandas")
+    usual = np.sqrt(2 + 2 / 3)
+    expected = pd.DataFrame(
+        {
+            "age": [-0.5, 0.0, 1.0],
+            "income": [-1.0, -1.0, 2 * np.log1p(999) / np.log1p(1e6) - 1],
+            "smoker_no": [0.0, 1, 0],
+            "smoker_yes": [1.0, 0, 0],
+            "smoker_other": [0.0, 0, 1],
+            "grade_1": [1.0, 0, 0],
+            "grade_2": [0.0, 1, 0],
+            "grade_3": [0.0, 0, 0],
+            "grade_other": [0.0, 0, 1],
+        }
+    )
+    expected = (expected / usual).div(np.maximum(1, np.linalg.norm(expected / usual, axis=1)), axis=0)
+    prepared = prepare.fit_transform(FRAME)
+    pd.testing.assert_frame_equal(prepared, expected)
+    assert Schema.read(FACTS).n_features == prepared.shape[1]
+    assert prepare.get_feature_names_out().tolist() == expected.columns.tolist()
+    assert columns_read(prepare) == (["age", "income"], ["smoker", "grade"])
+
+
+def test_a_file_a_dict_and_a_schema_are_the_same(tmp_path):
+    path = tmp_path / "facts.json"
+    path.write_text(json.dumps(FACTS))
+    expected = from_schema(FACTS).fit_transform(FRAME)
+    for source in (path, str(path), Schema.read(FACTS)):
+        np.testing.assert_array_equal(from_schema(source).fit_transform(FRAME), expected)
+
+
+def test_nothing_is_learnt():
+    """Fitted on a table without a value in common, it maps the first one in the same way."""
+    other = pd.DataFrame(
+        {
+            "age": [7, 8],
+            "income": [5e5, 2e5],
+            "name": ["x", "y"],
+            "smoker": ["seldom", "sometimes"],
+            "grade": [11, 12],
+            "ill": [0, 0],
+        }
+    )
+    here, there = from_schema(FACTS).fit(FRAME), from_schema(FACTS).fit(other)
+    np.testing.assert_array_equal(here.transform(FRAME), there.transform(FRAME))
+    np.testing.assert_array_equal(here.transform(other), there.transform(other))
+    floats = FRAME.astype({"age": "float64", "grade": "float64"})  # the type of a column is public
+    assert pickle.dumps(from_schema(FACTS).fit(floats)) == pickle.dumps(from_schema(FACTS).fit(floats.iloc[::-1] * 1))
+    for value in ("sometimes", "seldom"):
+        assert value.encode() not in pickle.dumps(there)
+
+
+def test_rows_are_mapped_by_themselves():
+    prepare = from_schema(FACTS)
+    alone = np.vstack([prepare.fit_transform(FRAME.iloc[[i]]) for i in range(len(FRAME))])
+    np.testing.assert_array_equal(prepare.fit_transform(FRAME), alone)
+
+
+def test_sparse_output_gives_the_same():
+    expected = from_schema(FACTS).fit_transform(FRAME)
+    prepared = from_schema(FACTS, sparse_output=True).fit_transform(FRAME)
+    assert sparse.issparse(prepared) and prepared.format == "csr"
+    np.testing.assert_allclose(prepared.toarray(), expected, rtol=1e-15)
+
+
+@pytest.mark.skipif(sklearn_version < (1, 8), reason="the ColumnTransformer of this scikit-learn does not know polars 2")
+def test_a_polars_frame_gives_the_same():
+    expected = from_schema(FACTS).fit_transform(FRAME)
+    frame = polars.DataFrame({name: FRAME[name].astype(object).where(FRAME[name].notna(), None).tolist() for name in FRAME})
+    np.testing.assert_allclose(clone(from_schema(FACTS)).fit_transform(frame), expected, rtol=1e-15)
+
+
+def test_no_row_is_longer_than_one(rng):
+    frame = pd.DataFrame({"age": [120] * 5, "income": [1e6] * 5, "smoker": ["yes"] * 5, "grade": [1] * 5})
+    lengths = np.linalg.norm(from_schema(FACTS).fit_transform(frame), axis=1)
+    assert (lengths <= 1 + 1e-15).all() and lengths[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    (
+        ([], "expected a path to a JSON file, or a dict"),
+        ({}, "columns=None"),
+        (changed("columns", value={}), "columns={}"),
+        (changed("colums", value={}), r"\['colums'\]; expected keys among"),
+        (changed("columns", "age", value={"kind": "numeric"}), "column 'age': .*kind is one of"),
+        (changed("columns", "age", "bounds", value=[]), r"column 'age': bounds=\[\]; expected \[low, high\]"),
+        (changed("columns", "age", "bounds", value=[3, 3]), "column 'age': bounds"),
+        (changed("columns", "age", "bounds", value=["0", "1"]), "column 'age': bounds"),
+        (changed("columns", "age", "bounds", value=[0, float("nan")]), "column 'age': bounds"),
+        (changed("columns", "age", "scale", value="sqrt"), "column 'age': scale='sqrt'"),
+        (changed("columns", "age", "missing", value="none"), "column 'age': missing='none'"),
+        (changed("columns", "age", "categories", value=[1]), r"column 'age' has \['categories'\]"),
+        (changed("columns", "smoker", "categories", value=[]), "column 'smoker': .*at least one category"),
+        (changed("columns", "smoker", "categories", value="yes"), "column 'smoker'"),
+        (changed("columns", "grade", "categories", value=[1, 1.0]), "column 'grade': .*different"),
+        (changed("columns", "grade", "categories", value=[None]), "column 'grade'"),
+        (changed("target", value=""), "target=''"),
+        (changed("target", value="age"), "'age' is among the columns that predict it"),
+        (changed("classes", value=[1]), r"classes=\[1\]; expected a list of at least two"),
+        (changed("classes", value=["a", "a"]), "different"),
+    ),
+)
+def test_what_is_wrong_is_named(given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        from_schema(given)
+
+
+def test_files_that_are_no_schema_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        from_schema(tmp_path / "nothing.json")
+    path = tmp_path / "facts.json"
+    for text, message in (("{", "is no JSON: .*line 1"), ('{"columns": {"a": 1, "a": 2}}', r"\['a'\] more than once")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            from_schema(path)
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"smoker|not a column"):
+        from_schema(FACTS).fit(FRAME.drop(columns="smoker"))
+
+
+def test_a_number_that_is_missing_is_refused_without_quoting_a_row():
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        from_schema(changed("columns", "income", value={"kind": "number", "bounds": [0, 1]})).fit(FRAME)
+    with pytest.raises(ValueError) as caught:
+        from_schema(FACTS).fit(FRAME.astype({"age": object}).replace({"age": {30: "thirty"}}))
+    assert "thirty" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values, categories, expected",
+    (
+        ([1, 2, 3], ["1", "2"], ["1", "2", "other"]),
+        ([1.0, 2.0, np.nan], [1, 2], ["1", "2", "other"]),
+        (["01", "1", " 1"], ["1"], ["other", "1", "1"]),
+        (["01", "1"], ["01"], ["01", "other"]),
+        ([True, False], [True], ["True", "other"]),
+        (["a", None, np.nan, pd.NA], ["a"], ["a", "other", "other", "other"]),
+        ([0.5, "0.5", ".5"], [0.5], ["0.5", "0.5", "other"]),
+    ),
+)
+def test_values_are_compared_as_text(values, categories, expected):
+    column = np.array(values, dtype=object)[:, None]
+    assert KnownCategories(categories).fit_transform(column)[:, 0].tolist() == expected
+
+
+def test_labels_become_the_classes_of_the_schema():
+    facts = Schema.read(FACTS)
+    assert facts.labels(["1", "0", " 1", 1.0]).tolist() == [1, 0, 1, 1]
+    named = Schema.read(changed("classes", value=["b", "a", "c"]))
+    assert named.labels(["a", "b", "c", "a"]).tolist() == ["a", "b", "c", "a"]
+    with pytest.raises(ValueError, match=r"values outside classes=\[0, 1\]; expected only these") as caught:
+        facts.labels(["0", "secret"])
+    assert "secret" not in str(caught.value)
+
+
+def test_the_examples_are_schemas():
+    examples = sorted((Path(__file__).parents[2] / "examples" / "schemas").glob("*.json"))
+    assert [path.stem for path in examples] == ["adult", "bank"]
+    for path in examples:
+        facts = Schema.read(path)
+        assert facts.target and len(facts.classes) == 2
