@@ -1,28 +1,104 @@
-"""Command line: ``python -m skdp demo``."""
+"""Command line: ``python -m skdp fit | predict | plan | schema | demo``."""
 
 import argparse
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 __all__ = ["main"]
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> int:
     """Run a command of the command line.
 
     Parameters
     ----------
     arguments : list of str or None, default=None
         Words after ``python -m skdp``; None takes those of the process.
-    """
-    parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private machine learning.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="private against non-private accuracy on scikit-learn's breast cancer table")
-    demo.add_argument("--out", type=Path, default=Path("skdp-demo"), help="directory for the plot and the report")
-    demo.add_argument("--repeats", type=_positive, default=20, help="private fits per epsilon")
-    given = parser.parse_args(arguments)
-    from skdp._demo import run
 
-    run(given.out, given.repeats)
+    Returns
+    -------
+    int
+        0, or 2 after an error that the user can mend, or 130 after an interrupt.
+    """
+    given = vars(_parser().parse_args(arguments))
+    command = given.pop("command")
+    try:
+        if command == "demo":
+            from skdp import _demo
+
+            _demo.run(**given)
+        else:
+            from skdp import _commands
+
+            getattr(_commands, command)(**given)
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted: no model was written; if the fit had begun, its budget counts as spent.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private machine learning on tables.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
+    _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
+    _add_plan(commands.add_parser("plan", help="print what a fit would guarantee, before any data is touched"))
+    _add_schema(commands.add_parser("schema", help="write a schema of a table, to be filled in from public knowledge"))
+    _add_demo(commands.add_parser("demo", help="private against non-private accuracy, on scikit-learn's breast cancer table"))
+    return parser
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    _add_estimator(parser)
+    parser.add_argument("--model", type=Path, metavar="OUT", help="write the model and its report: .skops or .joblib")
+    parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
+    parser.add_argument(
+        "--test",
+        metavar="PART",
+        help="keep records for a test, and print its (not private) scores: a share such as 0.2, or column=value",
+    )
+    parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, default=1, help="show no progress")
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="what fit wrote; a .joblib file runs the code that is in it")
+    parser.add_argument("table", type=Path, metavar="TABLE", help="records with the columns of the schema")
+    parser.add_argument("--out", type=Path, help="CSV file to write (default: print)")
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n-samples", type=int, required=True, help="number of records, which is taken to be public")
+    _add_estimator(parser)
+    parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    parser.add_argument("--out", type=Path, help="JSON file to write (default: print)")
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--table", type=Path, help="your own table instead; every fit spends budget")
+    parser.add_argument("--schema", type=Path, help="its schema")
+    parser.add_argument("--out", type=Path, default=Path("skdp-demo"), help="directory for the plot and the report")
+    parser.add_argument("--repeats", type=_positive, default=20, help="private fits per epsilon")
+
+
+def _add_estimator(parser: Any) -> None:
+    parser.add_argument("--schema", type=Path, required=True, metavar="S", help="JSON file of public facts about the table")
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy parameter: smaller is more private, 1 is usual")
+    parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11)")
+    parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
+    parser.add_argument("--solver", default="auto", help="auto (default), gd or sgd")
 
 
 def _positive(text: str) -> int:
@@ -33,4 +109,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

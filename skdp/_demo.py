@@ -1,4 +1,4 @@
-"""The demonstration: what privacy costs on a small medical table, as a function of epsilon."""
+"""The demonstration: what privacy costs on a table, as a function of epsilon."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression
+from skdp._commands import Labelled, read_labelled
+from skdp._files import write_report
+from skdp.preprocessing import Schema, from_schema
 
 __all__ = ["run"]
 
@@ -32,12 +34,6 @@ LARGEST = {
     "symmetry": (0.35, 0.08, 0.7),
     "fractal dimension": (0.1, 0.03, 0.25),
 }
-BOUNDS = np.array(list(LARGEST.values())).T.ravel()
-DATA_NORM = 1.0  # of a scaled record; longer ones are scaled down
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title></head>
-<body style="font-family: sans-serif; max-width: 60em; margin: 2em auto">{}</body></html>
-"""
 BLUE, GREY = "#1f5fa8", "#666666"
 
 
@@ -49,77 +45,103 @@ class Score:
     auc: np.ndarray
 
 
-def run(out: Path, repeats: int) -> None:
+def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> None:
     """Print the table of test scores, and write the plot and the privacy report.
 
     Parameters
     ----------
+    table, schema : Path or None
+        Records with two classes and what is public about them; None takes scikit-learn's breast cancer table.
     out : Path
         Directory, created where needed.
     repeats : int
         Private fits per epsilon.
+
+    Raises
+    ------
+    ValueError
+        If only one of table and schema is given, or there are more than two classes.
     """
-    cancer = load_breast_cancer()
-    data = train_test_split(cancer.data, cancer.target, test_size=0.25, random_state=0, stratify=cancer.target)
-    print(f"Breast cancer: {len(data[0])} training records, {len(data[1])} test records, {cancer.data.shape[1]} measurements.")
-    print(f"Medians of {repeats} private fits, secure noise; neighbouring tables differ in one replaced record.\n")
-    reference = _score(LogisticRegression(max_iter=1000), data, 1)
+    if (table is None) != (schema is None):
+        raise ValueError("The demonstration takes --table and --schema together; expected both or none.")
+    facts = _breast_cancer_schema() if schema is None else Schema.read(schema)
+    data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25")
+    if facts.classes is None or len(facts.classes) != 2:
+        raise ValueError(f"classes={facts.classes!r}; expected two, for the area under the ROC curve.")
+    name = "Breast cancer" if table is None else table.name
+    print(f"{name}: {len(data.y)} training records, {len(data.y_test)} test records, {facts.n_features} prepared columns.")
+    print(f"Medians of {repeats} private fits, secure noise; neighbouring tables differ in one replaced record.")
+    print("The scores are computed from the test records without noise: they are not private." if table else "")
+    reference = _score(_pipeline(facts, LogisticRegression(max_iter=1000)), data, 1)
     private = {}
     print(f"{'epsilon':>12}  {'accuracy':>8}  {'AUC':>6}")
     for epsilon in EPSILONS:
-        private[epsilon] = _score(DPLogisticRegression(epsilon, data_norm=DATA_NORM), data, repeats)
+        private[epsilon] = _score(_private(facts, epsilon), data, repeats)
         _print_row(f"{epsilon:g}", private[epsilon])
     _print_row("not private", reference)
-    print(f"{'majority':>12}  {max(np.mean(data[3]), 1 - np.mean(data[3])):>8.3f}  {0.5:>6.3f}\n")
+    print(f"{'majority':>12}  {_majority(data):>8.3f}  {0.5:>6.3f}\n")
     out.mkdir(parents=True, exist_ok=True)
-    _write_report(out / "report.html", data)
-    _plot(out / "privacy_utility.png", private, reference)
+    write_report(_private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_, out / "report.html")
+    print(f"Privacy report of a fit at epsilon 1: {out / 'report.html'}")
+    _plot(out / "privacy_utility.png", private, reference, _majority(data), f"{name} ({len(data.y)} training records)")
 
 
-def _pipeline(model: Any) -> Any:
-    return make_pipeline(FunctionTransformer(_scale), model)
+def _breast_cancer_schema() -> Schema:
+    names = load_breast_cancer().feature_names
+    largest = np.array(list(LARGEST.values())).T.ravel()
+    columns = {str(name): {"kind": "number", "bounds": [0, float(high)]} for name, high in zip(names, largest, strict=True)}
+    return Schema.read({"columns": columns, "target": "target", "classes": [0, 1]})
 
 
-def _scale(X: np.ndarray) -> np.ndarray:
-    """Divide by the public bounds and centre at a public third of them; nothing is learnt from the records."""
-    return np.clip(X / BOUNDS, 0.0, 1.0) - 1 / 3
+def _breast_cancer() -> Labelled:
+    cancer = load_breast_cancer(as_frame=True)
+    X, X_test, y, y_test = train_test_split(cancer.data, cancer.target, test_size=0.25, random_state=0, stratify=cancer.target)
+    return Labelled(X, y.to_numpy(), X_test, y_test.to_numpy())
 
 
-def _score(model: Any, data: list[np.ndarray], repeats: int) -> Score:
-    X_train, X_test, y_train, y_test = data
-    fits = [_pipeline(clone(model)).fit(X_train, y_train) for _ in range(repeats)]
-    accuracy = [fit.score(X_test, y_test) for fit in fits]
-    auc = [roc_auc_score(y_test, fit.decision_function(X_test)) for fit in fits]
+def _pipeline(facts: Schema, model: Any) -> Any:
+    return make_pipeline(from_schema(facts).set_output(transform="pandas"), model)
+
+
+def _private(facts: Schema, epsilon: float) -> Any:
+    return _pipeline(facts, DPLogisticRegression(epsilon, data_norm=1.0, classes=facts.classes))
+
+
+def _score(model: Any, data: Labelled, repeats: int) -> Score:
+    fits = [clone(model).fit(data.X, data.y) for _ in range(repeats)]
+    accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
+    auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
     return Score(np.quantile(accuracy, (0.25, 0.5, 0.75)), np.quantile(auc, (0.25, 0.5, 0.75)))
+
+
+def _majority(data: Labelled) -> float:
+    share = float(np.mean(data.y_test == data.y_test[0]))
+    return max(share, 1 - share)
 
 
 def _print_row(label: str, score: Score) -> None:
     print(f"{label:>12}  {score.accuracy[1]:>8.3f}  {score.auc[1]:>6.3f}", flush=True)
 
 
-def _write_report(path: Path, data: list[np.ndarray]) -> None:
-    X_train, _, y_train, _ = data
-    report = _pipeline(DPLogisticRegression(1.0, data_norm=DATA_NORM)).fit(X_train, y_train)[-1].privacy_report_
-    path.write_text(PAGE.format(report._repr_html_()), encoding="utf-8")
-    print(f"Privacy report of the fit at epsilon 1: {path}")
-
-
-def _plot(path: Path, private: dict[float, Score], reference: Score) -> None:
+def _plot(path: Path, private: dict[float, Score], reference: Score, majority: float, title: str) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         print("No plot: matplotlib is missing; pip install 'skdp[demo]' brings it.")
         return
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
     for axes, name, label in zip(figure.subplots(1, 2), ("accuracy", "auc"), ("test accuracy", "test AUC"), strict=True):
         low, middle, high = np.array([getattr(score, name) for score in private.values()]).T
         axes.fill_between(EPSILONS, low, high, color=BLUE, alpha=0.2, linewidth=0, label="middle half of the fits")
         axes.plot(EPSILONS, middle, marker="o", color=BLUE, label="DPLogisticRegression")
         axes.axhline(getattr(reference, name)[1], color=GREY, linestyle="--", label="LogisticRegression, not private")
-        axes.set(xscale="log", xlabel="epsilon (smaller is more private)", ylabel=label, ylim=(0.45, 1.02))
+        chance = majority if name == "accuracy" else 0.5
+        axes.axhline(chance, color=GREY, linestyle=":", label="larger class (AUC: chance)")
+        axes.set(xscale="log", xlabel="epsilon (smaller is more private)", ylabel=label)
+        axes.set_ylim(min(chance, low.min()) - 0.02, min(1.02, max(getattr(reference, name)[1], high.max()) + 0.03))
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
         axes.minorticks_off()
-    axes.legend(loc="lower right", frameon=False)
-    figure.suptitle("What privacy costs on the breast cancer table (426 training records)")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.suptitle(f"What privacy costs: {title}")
     figure.savefig(path, dpi=150)
     print(f"Plot: {path}")

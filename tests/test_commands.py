@@ -1,0 +1,267 @@
+"""The command line, end to end: files in, files out, and no data value in a message or a template."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.tables import data_directory, load
+from skdp import DPLogisticRegression
+from skdp.__main__ import main
+from skdp._files import load_model
+
+SCHEMAS = Path(__file__).parents[1] / "examples" / "schemas"
+FACTS = {
+    "columns": {
+        "age": {"kind": "number", "bounds": [0, 120]},
+        "debt": {"kind": "number", "bounds": [0, 1e5], "scale": "log", "missing": 0},
+        "city": {"kind": "category", "categories": ["Bern", "Basel"]},
+    },
+    "target": "paid",
+    "classes": ["no", "yes"],
+}
+
+
+def people(n, rng):
+    age = rng.integers(18, 90, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "debt": np.where(rng.random(n) < 0.1, np.nan, 10 ** rng.uniform(0, 5, n)),
+            "city": rng.choice(["Bern", "Basel", "Thun"], n),
+            "paid": np.where(age + rng.normal(0, 10, n) > 50, "yes", "no"),
+            "fold": rng.choice(["a", "b"], n),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, rng):
+    """A directory with a schema and a table in all formats."""
+    monkeypatch.chdir(tmp_path)
+    Path("facts.json").write_text(json.dumps(FACTS))
+    table = people(2000, rng)
+    table.to_csv("people.csv", index=False)
+    table.to_csv("people.csv.gz", index=False)
+    table.to_parquet("people.parquet")
+    return tmp_path
+
+
+def fit(table, *options, schema="facts.json", epsilon="5"):
+    return main(["fit", str(table), "--schema", str(schema), "--epsilon", epsilon, "--quiet", *options])
+
+
+@pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
+@pytest.mark.parametrize("model", ("model.skops", "model.joblib"))
+def test_fit_and_predict(table, model, folder, capsys):
+    assert fit(table, "--model", model, "--report", "report.html", "--test", "0.25") == 0
+    shown = capsys.readouterr().out
+    assert "(5, 4.44444e-07)-differential privacy" in shown and f"Written: {model}" in shown
+    assert float(re.search(r"On 500 test records: accuracy (\S+), AUC", shown)[1]) > 0.75
+    assert "differential privacy of the training records" in Path("report.html").read_text()
+    assert main(["predict", model, table, "--out", "out.csv"]) == 0
+    predicted = pd.read_csv("out.csv")
+    assert predicted.columns.tolist() == ["prediction", "probability of no", "probability of yes"]
+    truth = pd.read_csv("people.csv")["paid"]
+    assert (predicted["prediction"] == truth).mean() > 0.75
+    np.testing.assert_array_equal(predicted["prediction"], np.where(predicted["probability of yes"] > 0.5, "yes", "no"))
+
+
+def test_the_report_is_saved_with_the_model(folder):
+    assert fit("people.csv", "--model", "model.skops", "--report", "report.json") == 0
+    report = load_model(Path("model.skops"))[-1].privacy_report_
+    assert report.to_dict() == json.loads(Path("report.json").read_text())
+    assert report.public["feature_names"] == ["age", "debt", "city_Bern", "city_Basel", "city_other"]
+    assert report.public["n_samples"] == 2000 and report.private if hasattr(report, "private") else True
+    assert fit("people.csv", "--model", "model.joblib", "--report", "report.txt") == 0
+    assert str(joblib.load("model.joblib")[-1].privacy_report_) == Path("report.txt").read_text().rstrip("\n")
+
+
+def test_test_records_are_not_fitted(folder, capsys):
+    """Records of one fold with a wrong label each: a model that had seen them would not score below one half on them."""
+    table = pd.read_csv("people.csv")
+    wrong = table["fold"] == "b"
+    table.loc[wrong, "paid"] = table.loc[wrong, "paid"].map({"yes": "no", "no": "yes"})
+    table.to_csv("people.csv", index=False)
+    assert fit("people.csv", "--test", "fold=b", "--report", "report.json") == 0
+    shown = capsys.readouterr().out
+    assert float(re.search(rf"On {wrong.sum()} test records: accuracy (\S+), AUC", shown)[1]) < 0.35
+    assert json.loads(Path("report.json").read_text())["public"]["n_samples"] == (~wrong).sum()
+
+
+def test_progress_is_shown_unless_quiet(folder, capsys):
+    assert main(["fit", "people.csv", "--schema", "facts.json", "--epsilon", "1"]) == 0
+    assert re.search(r"\[DPLogisticRegression\] \d+ of \d+ releases", capsys.readouterr().out)
+    assert fit("people.csv") == 0
+    assert "] " not in capsys.readouterr().out.split("Privacy report")[0]
+
+
+def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
+    plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--solver", "sgd", "--report", "plan.json"]
+    assert main(plan) == 0
+    assert "Privacy plan" in capsys.readouterr().out
+    assert fit("people.csv", "--solver", "sgd", "--report", "report.json") == 0
+    planned, fitted = (json.loads(Path(name).read_text()) for name in ("plan.json", "report.json"))
+    assert planned["planned"] and not fitted["planned"]
+    assert planned["releases"] == fitted["releases"] and planned["spent"] == fitted["spent"]
+
+
+@pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
+def test_a_template_has_names_and_kinds_and_no_value(table, folder, capsys):
+    """Every value of the table is searched for in what is written, and so is its row count."""
+    assert main(["schema", table, "--out", "template.json"]) == 0
+    text = Path("template.json").read_text()
+    written = json.loads(text)
+    assert written == {
+        "columns": {
+            "age": {"kind": "number", "bounds": []},
+            "debt": {"kind": "number", "bounds": []},
+            "city": {"kind": "category", "categories": []},
+            "paid": {"kind": "category", "categories": []},
+            "fold": {"kind": "category", "categories": []},
+        },
+        "target": "",
+        "classes": [],
+    }
+    words = set(re.findall(r"[\w.]+", text)) - {*pd.read_csv("people.csv").columns}
+    assert words == {"columns", "kind", "number", "bounds", "category", "categories", "target", "classes"}
+    capsys.readouterr()
+    assert main(["schema", table]) == 0
+    assert capsys.readouterr().out == text
+    other = people(30, np.random.default_rng(5)).assign(city="Chur", age=1, debt=3.5)
+    other.to_parquet("other.parquet") if table.endswith("parquet") else other.to_csv("other.csv", index=False)
+    assert main(["schema", "other.parquet" if table.endswith("parquet") else "other.csv"]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_a_template_that_was_not_filled_in_is_refused(folder, capsys):
+    assert main(["schema", "people.csv", "--out", "template.json"]) == 0
+    assert fit("people.csv", schema="template.json") == 2
+    assert "column 'age': bounds=[]; expected [low, high] known without looking at the records" in capsys.readouterr().err
+
+
+def test_a_table_without_header_is_refused(folder, capsys):
+    Path("bare.csv").write_text("41,Bern\n57,Basel\n")
+    assert main(["schema", "bare.csv"]) == 2
+    shown = capsys.readouterr()
+    assert "no header" in shown.err and "41" not in shown.err + shown.out
+
+
+@pytest.mark.parametrize(
+    "content",
+    (
+        "age,debt,city,paid\nx1,2,Bern,yes\n",
+        "age,debt,city,paid\n1,2,Bern,yes\n1,2,Basel,yes,x1\n",
+        "age,debt,city,paid\n1,2,Bern,yes,x1\n1,2,Basel,yes,x1\n",
+        'age,debt,city,paid\n1,2,"x1,yes\n1,2,Bern,yes\n',
+        "",
+    ),
+)
+def test_messages_quote_no_data(content, folder, capsys):
+    Path("people.csv").write_text(content)
+    assert fit("people.csv") == 2
+    error = capsys.readouterr().err
+    assert "cannot be read" in error and "x1" not in error and not re.search(r"(line|row) \d", error)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    (
+        (lambda t: t.assign(paid="maybe"), "values outside classes=['no', 'yes']"),
+        (lambda t: t.assign(age=np.nan), "Numbers are missing in the columns ['age']"),
+        (lambda t: t.drop(columns="city"), "has no columns ['city']"),
+        (lambda t: t.iloc[:1], "a minimum of 2 is required"),
+    ),
+)
+def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, folder, capsys, monkeypatch):
+    monkeypatch.setattr(DPLogisticRegression, "_run", lambda *given: pytest.fail("the fit began"))
+    change(pd.read_csv("people.csv")).to_csv("people.csv", index=False)
+    assert fit("people.csv") == 2
+    error = capsys.readouterr().err
+    assert message in error and "maybe" not in error
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    (
+        (["--model", "model.pkl"], "expected a name that ends in one of .skops, .joblib"),
+        (["--model", "nowhere/model.skops"], "cannot be written"),
+        (["--report", "report.pdf"], "expected a name that ends in one of .html, .json, .txt"),
+        (["--test", "2"], "test='2'; expected a share"),
+        (["--test", "half"], "test='half'; expected a share"),
+        (["--test", "colour=red"], "has no columns ['colour']"),
+        (["--solver", "adam"], "solver='adam'"),
+        (["--delta", "2"], "delta=2.0"),
+        (["--adjacency", "none"], "adjacency='none'"),
+    ),
+)
+def test_options_that_make_no_sense_are_refused_before_the_fit(options, message, folder, capsys, monkeypatch):
+    monkeypatch.setattr(DPLogisticRegression, "_run", lambda *given: pytest.fail("the fit began"))
+    assert fit("people.csv", *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_are_not_there_are_named(folder, capsys):
+    for words, message in (
+        (["fit", "no.csv", "--schema", "facts.json", "--epsilon", "1"], "There is no table no.csv"),
+        (["fit", "people.csv", "--schema", "no.json", "--epsilon", "1"], "no.json"),
+        (["predict", "no.skops", "people.csv"], "There is no model no.skops"),
+        (["predict", "people.csv", "people.csv"], "expected a name that ends in one of .skops, .joblib"),
+        (["schema", "people.xlsx"], "expected a name that ends in one of .csv"),
+    ):
+        assert main(words) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_model_with_foreign_types_is_not_loaded(folder, capsys):
+    import skops.io
+
+    skops.io.dump(np.random.default_rng(0), "model.skops")
+    skops.io.dump(Path("x"), "path.skops")
+    assert main(["predict", "path.skops", "people.csv"]) == 2
+    assert "holds the types" in capsys.readouterr().err
+
+
+def test_an_interrupt_leaves_no_model(folder, capsys, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPLogisticRegression, "_run", interrupted)
+    assert fit("people.csv", "--model", "model.skops") == 130
+    assert "its budget counts as spent" in capsys.readouterr().err and not Path("model.skops").exists()
+
+
+@pytest.mark.parametrize("name", ("adult", "bank"))
+def test_example_schemas_are_as_good_as_the_prepared_tables(name, tmp_path, monkeypatch, capsys):
+    """One command on the raw file, against the same estimator on the prepared table; medians of five fits."""
+    table = data_directory() / {"adult": "adult.csv.gz", "bank": "bank_full.csv.gz"}[name]
+    if not table.exists():
+        pytest.skip(f"no data sets: SKDP_DATA names no directory that holds {table.name}")
+    monkeypatch.chdir(tmp_path)
+    prepared, raw, beside = load(name), [], []
+    for seed in range(5):
+        assert fit(table, "--test", "split=test" if name == "adult" else "0.2", schema=SCHEMAS / f"{name}.json", epsilon="1") == 0
+        raw.append(list(map(float, re.search(r"accuracy (\S+), AUC (\S+)", capsys.readouterr().out).groups())))
+        model = DPLogisticRegression(1.0, data_norm=1.0, random_state=seed).fit(prepared.X_train, prepared.y_train)
+        auc = roc_auc_score(prepared.y_test, model.decision_function(prepared.X_test))
+        beside.append([model.score(prepared.X_test, prepared.y_test), auc])
+    assert (np.median(raw, axis=0) >= np.median(beside, axis=0) - 0.005).all()
+
+
+def test_the_module_runs_as_a_command(folder):
+    """In a process of its own; a reader that closes the pipe is no error."""
+    command = [sys.executable, "-m", "skdp", "schema", "people.csv"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout)["target"] == "" and not run.stderr
+    read, write = os.pipe()
+    os.close(read)
+    assert subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True).stderr == ""
+    os.close(write)
