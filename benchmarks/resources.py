@@ -1,6 +1,6 @@
 """Time and memory of a fit as ratios in one run: ours against NumPy's and scikit-learn's on the same arrays.
 
-Run ``python -m benchmarks.resources``; writes ``benchmarks/results/resources.json``. Nothing is asserted.
+Run ``python -m benchmarks resources``; writes ``benchmarks/results/resources.json``. Nothing is asserted.
 """
 
 import json
@@ -24,7 +24,7 @@ import skdp
 from skdp import DPLogisticRegression
 from skdp.losses import Logistic
 from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.queries import Gradient
@@ -33,6 +33,20 @@ from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 RESULTS = Path(__file__).parent / "results" / "resources.json"
 N, D = 200_000, 50
+CALIBRATION = """
+import time
+import skdp
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate
+from skdp.privacy.queries import Gradient
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+
+sampled, full = Release(Gradient, PoissonGaussian(0.01), 1.0), Release(Gradient, Gaussian(), 1.0)
+for epsilon in (1.0, 1.0, 1.01, 1.02, 1.03):
+    start = time.perf_counter()
+    calibrate(Schedule(((1000, sampled), (10, full))), Budget(epsilon, 1e-6, {adjacency!r}))
+    print(1e3 * (time.perf_counter() - start))
+"""
 
 
 def milliseconds(call: Callable[[], object], repeats: int) -> float:
@@ -81,6 +95,18 @@ def calibration() -> dict[str, float]:
     }
 
 
+def subsampled_calibration() -> dict[str, float]:
+    """Noise of 1000 Poisson-subsampled and 10 full-data releases: first call of a process, same budget again, other budgets."""
+    times = {}
+    for adjacency in ADJACENCIES:
+        code = CALIBRATION.format(adjacency=adjacency)
+        printed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+        cold, warm, *others = map(float, printed.split())
+        others_ms = statistics.median(others)
+        times |= {f"{adjacency}_cold_ms": cold, f"{adjacency}_warm_ms": warm, f"{adjacency}_other_budget_ms": others_ms}
+    return times
+
+
 def memory() -> dict[str, float]:
     """Peak memory that a fit adds, in vectors of n float64; a block of 4096 rows is one such vector here."""
     X, y = table()
@@ -121,7 +147,7 @@ def secure_normals() -> dict[str, float]:
     return {"million_per_second": 1e3 / milliseconds(lambda: source.normal(1_000_000), 5)}
 
 
-MEASUREMENTS = (gradient_pass, default_fit, calibration, memory, import_time, secure_normals)
+MEASUREMENTS = (gradient_pass, default_fit, calibration, subsampled_calibration, memory, import_time, secure_normals)
 
 
 def main() -> None:

@@ -1,35 +1,24 @@
 """Benchmark tables, prepared with public constants only, so that the preparation costs no privacy.
 
-Bounds and categories are fixed constants, taken as public: those that comparisons on these tables commonly use, so that figures
-can be laid side by side. Every row has Euclidean norm at most 1, so that ``data_norm=1`` clips nothing.
+Every row has Euclidean norm at most 1, so that ``data_norm=1`` clips nothing. Labels are 0 and 1, targets of regression lie in
+[-1, 1]. Where no split is published, a fifth of the rows is for testing, drawn with a fixed seed.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from sklearn.datasets import make_classification
+
+from benchmarks import constants
+from skdp.preprocessing import from_schema
 
 __all__ = ["TABLES", "Table", "data_directory", "load"]
 
-ADULT_CATEGORIES = {
-    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked ?",
-    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters 1st-4th 10th "
-    "Doctorate 5th-6th Preschool",
-    "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent Married-AF-spouse",
-    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners "
-    "Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces ?",
-    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
-    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
-    "sex": "Female Male",
-    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece "
-    "South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France Dominican-Republic "
-    "Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago "
-    "Peru Hong Holand-Netherlands ?",
-}
-ADULT_RANGES = {"age": (17, 90), "education-num": (1, 16), "hours-per-week": (1, 99)}
-ADULT_LOGARITHMS = {"capital-gain": 99999, "capital-loss": 4356}
+SCHEMAS = Path(__file__).resolve().parents[1] / "examples" / "schemas"
 
 
 @dataclass(frozen=True)
@@ -41,13 +30,16 @@ class Table:
     X_train, X_test : ndarray of shape (n, n_features)
         Records.
     y_train, y_test : ndarray of shape (n,)
-        Labels.
+        Labels 0 and 1, or targets in [-1, 1].
+    task : {"classification", "regression"}, default="classification"
+        What is to be predicted.
     """
 
     X_train: np.ndarray
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
+    task: str = "classification"
 
 
 def data_directory() -> Path:
@@ -71,27 +63,135 @@ def load(name: str) -> Table:
 
     Raises
     ------
+    ValueError
+        If there is no table of this name.
     FileNotFoundError
-        If there are no data sets on this machine.
+        If the data set is not on this machine.
     """
+    if name not in TABLES:
+        raise ValueError(f"There is no table {name!r}; expected one of {', '.join(TABLES)}.")
     return TABLES[name](data_directory())
 
 
 def adult(directory: Path) -> Table:
-    """Income above 50 000 dollars (UCI Adult): 8 one-hot columns, 5 numeric ones; the published split; 107 features."""
-    import pandas as pd
+    """Income above 50 000 dollars (UCI Adult): 8 one-hot columns, 5 numeric ones; the published split."""
+    frame = pd.read_csv(existing(directory / "adult.csv.gz"), keep_default_na=False)
+    categories = one_hot(frame.replace("", "?"), constants.ADULT_CATEGORIES)
+    numbers = ranges(frame, constants.ADULT_RANGES), logarithms(frame, constants.ADULT_LOGARITHMS)
+    X, y = bounded_rows(np.hstack([categories, *numbers])), (frame["income"] == ">50K").to_numpy().astype(int)
+    return published_split(X, y, frame["split"].to_numpy())
 
-    frame = pd.read_csv(directory / "adult.csv.gz", keep_default_na=False)
-    one_hot = [
-        frame[column].replace("", "?").to_numpy()[:, None] == np.array(categories.split())
-        for column, categories in ADULT_CATEGORIES.items()
-    ]
-    ranges = [((frame[column].clip(low, high) - low) / (high - low)).to_numpy() for column, (low, high) in ADULT_RANGES.items()]
-    logarithms = [(np.log1p(frame[column].clip(0, top)) / np.log1p(top)).to_numpy() for column, top in ADULT_LOGARITHMS.items()]
-    X = bounded_rows(np.hstack([*one_hot, *(column[:, None] for column in (*ranges, *logarithms))]).astype(np.float64))
-    y = (frame["income"] == ">50K").to_numpy().astype(int)
-    train = (frame["split"] == "train").to_numpy()
-    return Table(X[train], y[train], X[~train], y[~train])
+
+def bank(directory: Path) -> Table:
+    """Deposit after a telephone call (UCI Bank Marketing): 9 categorical columns, 7 numeric ones, one the length of the call."""
+    frame = pd.read_csv(existing(directory / "bank_full.csv.gz"), keep_default_na=False)
+    frame["pdays"] = frame["pdays"].clip(lower=0)  # -1 stands for nobody called before
+    numbers = ranges(frame, constants.BANK_RANGES), logarithms(frame, constants.BANK_LOGARITHMS)
+    X = bounded_rows(np.hstack([one_hot(frame, constants.BANK_CATEGORIES), *numbers]))
+    return random_split(X, (frame["y"] == "yes").to_numpy().astype(int))
+
+
+def adult_schema(directory: Path) -> Table:
+    """The same as adult, prepared by ``skdp.preprocessing.from_schema`` with ``examples/schemas/adult.json``."""
+    frame = pd.read_csv(existing(directory / "adult.csv.gz"), keep_default_na=False)
+    X = from_schema(SCHEMAS / "adult.json").fit_transform(frame)
+    return published_split(X, (frame["income"] == ">50K").to_numpy().astype(int), frame["split"].to_numpy())
+
+
+def bank_schema(directory: Path) -> Table:
+    """The same as bank, prepared by ``skdp.preprocessing.from_schema`` with ``examples/schemas/bank.json``."""
+    frame = pd.read_csv(existing(directory / "bank_full.csv.gz"), keep_default_na=False)
+    X = from_schema(SCHEMAS / "bank.json").fit_transform(frame)
+    return random_split(X, (frame["y"] == "yes").to_numpy().astype(int))
+
+
+def mammography(directory: Path) -> Table:
+    """Calcification in an image (Woods et al. 1993): 6 standardised measurements, of which 4 deviations become 1."""
+    X, y, _ = read_npz(directory / "mammography.npz")
+    return random_split(bounded_rows(X.clip(-4, 4) / 4), y)
+
+
+def mnist10k(directory: Path) -> Table:
+    """Odd against even digit (MNIST): the first 10 000 training images, the published 10 000 test images; 784 pixels."""
+    X_train, y_train, _ = read_npz(directory / "mnist_train.npz", 10_000)
+    X_test, y_test, _ = read_npz(directory / "mnist_test.npz")
+    return Table(bounded_rows(X_train / 255), y_train % 2, bounded_rows(X_test / 255), y_test % 2)
+
+
+def covertype(directory: Path) -> Table:
+    """Lodgepole pine against other trees (UCI Covertype, a sixth of it): 10 numeric columns, 44 binary ones."""
+    X, y, _ = read_npz(directory / "covertype_subset.npz")
+    low, high = np.array(list(constants.COVERTYPE_RANGES.values())).T
+    X[:, : low.size] = (X[:, : low.size].clip(low, high) - low) / (high - low)
+    return random_split(bounded_rows(X), y)
+
+
+def ijcnn1(directory: Path) -> Table:
+    """Misfiring of an engine (IJCNN 2001 challenge, as LIBSVM has it): 22 columns in [-1, 1]; the published split."""
+    X, y, part = read_npz(directory / "ijcnn1.npz")
+    return published_split(bounded_rows(X), y, part)
+
+
+def spambase(directory: Path) -> Table:
+    """Unwanted mail (UCI Spambase): 54 frequencies in percent, 3 lengths of runs of capital letters."""
+    X, y, _ = read_npz(directory / "spambase.npz")
+    frequencies, runs = np.split(X, [54], axis=1)
+    runs = logarithms(pd.DataFrame(runs, columns=list(constants.SPAMBASE_LOGARITHMS)), constants.SPAMBASE_LOGARITHMS)
+    return random_split(bounded_rows(np.hstack([frequencies.clip(0, 100) / 100, runs])), y)
+
+
+def california(directory: Path) -> Table:
+    """Median house value of a district (California Housing, 1990 census): 8 numeric columns, 1 categorical; rows over 3."""
+    frame = pd.read_csv(existing(directory / "california_housing.csv.gz")).fillna({"total_bedrooms": 0})
+    numbers = ranges(frame, constants.CALIFORNIA_RANGES), logarithms(frame, constants.CALIFORNIA_LOGARITHMS)
+    X = np.hstack([one_hot(frame, constants.CALIFORNIA_CATEGORIES), *numbers]) / 3
+    return random_split(X, 2 * ranges(frame, constants.CALIFORNIA_TARGET)[:, 0] - 1, "regression")
+
+
+def bike(directory: Path) -> Table:
+    """Bicycles hired in an hour (UCI Bike Sharing): 5 categorical columns, 7 numeric ones; rows over sqrt(12)."""
+    frame = pd.read_csv(existing(directory / "bike_sharing_hour.csv.gz"))
+    X = np.hstack([one_hot(frame, constants.BIKE_CATEGORIES), ranges(frame, constants.BIKE_RANGES)]) / np.sqrt(12)
+    return random_split(X, 2 * ranges(frame, constants.BIKE_TARGET)[:, 0] - 1, "regression")
+
+
+def scale(directory: Path) -> Table:
+    """Two classes of clusters (scikit-learn's make_classification): 200 000 training rows, 50 columns; reads no file."""
+    X, y = make_classification(250_000, 50, n_informative=20, n_redundant=10, class_sep=0.7, flip_y=0.05, random_state=0)
+    X = bounded_rows(X.clip(-6, 6) / 6)
+    return Table(X[:200_000], y[:200_000], X[200_000:], y[200_000:])
+
+
+def existing(path: Path) -> Path:
+    """Return the path of a file that is there."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; set SKDP_DATA to the directory that holds the data sets.")
+    return path
+
+
+def read_npz(path: Path, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """First rows of X in float64, their labels, and which part each belongs to where a split is published."""
+    with np.load(existing(path)) as stored:
+        part = stored["split"][:n_rows] if "split" in stored else None
+        return stored["X"][:n_rows].astype(np.float64), stored["y"][:n_rows].astype(int), part
+
+
+def one_hot(frame: pd.DataFrame, categories: Mapping[str, Iterable]) -> np.ndarray:
+    """One column of zeros and ones per named category."""
+    blocks = [frame[column].to_numpy()[:, None] == np.array(list(known)) for column, known in categories.items()]
+    return np.hstack(blocks).astype(np.float64)
+
+
+def ranges(frame: pd.DataFrame, bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
+    """Columns clipped to their bounds and brought to [0, 1]."""
+    low, high = np.array(list(bounds.values()), dtype=np.float64).T
+    return (frame[list(bounds)].to_numpy(np.float64).clip(low, high) - low) / (high - low)
+
+
+def logarithms(frame: pd.DataFrame, largest: Mapping[str, float]) -> np.ndarray:
+    """Logarithm of 1 plus the size, with the sign, brought to [-1, 1]."""
+    X, top = frame[list(largest)].to_numpy(np.float64), np.array(list(largest.values()))
+    return np.sign(X) * np.log1p(np.abs(X).clip(max=top)) / np.log1p(top)
 
 
 def bounded_rows(X: np.ndarray) -> np.ndarray:
@@ -99,4 +199,30 @@ def bounded_rows(X: np.ndarray) -> np.ndarray:
     return X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
 
 
-TABLES: dict[str, Callable[[Path], Table]] = {"adult": adult}
+def published_split(X: np.ndarray, y: np.ndarray, part: np.ndarray) -> Table:
+    """Classification table whose training rows are marked "train"."""
+    train = part == "train"
+    return Table(X[train], y[train], X[~train], y[~train])
+
+
+def random_split(X: np.ndarray, y: np.ndarray, task: str = "classification") -> Table:
+    """Four fifths for training."""
+    train, test = np.split(np.random.default_rng(0).permutation(len(y)), [round(0.8 * len(y))])
+    return Table(X[train], y[train], X[test], y[test], task)
+
+
+PREPARATIONS = (
+    adult,
+    bank,
+    adult_schema,
+    bank_schema,
+    mammography,
+    mnist10k,
+    covertype,
+    ijcnn1,
+    spambase,
+    california,
+    bike,
+    scale,
+)
+TABLES: dict[str, Callable[[Path], Table]] = {prepare.__name__: prepare for prepare in PREPARATIONS}
