@@ -104,6 +104,17 @@ def test_progress_is_shown_unless_quiet(folder, capsys):
     assert "] " not in capsys.readouterr().out.split("Privacy report")[0]
 
 
+def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
+    """Two tables without a value in common, of the same shape and types, give the same text, letter by letter."""
+    shown = []
+    for name, table in (("people.csv", None), ("people.csv", people(2000, np.random.default_rng(9)).assign(city="Chur", age=7))):
+        if table is not None:
+            table.to_csv(name, index=False)
+        assert main(["fit", name, "--schema", "facts.json", "--epsilon", "1", "--report", "report.txt"]) == 0
+        shown.append((capsys.readouterr().out, Path("report.txt").read_text()))
+    assert shown[0] == shown[1]
+
+
 def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
     plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--solver", "sgd", "--report", "plan.json"]
     assert main(plan) == 0
@@ -161,6 +172,7 @@ def test_a_table_without_header_is_refused(folder, capsys):
         "age,debt,city,paid\nx1,2,Bern,yes\n",
         "age,debt,city,paid\n1,2,Bern,yes\n1,2,Basel,yes,x1\n",
         "age,debt,city,paid\n1,2,Bern,yes,x1\n1,2,Basel,yes,x1\n",
+        "age,debt,city,paid\nx1,1,2,Bern,yes\nx1,1,2,Basel,no\n",
         'age,debt,city,paid\n1,2,"x1,yes\n1,2,Bern,yes\n',
         "",
     ),
@@ -265,3 +277,16 @@ def test_the_module_runs_as_a_command(folder):
     os.close(read)
     assert subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True).stderr == ""
     os.close(write)
+
+
+def test_the_readmes_python_runs(folder, monkeypatch, capsys):
+    """The lines in README.md that fit a model to a CSV with a schema, on the real table."""
+    if not (data_directory() / "adult.csv.gz").exists():
+        pytest.skip("no data sets: SKDP_DATA names no directory that holds adult.csv.gz")
+    (block,) = re.findall(r"```python\n(import pandas.*?)```", (SCHEMAS.parents[1] / "README.md").read_text(), re.DOTALL)
+    assert len([line for line in block.splitlines() if line]) <= 10
+    Path("adult.csv.gz").symlink_to(data_directory().resolve() / "adult.csv.gz")
+    Path("examples").symlink_to(SCHEMAS.parent)
+    exec(block, {})
+    shown = capsys.readouterr().out
+    assert float(shown.split()[0]) > 0.83 and "Privacy report" in shown

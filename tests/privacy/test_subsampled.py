@@ -140,6 +140,9 @@ def test_rounding_of_the_transforms_is_paid_for():
     distribution = subsampled._loss_distribution(composition, 0.4, 2e-3)
     empty = max(abs(distribution.get_delta_for_epsilon(epsilon)) for epsilon in (20.0, 25.0, 30.0))
     assert 1e-15 < empty < composition.n_losses * subsampled.TRANSFORM_ERROR
+    schedule, budget = sampled(1000, 0.01), Budget(1.0, 1e-11, "zero_out")
+    scale = calibrate(schedule, budget)
+    assert spent_epsilon(schedule, scale, budget) > (1 + 1e-4) * epsilon_by_accountant(schedule, scale, budget, 5e-4)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
