@@ -2,6 +2,7 @@
 
 import math
 import platform
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release
 
 __all__ = ["report"]
+
+USELESS = 0.5  # noise over signal from which the report says so
 
 
 def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
@@ -35,7 +38,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         noise_size=_noise_size(plan),
         public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
         assumptions=_assumptions(plan, estimator.classes),
-        versions=_versions(),
+        versions=_versions(plan),
     )
 
 
@@ -50,10 +53,13 @@ def _noise_size(plan: Plan) -> str:
     single = max(noise for _, noise in relative)
     average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
     size = math.prod(problem.shape)
+    together = average * math.sqrt(size)
+    advice = "near 1 and above, noise drowns the signal; rows shorter than data_norm give less signal"
+    if together > USELESS:
+        advice = "noise drowns the signal, expect a useless model: take more records, fewer features or a larger epsilon"
     return (
         f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
-        f"average of all; {average * math.sqrt(size):.3g} times over the {size} coordinates of the average together (near 1 and "
-        "above, noise drowns the signal; rows shorter than data_norm give less signal)"
+        f"average of all; {together:.3g} times over the {size} coordinates of the average together ({advice})"
     )
 
 
@@ -102,11 +108,13 @@ def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
     )
 
 
-def _versions() -> dict[str, str]:
+def _versions(plan: Plan) -> dict[str, str]:
+    accounting = {"dp_accounting": metadata.version("dp_accounting")} if plan.schedule.samples else {}
     return {
         "skdp": skdp.__version__,
         "scikit-learn": sklearn.__version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
+        **accounting,
         "python": platform.python_version(),
     }

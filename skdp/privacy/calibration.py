@@ -37,6 +37,8 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
         If delta is too small to account for subsampled releases.
     """
     composition = _composition(schedule, budget)
+    if composition.selections:  # its loss on a grid is a step function of the noise
+        raise PrivacyAccountingError("No calibration is known for the mechanism Selection.")
     if composition.sampled:
         return composition.calibrate(budget)
     return math.sqrt(composition.full) / gaussian_mu(budget.epsilon, budget.delta)

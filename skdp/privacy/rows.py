@@ -164,6 +164,8 @@ class Rows:
         """
         if self._sample is None or sparse.issparse(block):
             return block @ coef
+        if block.shape[0] == 1:  # which einsum sums in another order when it is wide
+            return self._raw(np.repeat(block, 2, axis=0), coef)[:1]
         return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
 
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:

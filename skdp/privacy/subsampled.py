@@ -31,7 +31,7 @@ TRANSFORM_ERROR = 4 * 2.0**-53  # of delta, per composed release: up to 2.5 * 2*
 COARSE, FINE = 4, 20  # grid points per standard deviation of one loss
 USUAL, FEWEST = 1e-4, 6  # the spacing that others use is kept where it leaves as many points
 LEAST_SPENT = math.log(0.9995)  # share of the budget at which the search for the noise ends
-MAX_EVALUATIONS = 50
+MAX_EVALUATIONS, MOST_RELEASES = 50, 10**7
 K = {"replace_one": 2, "zero_out": 1}  # shift of a sum between neighbours, over the clip norm
 MOST_POINTS = 2**16  # on the grid of one loss; a coarser grid is slower to converge, not less private
 
@@ -146,7 +146,7 @@ class Composition:
         float
             Square root of the sum of the variances of all losses; where noise is small, of their bounds without sampling.
         """
-        total = self.full / scale**2 + sum(count / (weight * scale) ** 2 for count, weight in self.selections)
+        total = self.full / scale**2
         for count, rate, multiplier in self.sampled:
             inverse_square = 1 / (multiplier * scale) ** 2
             exponent = min(inverse_square, 700.0)
@@ -175,11 +175,16 @@ class Composition:
 def _calibrate(composition: Composition, budget: Budget) -> float:
     def excess(log_scale: float, points: int) -> float:
         """Logarithm of epsilon over the budget's; decreases with the noise."""
-        epsilon = _epsilon(composition, math.exp(log_scale), budget, points)
+        try:
+            epsilon = _epsilon(composition, math.exp(log_scale), budget, points)
+        except OverflowError:  # hardly any noise
+            epsilon = math.inf
         return math.log(min(max(epsilon, 1e-9 * budget.epsilon), 1e9 * budget.epsilon) / budget.epsilon)
 
+    if composition.n_losses > MOST_RELEASES:
+        raise ValueError(f"The schedule has {composition.n_losses - 1} subsampled releases; expected at most {MOST_RELEASES}.")
     drawn = sum(count * rate for count, rate, _ in composition.sampled)
-    if drawn <= 2 * budget.delta and not (composition.full or composition.selections):
+    if drawn <= 2 * budget.delta and not composition.full:
         raise ValueError(
             f"A record is drawn {drawn:.3g} times on average, so delta={budget.delta!r} allows publishing it without noise; "
             "expected more steps or larger batches."

@@ -28,7 +28,7 @@ class SGD(MomentumSolver):
         Number of steps T, each one release. None takes as many as the default path of "gd" needs at the largest stable step,
         between 300 and 3000, fewer on large tables but at least 300.
     batch_size : float or None, default=None
-        Expected number of records in a sample, :math:`q n`; at most n. None takes :math:`4 \mu n / (k \sqrt T)`, the size at
+        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes :math:`4 \mu n / (k \sqrt T)`, the size at
         which the noise multiplier is about 4, and at least 32: from there on the noise of all steps together is that of
         full-data steps to within a few per cent, so larger samples would cost time and gain little. 1024 for ``epsilon=inf``.
     step_size : float or None, default=None
@@ -89,11 +89,11 @@ class SGD(MomentumSolver):
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)
-        check_number("batch_size", self.batch_size, above=0.0, maximum=problem.n_samples, optional=True)
+        check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)
 
     def _mechanism(self, problem: Problem) -> PoissonGaussian:
         batch_size = self._batch(problem, self._steps(problem)) if self.batch_size is None else self.batch_size
-        return PoissonGaussian(min(1.0, max(batch_size / problem.n_samples, 2.0**-50)))
+        return PoissonGaussian(min(1.0, max(float(batch_size) / problem.n_samples, 2.0**-50)))
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:

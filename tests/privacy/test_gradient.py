@@ -181,7 +181,7 @@ def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
 
 
 @pytest.mark.parametrize("storage", ("C", "F", "csr"))
-@pytest.mark.parametrize("n_features", (1, 8, 53))
+@pytest.mark.parametrize("n_features", (1, 8, 53, 8193, 20_000))
 @pytest.mark.parametrize("n_outputs", (1, 3))
 def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_features, n_outputs, rng):
     """BLAS would round a row by its place in the block: compared bit by bit, over samples of many sizes."""
