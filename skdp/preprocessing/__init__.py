@@ -1,7 +1,8 @@
 """Preparation of tables with public knowledge only: nothing here learns from the records, so nothing here costs privacy."""
 
 from skdp.preprocessing._pipeline import from_schema
+from skdp.preprocessing._read import read_table
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["BoundedScaler", "RowNormClipper", "Schema", "from_schema"]
+__all__ = ["BoundedScaler", "RowNormClipper", "Schema", "from_schema", "read_table"]

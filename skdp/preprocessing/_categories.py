@@ -1,5 +1,6 @@
 """Categories that are public, and one more for whatever else is in a column."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
 __all__ = ["KnownCategories", "category_names"]
+
+LARGEST_INTEGER = 2**53  # beyond it, an integer changes when a missing value elsewhere makes its column one of floats
 
 
 class KnownCategories(StatelessTransformer):
@@ -44,7 +47,8 @@ class KnownCategories(StatelessTransformer):
 
     Notes
     -----
-    **Privacy.** Every value is mapped by itself with public lists, so the mapping costs no privacy.
+    **Privacy.** Every value is mapped by itself with public lists, so the mapping costs no privacy. It is spelt by itself, too:
+    a missing value in one record may change the type of a whole column, and no other value may be spelt differently for it.
 
     Examples
     --------
@@ -67,8 +71,17 @@ class KnownCategories(StatelessTransformer):
         return tags
 
     def _read(self, X: Any, reset: bool) -> Any:
-        options = {"dtype": None, "ensure_all_finite": False}
-        return quoting_no_data(X, lambda: validate_data(self, X, reset=reset, **options))
+        return quoting_no_data(X, lambda: self._cells(X, reset))
+
+    def _cells(self, X: Any, reset: bool) -> np.ndarray:
+        """Cells as objects, each as its own column has it: one type for all columns would make a 1 of a True."""
+        if not hasattr(X, "columns"):
+            return validate_data(self, X, reset=reset, dtype=object, ensure_all_finite=False)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        cells = np.empty(X.shape, dtype=object)
+        for column, name in enumerate(X.columns):
+            cells[:, column] = np.asarray(X[name]).astype(object)
+        return cells
 
     def _check(self, X: np.ndarray) -> None:
         if not isinstance(self.other, str):
@@ -84,22 +97,16 @@ class KnownCategories(StatelessTransformer):
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         named = np.empty(X.shape, dtype=object)
         for column, categories in enumerate(self._lists(X.shape[1])):
-            named[:, column] = self._named(X[:, column], categories)
+            known = {spelling: name for name in category_names(categories) for spelling in _spellings(name)}
+            name_of = np.frompyfunc(lambda value, known=known: known.get(_spelling(value), self.other), 1, 1)
+            with np.errstate(all="ignore"):  # a warning about a NaN would tell of it
+                named[:, column] = name_of(X[:, column])
         return named
 
     def _lists(self, n_columns: int) -> list[Any]:
         given = self.categories
         nested = isinstance(given, (list, tuple)) and any(isinstance(entry, (list, tuple, np.ndarray)) for entry in given)
         return list(given) if nested else [given] * n_columns
-
-    def _named(self, values: np.ndarray, categories: Any) -> np.ndarray:
-        names = category_names(categories)
-        spellings = {spelling: name for name in names for spelling in _spellings(name)}
-        known = np.array(sorted(spellings))
-        text = np.char.strip(values.astype(str))
-        position = np.minimum(np.searchsorted(known, text), known.size - 1)
-        targets = np.array([spellings[spelling] for spelling in known.tolist()], dtype=object)
-        return np.where(known[position] == text, targets[position], self.other)
 
 
 def category_names(categories: Any) -> list[str]:
@@ -108,7 +115,7 @@ def category_names(categories: Any) -> list[str]:
     Parameters
     ----------
     categories : list
-        Text, numbers or booleans.
+        Text, numbers or booleans, all of one kind.
 
     Returns
     -------
@@ -118,22 +125,48 @@ def category_names(categories: Any) -> list[str]:
     Raises
     ------
     ValueError
-        If it is no list, or empty, or two entries are spelt alike.
+        If it is no list, or empty, or mixes kinds, or two entries are spelt alike.
     """
     if not isinstance(categories, (list, tuple, np.ndarray)) or len(categories) == 0:
-        raise ValueError(f"categories has the entry {shown(categories)}; expected a list of at least one category.")
-    names = [str(category).strip() for category in categories]
-    spellings = [spelling for name in names for spelling in _spellings(name)]
-    if len(set(spellings)) < len(spellings) or not all(isinstance(c, (str, int, float, np.generic)) for c in categories):
-        raise ValueError(f"categories has the entry {shown(categories)}; expected different texts, numbers or booleans.")
-    return names
+        raise ValueError(f"categories={shown(categories)}; expected a list of at least one category.")
+    names = [_spelling(category) for category in categories]
+    if len({_kind(category) for category in categories}) > 1 or not all(names):
+        raise ValueError(f"categories={shown(categories)}; expected texts, numbers or booleans, all of one kind and none empty.")
+    spellings = [spelling for name in names for spelling in _spellings(str(name))]
+    if len(set(spellings)) < len(spellings):
+        raise ValueError(f"categories={shown(categories)}; expected different texts, numbers or booleans.")
+    return [str(name) for name in names]
 
 
-def _spellings(name: str) -> set[str]:
-    """All texts that a value may have: an integer may have become a float because some of its column are missing."""
+def _kind(value: Any) -> str:
+    return "text" if isinstance(value, str) else "truth" if isinstance(value, (bool, np.bool_)) else "number"
+
+
+def _spelling(value: Any) -> str | None:
+    """Text of one value, whatever the type of its column: an integer may have become a float there. None is no category."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value)) if abs(int(value)) < LARGEST_INTEGER else None
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return (
+            str(int(number))
+            if number.is_integer() and abs(number) < LARGEST_INTEGER
+            else repr(number)
+            if number == number
+            else None
+        )
+    return None
+
+
+def _spellings(name: str) -> Sequence[str]:
+    """Texts that stand for a category: "1.0" for "1" as well, but not "01"."""
     try:
         number = float(name)
     except ValueError:
-        return {name}
-    alike = {repr(number)} | ({str(int(number))} if number.is_integer() else set())
-    return alike if name in alike else {name}
+        return (name,)
+    alike = {repr(number), _spelling(number)} - {None}
+    return tuple(str(text) for text in alike) if name in alike else (name,)

@@ -8,10 +8,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
-__all__ = ["columns_read", "from_schema"]
+__all__ = ["from_schema"]
 
 
 def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
@@ -27,12 +28,12 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
         A JSON file or its content::
 
             {"columns": {"age": {"kind": "number", "bounds": [0, 120]},
-                         "income": {"kind": "number", "bounds": [0, 1e7], "scale": "log", "missing": 0},
+                         "income": {"kind": "number", "bounds": [0, 1e7], "scale": "log", "fill": 0},
                          "smoker": {"kind": "category", "categories": ["no", "yes"]},
                          "name": {"kind": "ignore"}},
              "target": "ill", "classes": ["no", "yes"]}
 
-        "scale", "missing", "target" and "classes" are optional, and a "description" may stand anywhere. Every bound and
+        "scale", "fill", "target" and "classes" are optional, and a "description" may stand anywhere. Every bound and
         category must come from public knowledge, never from the records.
     sparse_output : bool, default=False
         Return CSR: for categories in the thousands.
@@ -78,36 +79,18 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
         transformer_weights={name: 1 / facts.data_norm for name, *_ in parts},
         verbose_feature_names_out=False,
     )
-    return make_pipeline(columns, RowNormClipper(1.0))
+    return make_pipeline(SchemaColumns.of(facts), columns, RowNormClipper(1.0))
 
 
 def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:
     numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
-    treatments = dict.fromkeys((column.scale, column.missing) for column in numbers.values())
-    for scale, missing in treatments:
-        alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.missing) == (scale, missing)}
-        label = f"{scale} numbers" + ("" if missing is None else f", {missing:g} where missing")
-        yield label, BoundedScaler(list(alike.values()), scale=scale, missing=missing), list(alike)
+    treatments = dict.fromkeys((column.scale, column.fill) for column in numbers.values())
+    for scale, fill in treatments:
+        alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.fill) == (scale, fill)}
+        label = f"{scale} numbers" + ("" if fill is None else f", {fill:g} where missing")
+        yield label, BoundedScaler(list(alike.values()), scale=scale, fill=fill), list(alike)
     categories = {name: list(column.categories) for name, column in facts.columns.items() if isinstance(column, Category)}
     if categories:
         lists = list(categories.values())
         encoder = OneHotEncoder(categories=[encoded(names) for names in lists], sparse_output=sparse_output)
         yield "categories", make_pipeline(KnownCategories(lists, other=OTHER), encoder), list(categories)
-
-
-def columns_read(prepare: Pipeline) -> tuple[list[str], list[str]]:
-    """Return the names of the columns that a transformer of `from_schema` reads.
-
-    Parameters
-    ----------
-    prepare : Pipeline
-        The transformer.
-
-    Returns
-    -------
-    tuple of two lists of str
-        Columns of numbers, columns of categories.
-    """
-    parts = prepare[0].transformers
-    numbers = [name for _, part, names in parts if isinstance(part, BoundedScaler) for name in names]
-    return numbers, [name for _, part, names in parts if not isinstance(part, BoundedScaler) for name in names]

@@ -28,8 +28,8 @@ class BoundedScaler(StatelessTransformer):
         so sparse tables.
     scale : {"linear", "log"}, default="linear"
         "log" scales ``sign(x) * log(1 + abs(x))``, for amounts and counts with a long tail; bounds stay in the units of X.
-    missing : float or None, default=None
-        Public number that stands for missing values (NaN). None refuses them.
+    fill : float or None, default=None
+        Public number that takes the place of missing values (NaN). None refuses them.
 
     Attributes
     ----------
@@ -62,22 +62,22 @@ class BoundedScaler(StatelessTransformer):
            [ 1. ,  0. ]])
     """
 
-    def __init__(self, bounds: Any = None, *, centre: bool = True, scale: str = "linear", missing: float | None = None) -> None:
+    def __init__(self, bounds: Any = None, *, centre: bool = True, scale: str = "linear", fill: float | None = None) -> None:
         self.bounds = bounds
         self.centre = centre
         self.scale = scale
-        self.missing = missing
+        self.fill = fill
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables and missing values are welcome where the parameters provide for them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.centre
-        tags.input_tags.allow_nan = self.missing is not None
+        tags.input_tags.allow_nan = self.fill is not None
         return tags
 
     def _read(self, X: Any, reset: bool) -> Any:
-        check_number("missing", self.missing, optional=True)
-        return read_features(self, X, reset, allow_missing=self.missing is not None)
+        check_number("fill", self.fill, optional=True)
+        return read_features(self, X, reset, allow_missing=self.fill is not None)
 
     def _check(self, X: Any) -> None:
         if not isinstance(self.centre, (bool, np.bool_)):
@@ -102,8 +102,8 @@ class BoundedScaler(StatelessTransformer):
 
     def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         scaled = np.clip(X.astype(np.float64), low, high)
-        if self.missing is not None:
-            np.copyto(scaled, np.clip(self.missing, low, high), where=np.isnan(scaled))
+        if self.fill is not None:
+            np.copyto(scaled, np.clip(self.fill, low, high), where=np.isnan(scaled))
         if self.scale == "log":
             scaled, low, high = _signed_log(scaled), _signed_log(low), _signed_log(high)
         if self.centre:

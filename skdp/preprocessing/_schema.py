@@ -18,7 +18,7 @@ __all__ = ["OTHER", "Category", "Number", "Schema", "encoded", "template"]
 OTHER = "other"
 
 KEYS = {
-    "number": {"kind", "bounds", "scale", "missing", "description"},
+    "number": {"kind", "bounds", "scale", "fill", "description"},
     "category": {"kind", "categories", "description"},
     "ignore": {"kind", "description"},
 }
@@ -34,13 +34,13 @@ class Number:
         Lowest and highest value, from public knowledge.
     scale : {"linear", "log"}
         How it is scaled.
-    missing : float or None
-        What stands for a missing value.
+    fill : float or None
+        What takes the place of a missing value.
     """
 
     bounds: tuple[float, float]
     scale: str
-    missing: float | None
+    fill: float | None
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,10 @@ class Schema:
         given = source.get("columns")
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{where}: columns={shown(given)}; expected an object from column name to its facts.")
+        _check_filled_in(where, source)
         columns = {str(name): _column(f"{where}, column {name!r}", facts) for name, facts in given.items()}
+        if not any(columns.values()):
+            raise ValueError(f"{where}: every column is ignored; expected at least one that predicts.")
         target, classes = source.get("target"), source.get("classes")
         if target is not None and (not isinstance(target, str) or not target):
             raise ValueError(f"{where}: target={shown(target)}; expected the name of the column to predict.")
@@ -140,20 +143,24 @@ class Schema:
         """
         if self.classes is None:
             raise ValueError("The schema has no classes; expected the labels of the target.")
-        names = category_names(self.classes)
-        outside = next(text for text in map(str, range(len(names) + 1)) if text not in names)
-        found = KnownCategories([names], other=outside).transform(np.asarray(values, dtype=object)[:, None])[:, 0]
-        if (found == outside).any():
-            raise ValueError(
-                f"The target {self.target!r} has values outside classes={list(self.classes)!r}; expected only these."
-            )
+        names, outside = category_names(self.classes), ""
+        texts = KnownCategories(names, other=outside).transform(_as_column(values))[:, 0]
+        if (texts == outside).any():
+            raise ValueError(f"The target {self.target!r} is missing somewhere, or outside classes={list(self.classes)!r}.")
         position = np.argsort(names)
-        return np.array(self.classes)[position[np.searchsorted(np.array(names)[position], found.astype(str))]]
+        return np.array(self.classes)[position[np.searchsorted(np.array(names)[position], texts.astype(str))]]
 
     @property
     def data_norm(self) -> float:
         """Length of a usual prepared row before it is scaled to 1: a category counts 1, a number in [-1, 1] a third."""
         return math.sqrt(sum(1.0 if isinstance(column, Category) else 1 / 3 for column in self.columns.values()))
+
+
+def _as_column(values: Any) -> np.ndarray:
+    column = np.asarray(values).astype(object)
+    if column.ndim != 1:
+        raise ValueError(f"The target has {column.ndim} dimensions; expected one label per record.")
+    return column[:, None]
 
 
 def encoded(categories: Sequence[str]) -> list[str]:
@@ -180,6 +187,8 @@ def template(kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _loads(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no schema {path}.")
     try:
         return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
@@ -198,6 +207,17 @@ def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
         raise ValueError(f"{where} has {unknown}; expected keys among {sorted(known)}.")
 
 
+def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
+    """Name all at once what is still as `template` left it."""
+    columns = {name: facts for name, facts in source["columns"].items() if isinstance(facts, Mapping)}
+    empty = [f"{key} of {name!r}" for name, facts in columns.items() for key in ("bounds", "categories") if facts.get(key) == []]
+    empty += [key for key, blank in (("target", ""), ("classes", [])) if source.get(key) == blank]
+    if empty:
+        raise ValueError(
+            f"{where} is not filled in yet: {', '.join(empty)}; expected what is known without looking at the records."
+        )
+
+
 def _column(where: str, facts: Any) -> Number | Category | None:
     if not isinstance(facts, Mapping) or facts.get("kind") not in KEYS:
         raise ValueError(f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}.")
@@ -209,14 +229,18 @@ def _column(where: str, facts: Any) -> Number | Category | None:
             return Category(tuple(category_names(facts.get("categories"))))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
-    bounds, scale, missing = facts.get("bounds"), facts.get("scale", "linear"), facts.get("missing")
+    bounds, scale, fill = facts.get("bounds"), facts.get("scale", "linear"), facts.get("fill")
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(f"{where}: bounds={shown(bounds)}; expected [low, high] known without looking at the records.")
+        raise ValueError(
+            f"{where}: bounds={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
+        )
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
-    if missing is not None and not _is_number(missing):
-        raise ValueError(f"{where}: missing={shown(missing)}; expected a number that stands for missing values.")
-    return Number((float(bounds[0]), float(bounds[1])), scale, missing)
+    if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
+        raise ValueError(
+            f"{where}: fill={shown(fill)}; expected a number within the bounds, which takes the place of a missing one."
+        )
+    return Number((float(bounds[0]), float(bounds[1])), scale, fill)
 
 
 def _classes(where: str, classes: Any) -> tuple[Any, ...] | None:

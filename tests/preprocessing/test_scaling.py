@@ -11,7 +11,7 @@ from skdp.preprocessing import BoundedScaler, RowNormClipper
 STATELESS = [
     BoundedScaler((-1.5, 3.0)),
     BoundedScaler([(-1, 1), (0, 2), (-3, 0)], centre=False),
-    BoundedScaler((-100, 1000), scale="log", missing=0.0),
+    BoundedScaler((-100, 1000), scale="log", fill=0.0),
     RowNormClipper(0.7),
 ]
 
@@ -42,9 +42,9 @@ def test_bounds_by_name_follow_the_names():
 
 
 def test_a_missing_value_becomes_its_public_number():
-    scaled = BoundedScaler((0, 10), missing=5.0).fit_transform([[np.nan], [10.0]])
+    scaled = BoundedScaler((0, 10), fill=5.0).fit_transform([[np.nan], [10.0]])
     np.testing.assert_allclose(scaled, [[0], [1]])
-    assert BoundedScaler((0, 10), missing=99.0).fit_transform([[np.nan]]) == 1
+    assert BoundedScaler((0, 10), fill=99.0).fit_transform([[np.nan]]) == 1
     with pytest.raises(ValueError, match="Input X contains NaN"):
         BoundedScaler((0, 10)).fit([[np.nan]])
 

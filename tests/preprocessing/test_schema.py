@@ -15,14 +15,13 @@ from sklearn.base import clone
 
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._categories import KnownCategories
-from skdp.preprocessing._pipeline import columns_read
 
 sklearn_version = tuple(map(int, __version__.split(".")[:2]))
 FACTS = {
     "description": "patients",
     "columns": {
         "age": {"kind": "number", "bounds": [0, 120], "description": "in years"},
-        "income": {"kind": "number", "bounds": [0, 1e6], "scale": "log", "missing": 0},
+        "income": {"kind": "number", "bounds": [0, 1e6], "scale": "log", "fill": 0},
         "name": {"kind": "ignore"},
         "smoker": {"kind": "category", "categories": ["no", "yes"]},
         "grade": {"kind": "category", "categories": [1, 2, 3]},
@@ -72,7 +71,6 @@ def test_the_prepared_table_is_what_the_schema_says():
     pd.testing.assert_frame_equal(prepared, expected)
     assert Schema.read(FACTS).n_features == prepared.shape[1]
     assert prepare.get_feature_names_out().tolist() == expected.columns.tolist()
-    assert columns_read(prepare) == (["age", "income"], ["smoker", "grade"])
 
 
 def test_a_file_a_dict_and_a_schema_are_the_same(tmp_path):
@@ -138,18 +136,22 @@ def test_no_row_is_longer_than_one(rng):
         (changed("columns", value={}), "columns={}"),
         (changed("colums", value={}), r"\['colums'\]; expected keys among"),
         (changed("columns", "age", value={"kind": "numeric"}), "column 'age': .*kind is one of"),
-        (changed("columns", "age", "bounds", value=[]), r"column 'age': bounds=\[\]; expected \[low, high\]"),
+        (changed("columns", "age", "bounds", value=[]), "not filled in yet: bounds of 'age'; expected"),
         (changed("columns", "age", "bounds", value=[3, 3]), "column 'age': bounds"),
         (changed("columns", "age", "bounds", value=["0", "1"]), "column 'age': bounds"),
         (changed("columns", "age", "bounds", value=[0, float("nan")]), "column 'age': bounds"),
         (changed("columns", "age", "scale", value="sqrt"), "column 'age': scale='sqrt'"),
-        (changed("columns", "age", "missing", value="none"), "column 'age': missing='none'"),
+        (changed("columns", "age", "fill", value="none"), "column 'age': fill='none'"),
+        (changed("columns", "age", "fill", value=999), "column 'age': fill=999; expected a number within the bounds"),
+        (changed("columns", value={"name": {"kind": "ignore"}}), "every column is ignored"),
         (changed("columns", "age", "categories", value=[1]), r"column 'age' has \['categories'\]"),
-        (changed("columns", "smoker", "categories", value=[]), "column 'smoker': .*at least one category"),
+        (changed("columns", "smoker", "categories", value=[]), "not filled in yet: categories of 'smoker'"),
         (changed("columns", "smoker", "categories", value="yes"), "column 'smoker'"),
         (changed("columns", "grade", "categories", value=[1, 1.0]), "column 'grade': .*different"),
         (changed("columns", "grade", "categories", value=[None]), "column 'grade'"),
-        (changed("target", value=""), "target=''"),
+        (changed("columns", "grade", "categories", value=["ja", 1]), "column 'grade': .*all of one kind"),
+        (changed("target", value=""), "not filled in yet: target"),
+        (changed("target", value=3), "target=3"),
         (changed("target", value="age"), "'age' is among the columns that predict it"),
         (changed("classes", value=[1]), r"classes=\[1\]; expected a list of at least two"),
         (changed("classes", value=["a", "a"]), "different"),
@@ -171,7 +173,7 @@ def test_files_that_are_no_schema_are_refused(tmp_path):
 
 
 def test_a_column_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"smoker|not a column"):
+    with pytest.raises(ValueError, match=r"X has no columns \['smoker'\]; expected all"):
         from_schema(FACTS).fit(FRAME.drop(columns="smoker"))
 
 
@@ -192,6 +194,8 @@ def test_a_number_that_is_missing_is_refused_without_quoting_a_row():
         (["01", "1"], ["01"], ["01", "other"]),
         ([True, False], [True], ["True", "other"]),
         (["a", None, np.nan, pd.NA], ["a"], ["a", "other", "other", "other"]),
+        ([2**53 + 1, float(2**53), 10**5000], [str(2**53 + 1), str(2**53)], ["other", "other", "other"]),
+        ([b"a", "a", pd.Timestamp(0), 1j], ["a"], ["other", "a", "other", "other"]),
         ([0.5, "0.5", ".5"], [0.5], ["0.5", "0.5", "other"]),
     ),
 )
@@ -200,12 +204,46 @@ def test_values_are_compared_as_text(values, categories, expected):
     assert KnownCategories(categories).fit_transform(column)[:, 0].tolist() == expected
 
 
+def test_a_value_is_spelt_alike_whatever_else_is_in_the_table():
+    """scikit-learn would give all columns one type, and one missing value gives a column another."""
+    frame = pd.DataFrame({"flag": [True, False, True], "rooms": [1, 2, 3], "text": ["1", "x", "y"]})
+    known = KnownCategories([[True, False], [1, 2], ["1", "x"]])
+    expected = [["True", "1", "1"], ["False", "2", "x"], ["True", "other", "other"]]
+    assert known.fit_transform(frame).tolist() == expected
+    assert known.fit_transform(polars.DataFrame(frame.to_dict("list"))).tolist() == expected
+    assert known.fit_transform(frame.to_numpy(dtype=object)).tolist() == expected
+    assert known.fit_transform(frame.to_numpy(dtype=object).tolist()).tolist() == expected
+    for name in frame:
+        gap = frame.astype(object)
+        gap.loc[2, name] = None
+        assert known.fit_transform(gap.infer_objects()).tolist()[:2] == expected[:2]
+
+
+@pytest.mark.parametrize("given", ([{"age": 3123, "smoker": "secret"}], [3123.0, 456.0], np.array([b"secret"]), "secret", 3123))
+def test_what_is_no_data_frame_is_refused_without_quoting_it(given):
+    for call in (from_schema(FACTS).fit, from_schema(FACTS).fit(FRAME).transform):
+        with pytest.raises(TypeError, match="expected a data frame with the columns") as caught:
+            call(given)
+        assert "secret" not in str(caught.value) and "3123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", (b"\xffsecret", [1, 2], 10**5000, {"secret": 1}, np.ones(3)), ids="abcde")
+def test_odd_cells_are_no_category_and_no_message(value):
+    frame = FRAME.astype({"smoker": object})
+    frame.at[0, "smoker"] = value
+    prepared = from_schema(FACTS).fit_transform(frame)
+    np.testing.assert_array_equal(prepared[1:], from_schema(FACTS).fit_transform(FRAME)[1:])
+    with pytest.raises(ValueError) as caught:
+        Schema.read(FACTS).labels(pd.Series([0, value], dtype=object))
+    assert "secret" not in str(caught.value) and caught.value.__context__ is None
+
+
 def test_labels_become_the_classes_of_the_schema():
     facts = Schema.read(FACTS)
     assert facts.labels(["1", "0", " 1", 1.0]).tolist() == [1, 0, 1, 1]
     named = Schema.read(changed("classes", value=["b", "a", "c"]))
     assert named.labels(["a", "b", "c", "a"]).tolist() == ["a", "b", "c", "a"]
-    with pytest.raises(ValueError, match=r"values outside classes=\[0, 1\]; expected only these") as caught:
+    with pytest.raises(ValueError, match=r"missing somewhere, or outside classes=\[0, 1\]") as caught:
         facts.labels(["0", "secret"])
     assert "secret" not in str(caught.value)
 

@@ -1,0 +1,76 @@
+"""The first step of a prepared table: the columns that a schema names, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from skdp._files import read_frame
+from skdp.preprocessing._schema import Number, Schema
+
+__all__ = ["SchemaColumns"]
+
+
+class SchemaColumns(BaseEstimator):
+    """Demand a data frame, and pass on the columns that a schema names.
+
+    Parameters
+    ----------
+    numbers, categories : list of str
+        Column names.
+    filled : list of str
+        Columns of numbers in which some may be missing.
+    """
+
+    def __init__(self, numbers: list[str], categories: list[str], filled: list[str]) -> None:
+        self.numbers = numbers
+        self.categories = categories
+        self.filled = filled
+
+    @classmethod
+    def of(cls, facts: Schema) -> "SchemaColumns":
+        """Return the columns of a schema."""
+        numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
+        categories = [name for name in facts.columns if name not in numbers]
+        return cls(list(numbers), categories, [name for name, column in numbers.items() if column.fill is not None])
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: ``transform`` works without ``fit``."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    def set_output(self, *, transform: str | None = None) -> "SchemaColumns":
+        """Leave the data frame as it is."""
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> "SchemaColumns":
+        """Check the table; learn nothing."""
+        self.transform(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of the schema, or raise an error that quotes names only."""
+        named = [*self.numbers, *self.categories]
+        present = [str(name) for name in getattr(X, "columns", ())]
+        if not present:
+            raise TypeError(f"X is a {type(X).__name__}; expected a data frame with the columns {named}.")
+        if missing := [name for name in named if name not in present]:
+            raise ValueError(f"X has no columns {missing}; expected all that the schema names.")
+        if doubled := sorted({name for name in named if present.count(name) > 1}):
+            raise ValueError(f"X has the columns {doubled} more than once; expected different names.")
+        return X[named]
+
+    def read(self, path: Path) -> Any:
+        """Return all columns of a file, those of numbers as float64; no number may be missing where none is filled in."""
+        frame = read_frame(path, self.numbers, self.categories)
+        if gaps := [name for name in self.numbers if name not in self.filled and frame[name].isna().any()]:
+            raise ValueError(
+                f'{path}: numbers are missing in the columns {gaps}; expected none, or a number as "fill" in the schema of the '
+                "fit, for every column that can ever have a gap."
+            )
+        return frame
+
+    def get_feature_names_out(self, input_features: Any = None) -> list[str]:
+        """Return the names of the columns."""
+        return [*self.numbers, *self.categories]
