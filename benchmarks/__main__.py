@@ -12,7 +12,6 @@ from skdp.privacy.budget import ADJACENCIES
 
 __all__ = ["main"]
 
-RESULTS = Path(__file__).parent / "results"
 LARGEST_EPSILON = 1e6
 
 
@@ -50,7 +49,7 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     runner.add_argument("--epsilons", type=epsilons, default="0.1,0.5,1,3", help="default: %(default)s")
     runner.add_argument("--adjacency", choices=[*ADJACENCIES, "both"], default="both", help="default: %(default)s")
     runner.add_argument("--repeats", type=positive, default=5, help="fits per cell of a private method; default: %(default)s")
-    runner.add_argument("--out", type=Path, default=RESULTS, help="directory; default: benchmarks/results")
+    runner.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     return parser, runner
 
 

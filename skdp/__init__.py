@@ -2,6 +2,7 @@
 
 __version__ = "0.1.0.dev0"
 
+from skdp._files import load_model, save_model
 from skdp.estimators import DPLogisticRegression
 from skdp.privacy import (
     NotPrivateWarning,
@@ -21,4 +22,6 @@ __all__ = [
     "PrivacySpent",
     "WeakPrivacyWarning",
     "__version__",
+    "load_model",
+    "save_model",
 ]

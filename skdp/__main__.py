@@ -3,8 +3,11 @@
 import argparse
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
+
+from skdp import PrivacyAccountingError, __version__
 
 __all__ = ["main"]
 
@@ -24,19 +27,23 @@ def main(arguments: list[str] | None = None) -> int:
     """
     given = vars(_parser().parse_args(arguments))
     command = given.pop("command")
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a label that the terminal cannot show is no reason to fail
     try:
-        if command == "demo":
-            from skdp import _demo
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *place, **more: print(f"warning: {message}", file=sys.stderr)
+            if command == "demo":
+                from skdp import _demo
 
-            _demo.run(**given)
-        else:
-            from skdp import _commands
+                _demo.run(**given)
+            else:
+                from skdp import _commands
 
-            getattr(_commands, command)(**given)
+                getattr(_commands, command)(**given)
     except BrokenPipeError:  # the reader of the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, PrivacyAccountingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -47,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private machine learning on tables.")
+    parser.add_argument("--version", action="version", version=f"skdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
@@ -59,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
     _add_estimator(parser)
-    parser.add_argument("--model", type=Path, metavar="OUT", help="write the model and its report: .skops or .joblib")
+    parser.add_argument("--model", type=Path, required=True, metavar="OUT", help="write model and report: .skops or .joblib")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
     parser.add_argument(
         "--test",

@@ -2,27 +2,21 @@
 
 import json
 import sys
-from dataclasses import dataclass
+import warnings
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdp._files import (
-    MODELS,
-    REPORTS,
-    check_output,
-    column_kinds,
-    load_model,
-    read_frame,
-    save_model,
-    write_report,
-)
+from skdp._files import MODELS, REPORTS, check_output, column_kinds, load_model, save_model, write_report
 from skdp.estimators import DPLogisticRegression
-from skdp.preprocessing import Schema, from_schema
-from skdp.preprocessing._pipeline import columns_read
+from skdp.preprocessing import Schema, from_schema, read_table
+from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import template
 
 __all__ = ["Labelled", "fit", "plan", "predict", "read_labelled", "schema"]
@@ -46,17 +40,17 @@ class Labelled:
     y_test: np.ndarray
 
 
-def fit(
-    table: Path, schema: Path, model: Path | None, report: Path | None, test: str | None, verbose: int, **parameters: Any
-) -> None:
+def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str | None, verbose: int, **parameters: Any) -> None:
     """Fit a private model to a table and save it with its report.
 
     Parameters
     ----------
     table, schema : Path
         Records, and what is public about them.
-    model, report : Path or None
-        Where to write.
+    model : Path
+        Where to write it.
+    report : Path or None
+        Where to write its report.
     test : str or None
         Share of the records that is kept for a test, or ``column=value`` of those that are.
     verbose : int
@@ -65,19 +59,23 @@ def fit(
         Of the estimator.
     """
     facts = Schema.read(schema)
-    check_output(model, MODELS)
+    check_output(model, MODELS, overwrite=False)
     check_output(report, REPORTS)
     estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, verbose=verbose, **parameters)
-    estimator.plan(n_samples=1000, n_features=facts.n_features)  # complains about parameters before the table is read
+    with warnings.catch_warnings():  # complains about parameters before the table is read; warnings come with the fit
+        warnings.simplefilter("ignore")
+        estimator.plan(n_samples=1000, n_features=facts.n_features)
     data = read_labelled(table, facts, test)
     prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
+    with redirect_stdout(sys.stderr):  # progress; who closes the output early still gets the model
+        fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
+    _state_schema(fitted, schema, test)
     statement = fitted[-1].privacy_report_
-    print(statement)
-    for path, write in ((model, lambda path: save_model(fitted, path)), (report, lambda path: write_report(statement, path))):
-        if path is not None:
-            write(path)
-            print(f"Written: {path}")
+    save_model(fitted, model)
+    if report is not None:
+        write_report(statement, report)
+    print(statement if report is None else str(statement).split("\nPublic")[0])
+    print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
     if test is not None:
         print(_test_scores(fitted, data))
 
@@ -94,12 +92,17 @@ def predict(model: Path, table: Path, out: Path | None) -> None:
     """
     check_output(out, (".csv", ".csv.gz"))
     fitted = load_model(model)
-    frame = read_frame(table, *columns_read(fitted[0]))
+    columns = fitted[0][0] if isinstance(fitted, Pipeline) and isinstance(fitted[0], Pipeline) else None
+    if not isinstance(columns, SchemaColumns):
+        raise ValueError(f"{model} holds no model that the command fit made.")
+    frame = columns.read(table)
     probabilities = fitted.predict_proba(frame)
     classes = fitted.classes_
     result = {"prediction": classes[probabilities.argmax(axis=1)]}
     result |= {f"probability of {label}": column for label, column in zip(classes.tolist(), probabilities.T, strict=True)}
     type(frame)(result).to_csv(sys.stdout if out is None else out, index=False)
+    if out is not None:
+        print(f"Written: {out}")
 
 
 def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -> None:
@@ -135,18 +138,20 @@ def schema(table: Path, out: Path | None) -> None:
     out : Path or None
         Where to write; None prints.
     """
-    check_output(out, (".json",))
+    check_output(out, (".json",), overwrite=False)
     columns = template(column_kinds(table))
-    lines = [f"    {json.dumps(name)}: {json.dumps(facts)}" for name, facts in columns.pop("columns").items()]
-    rest = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in columns.items()]
+    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns.pop("columns").items()]
+    rest = [f"  {_json(key)}: {_json(value)}" for key, value in columns.items()]
     text = "{\n" + ",\n".join(['  "columns": {\n' + ",\n".join(lines) + "\n  }", *rest]) + "\n}\n"
     if out is None:
         print(text, end="")
         return
     out.write_text(text, encoding="utf-8")
     print(
-        f"Written: {out}\nFill in every bound, category and class from public knowledge, never from the records, name the target "
-        'and take it out of the columns. Columns that should not predict: "kind": "ignore".'
+        f"Written: {out}\n"
+        "Check that its column names are names: they are the first line of the table. The kinds are what the reader of the file\n"
+        "made of the columns; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
+        'records, name the target and take it out of the columns. Columns that should not predict: "kind": "ignore".'
     )
 
 
@@ -174,27 +179,42 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
     """
     if facts.target is None or facts.classes is None:
         raise ValueError("The schema has no target or no classes; expected the column to predict and its labels.")
-    numbers, texts = columns_read(from_schema(facts))
     column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
-    frame = read_frame(table, numbers, list(dict.fromkeys([*texts, facts.target, *([column] if column else [])])))
-    needed = [name for name in numbers if facts.columns[name].missing is None]  # type: ignore[union-attr]
-    if missing := [name for name in needed if frame[name].isna().any()]:
-        raise ValueError(f'Numbers are missing in the columns {missing}; expected none, or a number as "missing" in the schema.')
-    y = facts.labels(frame[facts.target])
+    frame = read_table(table, facts)
+    if missing := [name for name in (facts.target, column) if name and name not in frame.columns]:
+        raise ValueError(f"{table} has no columns {missing}; expected the target, and the column of test={test!r}.")
     held_out = np.zeros(len(frame), dtype=bool)
     if column:
-        held_out = (frame[column].astype(str) == value).to_numpy()
+        held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
     elif test is not None:
         held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
+    if test is not None and held_out.sum() in (0, len(frame)):
+        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, and some for the fit.")
+    y = frame[facts.target].to_numpy()
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
 
 
+def _state_schema(fitted: Any, schema: Path, test: str | None) -> None:
+    """Add to the report what is public beside the parameters of the estimator."""
+    content = json.loads(schema.read_text(encoding="utf-8"))
+    facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
+    if test is not None and "=" in test:
+        facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"
+    statement = fitted[-1].privacy_report_
+    fitted[-1].privacy_report_ = replace(statement, public={**statement.public, **facts})
+
+
 def _test_scores(fitted: Any, data: Labelled) -> str:
-    accuracy = fitted.score(data.X_test, data.y_test)
-    text = f"On {len(data.y_test)} test records: accuracy {accuracy:.4f}"
-    if fitted.classes_.size == 2 and len(np.unique(data.y_test)) == 2:
+    counts = np.unique(data.y_test, return_counts=True)[1]
+    text = f"On {len(data.y_test)} test records: accuracy {fitted.score(data.X_test, data.y_test):.4f}"
+    if fitted.classes_.size == 2 and len(counts) == 2:
         text += f", AUC {roc_auc_score(data.y_test, fitted.decision_function(data.X_test)):.4f}"
-    return text + " (computed from these records without noise: not private, for your eyes only)"
+    larger = counts.max() / counts.sum()
+    return f"{text}; the larger class alone {larger:.4f} (computed without noise: not private, for your eyes only)"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _is_share(test: str) -> bool:

@@ -71,18 +71,24 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> Non
     name = "Breast cancer" if table is None else table.name
     print(f"{name}: {len(data.y)} training records, {len(data.y_test)} test records, {facts.n_features} prepared columns.")
     print(f"Medians of {repeats} private fits, secure noise; neighbouring tables differ in one replaced record.")
-    print("The scores are computed from the test records without noise: they are not private." if table else "")
+    if table is not None:
+        print(
+            f"{repeats * len(EPSILONS)} private fits and one without privacy, compared on test records: nothing that is printed "
+            "or plotted here is private. Use records that are public or old."
+        )
+    print()
     reference = _score(_pipeline(facts, LogisticRegression(max_iter=1000)), data, 1)
     private = {}
-    print(f"{'epsilon':>12}  {'accuracy':>8}  {'AUC':>6}")
+    print(f"{'epsilon':>13}  {'accuracy':>8}  {'AUC':>6}")
     for epsilon in EPSILONS:
         private[epsilon] = _score(_private(facts, epsilon), data, repeats)
         _print_row(f"{epsilon:g}", private[epsilon])
     _print_row("not private", reference)
-    print(f"{'majority':>12}  {_majority(data):>8.3f}  {0.5:>6.3f}\n")
+    print(f"{'larger class':>13}  {_majority(data):>8.3f}  {0.5:>6.3f}\n")
     out.mkdir(parents=True, exist_ok=True)
-    write_report(_private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_, out / "report.html")
-    print(f"Privacy report of a fit at epsilon 1: {out / 'report.html'}")
+    if table is None:
+        write_report(_private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_, out / "report.html")
+        print(f"Privacy report of a fit at epsilon 1: {out / 'report.html'}")
     _plot(out / "privacy_utility.png", private, reference, _majority(data), f"{name} ({len(data.y)} training records)")
 
 
@@ -120,14 +126,14 @@ def _majority(data: Labelled) -> float:
 
 
 def _print_row(label: str, score: Score) -> None:
-    print(f"{label:>12}  {score.accuracy[1]:>8.3f}  {score.auc[1]:>6.3f}", flush=True)
+    print(f"{label:>13}  {score.accuracy[1]:>8.3f}  {score.auc[1]:>6.3f}", flush=True)
 
 
 def _plot(path: Path, private: dict[float, Score], reference: Score, majority: float, title: str) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("No plot: matplotlib is missing; pip install 'skdp[demo]' brings it.")
+        print("No plot: matplotlib is missing; pip install matplotlib brings it.")
         return
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     for axes, name, label in zip(figure.subplots(1, 2), ("accuracy", "auc"), ("test accuracy", "test AUC"), strict=True):

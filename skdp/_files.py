@@ -1,6 +1,8 @@
 """Tables, models and reports as files. No message quotes a value or a row of a table."""
 
 import os
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,60 +11,60 @@ __all__ = ["check_output", "column_kinds", "load_model", "read_frame", "save_mod
 TABLES = (".csv", ".csv.gz", ".parquet")
 MODELS = (".skops", ".joblib")
 REPORTS = (".html", ".json", ".txt")
-MISSING = ["", "NA", "NaN", "nan", "null", "?"]  # of a number
-EXTRA = "pip install 'skdp[cli]' brings it"
+MISSING = ("", "NA", "NaN", "nan", "null", "?")  # cells that hold no number
+UNREADABLE = (ValueError, TypeError, OverflowError, OSError, EOFError, zlib.error)
+EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title></head>
-<body style="font-family: sans-serif; max-width: 60em; margin: 2em auto">{}</body></html>
+<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title>
+<style>body {{font-family: sans-serif; max-width: 60em; margin: 2em auto}} th, td {{padding: .3em .8em .3em 0}}</style></head>
+<body>{}</body></html>
 """
 
 
-def read_frame(path: Path, numbers: list[str], texts: list[str]) -> Any:
-    """Read some columns of a table.
+def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str]) -> Any:
+    """Read a table.
 
     Parameters
     ----------
     path : Path
         CSV, gzipped CSV with a header, or Parquet.
-    numbers, texts : list of str
-        Columns to be read as float64, NaN where missing, and as text.
+    numbers : sequence of str
+        Columns to be read as float64, NaN where missing. All other columns of a CSV are read as text.
+    others : sequence of str
+        Further columns that must be there.
 
     Returns
     -------
     pandas.DataFrame
-        These columns.
+        All columns.
 
     Raises
     ------
     FileNotFoundError, ImportError, ValueError
         If the table cannot be read; the message quotes no data.
     """
-    present = list(column_kinds(path, only_names=True))
-    if missing := [name for name in [*numbers, *texts] if name not in present]:
-        raise ValueError(f"{path} has no columns {missing}; expected them beside the others: {present}.")
-    failed = False
-    try:
-        frame = _read_parquet(path, [*numbers, *texts]) if path.suffix == ".parquet" else _read_csv(path, numbers, texts)
-        frame = frame[[*numbers, *texts]].astype(dict.fromkeys(numbers, "float64"))
-    except (ValueError, TypeError, OverflowError, UnicodeError, OSError, EOFError):
-        failed = True
-    if failed:  # outside of the except clause: the original error may quote data
+    present = _names(path)
+    needed = [*numbers, *others]
+    missing = [name for name in needed if name not in present]
+    if len(missing) == len(needed):
         raise ValueError(
-            f"{path} cannot be read: every row needs as many fields as there are columns, and these columns hold numbers only, "
-            f"or nothing: {numbers}."
+            f"{path} has none of the columns {needed} in its first line: no header, or no commas between its fields?"
         )
+    if missing:
+        raise ValueError(f"{path} has no columns {missing}; expected all that the schema names.")
+    frame = _read(path)
+    if wrong := [name for name in numbers if not _to_numbers(frame, name)]:
+        raise ValueError(f"{path}: the columns {wrong} hold something that is no finite number; expected numbers, or nothing.")
     return frame
 
 
-def column_kinds(path: Path, only_names: bool = False) -> dict[str, str]:
-    """Return "number" or "category" by column name: what type the file, or its reader, gives the column.
+def column_kinds(path: Path) -> dict[str, str]:
+    """Return "number", "category" or "ignore" (for dates) by column name: what type the file, or its reader, gives the column.
 
     Parameters
     ----------
     path : Path
         A table.
-    only_names : bool, default=False
-        Read the header only and call every column of a CSV a category.
 
     Returns
     -------
@@ -74,52 +76,53 @@ def column_kinds(path: Path, only_names: bool = False) -> dict[str, str]:
     FileNotFoundError, ImportError, ValueError
         If the table cannot be read or has no header; the message quotes no data.
     """
-    _check_suffix("The table", path, TABLES)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no table {path}.")
-    pandas = _imported("pandas")
-    failed = False
-    try:
-        if path.suffix == ".parquet":
-            schema = _imported("pyarrow.parquet").read_schema(path)
-            dtypes = schema.empty_table().to_pandas().dtypes
-        else:
-            dtypes = pandas.read_csv(path, nrows=0 if only_names else None, low_memory=False).dtypes
-    except (ValueError, OSError, EOFError, UnicodeError):
-        failed = True
-    if failed:
-        raise ValueError(f"{path} cannot be read as a table with a header line and as many fields in every row.")
-    names = [str(name) for name in dtypes.index]
-    if any(_is_number(name) or name.startswith("Unnamed: ") for name in names):
-        raise ValueError(f"{path} has no header: its first line must name the columns, and no name may be empty or a number.")
-    return {name: "number" if dtype.kind in "iuf" else "category" for name, dtype in zip(names, dtypes, strict=True)}
+    names, kinds = _names(path), {"i": "number", "u": "number", "f": "number", "M": "ignore", "m": "ignore"}
+    dtypes = [dtype.kind for dtype in _read(path, kinds_only=True).dtypes]
+    return {name: kinds.get(kind, "category") for name, kind in zip(names, dtypes, strict=True)}
 
 
-def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
+def check_output(path: Path | None, suffixes: tuple[str, ...], overwrite: bool = True) -> None:
     """Raise unless a file of that kind can be written there: before the budget is spent, not after."""
     if path is None:
         return
     _check_suffix("The output", path, suffixes)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path} exists already; expected another name, so that nothing is lost.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
         raise ValueError(f"{path} cannot be written; expected a file in a directory that exists.")
     if path.suffix == ".skops":
         _imported("skops.io")
 
 
-def save_model(model: Any, path: Path) -> None:
-    """Write a fitted estimator with its privacy report, by skops or joblib as the suffix says."""
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator or pipeline with its privacy report.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of skdp, or a pipeline that ends in one.
+    path : path-like
+        ``.skops`` (holds data only) or ``.joblib`` (a pickle).
+
+    Raises
+    ------
+    ImportError, ValueError
+        If it cannot be written.
+    """
+    path = Path(path)
+    check_output(path, MODELS)
     if path.suffix == ".skops":
         _imported("skops.io").dump(model, path)
     else:
         _imported("joblib").dump(model, path)
 
 
-def load_model(path: Path) -> Any:
+def load_model(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that `save_model` wrote.
 
     Parameters
     ----------
-    path : Path
+    path : path-like
         A ``.skops`` file, of which only types of skdp, scikit-learn and NumPy are loaded, or a ``.joblib`` file, which runs
         whatever code is in it.
 
@@ -133,16 +136,17 @@ def load_model(path: Path) -> Any:
     FileNotFoundError, ImportError, ValueError
         If it cannot be read.
     """
+    path = Path(path)
     _check_suffix("The model", path, MODELS)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model {path}.")
     if path.suffix == ".joblib":
         return _imported("joblib").load(path)
     skops = _imported("skops.io")
-    unknown = [name for name in skops.get_untrusted_types(file=path) if not name.startswith(("skdp.", "sklearn.", "numpy."))]
-    if unknown:
+    types = skops.get_untrusted_types(file=path)
+    if unknown := [name for name in types if not name.startswith(("skdp.", "sklearn.", "numpy."))]:
         raise ValueError(f"{path} holds the types {unknown}; expected those of skdp, scikit-learn and NumPy only.")
-    return skops.load(path, trusted=skops.get_untrusted_types(file=path))
+    return skops.load(path, trusted=types)
 
 
 def write_report(report: Any, path: Path) -> None:
@@ -151,22 +155,59 @@ def write_report(report: Any, path: Path) -> None:
     path.write_text(content[path.suffix]() + "\n", encoding="utf-8")
 
 
-def _read_csv(path: Path, numbers: list[str], texts: list[str]) -> Any:
+def _names(path: Path) -> list[str]:
+    """Column names, after a check that they are names."""
+    _check_suffix("The table", path, TABLES)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no table {path}.")
+    names = [str(name) for name in _read(path, header_only=True)]
+    if not all(names):
+        raise ValueError(f"{path} has a column without a name, an index perhaps; expected a name for each (to_csv(index=False)).")
+    if any(_is_number(name) for name in names) or any(separator in name for name in names for separator in ";\t"):
+        raise ValueError(f"{path} has no header: expected names with commas between in its first line, none of them a number.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path} has columns that are named alike; expected different names.")
+    return names
+
+
+def _read(path: Path, *, header_only: bool = False, kinds_only: bool = False) -> Any:
+    failed = False
+    try:
+        read = _read_parquet if path.suffix == ".parquet" else _read_csv
+        return read(path, header_only, kinds_only)
+    except UNREADABLE:
+        failed = True
+    if failed:  # outside of the except clause: the original error may quote data
+        raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")
+
+
+def _read_csv(path: Path, header_only: bool, kinds_only: bool) -> Any:
     pandas = _imported("pandas")
-    frame = pandas.read_csv(  # without usecols, which lets rows with too many fields pass
-        path,
-        low_memory=False,
-        dtype={**dict.fromkeys(numbers, "float64"), **dict.fromkeys(texts, "object")},
-        keep_default_na=False,
-        na_values=dict.fromkeys(numbers, MISSING),
-    )
+    if header_only:
+        return pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    if kinds_only:
+        return pandas.read_csv(path, low_memory=False)
+    frame = pandas.read_csv(path, dtype=object, keep_default_na=False)  # usecols would let rows with too many fields pass
     if not isinstance(frame.index, pandas.RangeIndex):
         raise ValueError("Every row has more fields than the header.")
     return frame
 
 
-def _read_parquet(path: Path, columns: list[str]) -> Any:
-    return _imported("pandas").read_parquet(path, columns=columns)
+def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
+    if not header_only and not kinds_only:
+        return _imported("pandas").read_parquet(path)
+    frame = _imported("pyarrow.parquet").read_schema(path).empty_table().to_pandas()
+    return frame.columns.tolist() if header_only else frame
+
+
+def _to_numbers(frame: Any, name: str) -> bool:
+    """Make a column one of float64 in place; False where something in it is no finite number."""
+    pandas, column = _imported("pandas"), frame[name]
+    if column.dtype.kind in "Mm":
+        return False
+    empty = column.isna() | column.isin(MISSING)
+    frame[name] = pandas.to_numeric(column.where(~empty), errors="coerce").astype("float64")
+    return bool((frame[name].abs() < float("inf"))[~empty].all())
 
 
 def _imported(name: str) -> Any:

@@ -10,19 +10,22 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.tables import data_directory, load
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, load_model
 from skdp.__main__ import main
-from skdp._files import load_model
+from skdp._commands import read_labelled
+from skdp.preprocessing import Schema, from_schema, read_table
 
 SCHEMAS = Path(__file__).parents[1] / "examples" / "schemas"
 FACTS = {
     "columns": {
         "age": {"kind": "number", "bounds": [0, 120]},
-        "debt": {"kind": "number", "bounds": [0, 1e5], "scale": "log", "missing": 0},
+        "debt": {"kind": "number", "bounds": [0, 1e5], "scale": "log", "fill": 0},
         "city": {"kind": "category", "categories": ["Bern", "Basel"]},
     },
     "target": "paid",
@@ -56,7 +59,9 @@ def folder(tmp_path, monkeypatch, rng):
 
 
 def fit(table, *options, schema="facts.json", epsilon="5"):
-    return main(["fit", str(table), "--schema", str(schema), "--epsilon", epsilon, "--quiet", *options])
+    Path("any.joblib").unlink(missing_ok=True)
+    model = () if "--model" in options else ("--model", "any.joblib")
+    return main(["fit", str(table), "--schema", str(schema), "--epsilon", epsilon, "--quiet", *model, *options])
 
 
 @pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
@@ -77,10 +82,11 @@ def test_fit_and_predict(table, model, folder, capsys):
 
 def test_the_report_is_saved_with_the_model(folder):
     assert fit("people.csv", "--model", "model.skops", "--report", "report.json") == 0
-    report = load_model(Path("model.skops"))[-1].privacy_report_
+    report = load_model("model.skops")[-1].privacy_report_
     assert report.to_dict() == json.loads(Path("report.json").read_text())
     assert report.public["feature_names"] == ["age", "debt", "city_Bern", "city_Basel", "city_other"]
-    assert report.public["n_samples"] == 2000 and report.private if hasattr(report, "private") else True
+    assert report.public["n_samples"] == 2000
+    assert report.public["schema"] == FACTS
     assert fit("people.csv", "--model", "model.joblib", "--report", "report.txt") == 0
     assert str(joblib.load("model.joblib")[-1].privacy_report_) == Path("report.txt").read_text().rstrip("\n")
 
@@ -98,10 +104,10 @@ def test_test_records_are_not_fitted(folder, capsys):
 
 
 def test_progress_is_shown_unless_quiet(folder, capsys):
-    assert main(["fit", "people.csv", "--schema", "facts.json", "--epsilon", "1"]) == 0
-    assert re.search(r"\[DPLogisticRegression\] \d+ of \d+ releases", capsys.readouterr().out)
+    assert main(["fit", "people.csv", "--schema", "facts.json", "--epsilon", "1", "--model", "new.joblib"]) == 0
+    assert re.search(r"\[DPLogisticRegression\] \d+ of \d+ releases", capsys.readouterr().err)
     assert fit("people.csv") == 0
-    assert "] " not in capsys.readouterr().out.split("Privacy report")[0]
+    assert capsys.readouterr().err == ""
 
 
 def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
@@ -110,8 +116,8 @@ def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
     for name, table in (("people.csv", None), ("people.csv", people(2000, np.random.default_rng(9)).assign(city="Chur", age=7))):
         if table is not None:
             table.to_csv(name, index=False)
-        assert main(["fit", name, "--schema", "facts.json", "--epsilon", "1", "--report", "report.txt"]) == 0
-        shown.append((capsys.readouterr().out, Path("report.txt").read_text()))
+        assert fit(name, "--report", "report.txt") == 0
+        shown.append((capsys.readouterr(), Path("report.txt").read_text()))
     assert shown[0] == shown[1]
 
 
@@ -156,7 +162,8 @@ def test_a_template_has_names_and_kinds_and_no_value(table, folder, capsys):
 def test_a_template_that_was_not_filled_in_is_refused(folder, capsys):
     assert main(["schema", "people.csv", "--out", "template.json"]) == 0
     assert fit("people.csv", schema="template.json") == 2
-    assert "column 'age': bounds=[]; expected [low, high] known without looking at the records" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "not filled in yet: bounds of 'age', bounds of 'debt', categories of 'city', " in error and "target, classes" in error
 
 
 def test_a_table_without_header_is_refused(folder, capsys):
@@ -164,6 +171,67 @@ def test_a_table_without_header_is_refused(folder, capsys):
     assert main(["schema", "bare.csv"]) == 2
     shown = capsys.readouterr()
     assert "no header" in shown.err and "41" not in shown.err + shown.out
+    Path("bare.csv").write_text("Ann;Bern\n57;Basel\n")
+    assert main(["schema", "bare.csv"]) == 2 and "no header" in capsys.readouterr().err
+    Path("bare.csv").write_text("Ann,Bern\nBea,Basel\n")  # these could be names, but are not those of the schema
+    assert fit("bare.csv") == 2
+    shown = capsys.readouterr()
+    assert "no header, or no commas" in shown.err and "Ann" not in shown.err + shown.out
+
+
+def test_a_filled_in_schema_is_not_overwritten(folder, capsys):
+    assert main(["schema", "people.csv", "--out", "facts.json"]) == 2
+    assert "exists already" in capsys.readouterr().err and json.loads(Path("facts.json").read_text()) == FACTS
+
+
+@pytest.mark.parametrize("broken", ("truncated", "garbage", "latin"))
+def test_files_that_are_damaged_are_refused(broken, folder, capsys):
+    whole = Path("people.csv.gz").read_bytes()
+    name = "people.csv" if broken == "latin" else "people.csv.gz"
+    content = {"truncated": whole[: len(whole) // 2], "garbage": whole[:20] + bytes(200), "latin": b"age,\xe9\n1,x1\n"}[broken]
+    Path(name).write_bytes(content)
+    assert fit(name) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_closed_output_costs_no_model(folder):
+    """Who reads only the first line of the output, or none, still gets what the budget was spent on."""
+    command = [sys.executable, "-u", "-m", "skdp", "fit", "people.csv", "--schema", "facts.json", "--epsilon", "1"]
+    read, write = os.pipe()
+    os.close(read)
+    assert subprocess.run([*command, "--model", "model.skops"], stdout=write, stderr=subprocess.DEVNULL).returncode == 0
+    os.close(write)
+    assert load_model("model.skops").classes_.tolist() == ["no", "yes"]
+
+
+def test_one_value_changes_no_other_row(folder, capsys):
+    """Types of a file are public, but a missing value changes the types that pandas gives: a row must not notice."""
+    facts = {
+        "columns": {
+            "flag": {"kind": "category", "categories": [True, False]},
+            "rooms": {"kind": "category", "categories": [1, 2]},
+            "code": {"kind": "category", "categories": ["01", "02"]},
+            "age": {"kind": "number", "bounds": [0, 100], "fill": 50},
+        },
+        "target": "ill",
+        "classes": [False, True],
+    }
+    n = 40
+    odd, even = np.arange(n) % 2 == 1, np.arange(n) % 3 == 0
+    columns = {"flag": odd, "rooms": 1 + even, "code": np.where(even, "01", "02"), "age": np.arange(n), "ill": odd}
+    table = pa.table(columns | {"fold": pa.array(1 + odd)})
+    prepared = {}
+    for changed in (None, *columns):
+        values = {name: table[name].to_pylist() for name in table.column_names}
+        if changed is not None and changed != "ill":
+            values[changed][0] = None
+        pq.write_table(pa.table(values, schema=table.schema), "records.parquet")
+        frame = read_table("records.parquet", facts)
+        prepared[changed] = from_schema(facts).fit_transform(frame)[1:]
+        held_out = read_labelled(Path("records.parquet"), Schema.read(facts), "fold=1").X_test
+        assert len(held_out) == n - odd.sum()
+    for changed in columns:
+        np.testing.assert_array_equal(prepared[changed], prepared[None])
 
 
 @pytest.mark.parametrize(
@@ -181,15 +249,20 @@ def test_messages_quote_no_data(content, folder, capsys):
     Path("people.csv").write_text(content)
     assert fit("people.csv") == 2
     error = capsys.readouterr().err
-    assert "cannot be read" in error and "x1" not in error and not re.search(r"(line|row) \d", error)
+    assert re.search("cannot be read|no finite number", error) and "x1" not in error and not re.search(r"(line|row) \d", error)
 
 
 @pytest.mark.parametrize(
     "change, message",
     (
-        (lambda t: t.assign(paid="maybe"), "values outside classes=['no', 'yes']"),
-        (lambda t: t.assign(age=np.nan), "Numbers are missing in the columns ['age']"),
+        (lambda t: t.assign(paid="maybe"), "outside classes=['no', 'yes']"),
+        (lambda t: t.assign(age=np.nan), "numbers are missing in the columns ['age']"),
+        (lambda t: t.assign(age="maybe"), "the columns ['age'] hold something that is no finite number"),
+        (lambda t: t.assign(age=np.inf), "the columns ['age'] hold something that is no finite number"),
         (lambda t: t.drop(columns="city"), "has no columns ['city']"),
+        (lambda t: t.drop(columns="paid"), "has no columns ['paid']"),
+        (lambda t: t.rename(columns={"age": "debt"}), "named alike"),
+        (lambda t: t.rename(columns=dict(zip(t, "vwxyz", strict=True))), "no header, or no commas"),
         (lambda t: t.iloc[:1], "a minimum of 2 is required"),
     ),
 )
@@ -210,12 +283,16 @@ def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, fold
         (["--test", "2"], "test='2'; expected a share"),
         (["--test", "half"], "test='half'; expected a share"),
         (["--test", "colour=red"], "has no columns ['colour']"),
+        (["--test", "city=Chur"], "test='city=Chur' selects 0 of 2000 records"),
+        (["--test", "0.0001"], "test='0.0001' selects 0 of 2000 records"),
+        (["--model", "people.joblib"], "people.joblib exists already"),
         (["--solver", "adam"], "solver='adam'"),
         (["--delta", "2"], "delta=2.0"),
         (["--adjacency", "none"], "adjacency='none'"),
     ),
 )
 def test_options_that_make_no_sense_are_refused_before_the_fit(options, message, folder, capsys, monkeypatch):
+    Path("people.joblib").touch()
     monkeypatch.setattr(DPLogisticRegression, "_run", lambda *given: pytest.fail("the fit began"))
     assert fit("people.csv", *options) == 2
     assert message in capsys.readouterr().err
@@ -223,8 +300,8 @@ def test_options_that_make_no_sense_are_refused_before_the_fit(options, message,
 
 def test_files_that_are_not_there_are_named(folder, capsys):
     for words, message in (
-        (["fit", "no.csv", "--schema", "facts.json", "--epsilon", "1"], "There is no table no.csv"),
-        (["fit", "people.csv", "--schema", "no.json", "--epsilon", "1"], "no.json"),
+        (["fit", "no.csv", "--schema", "facts.json", "--epsilon", "1", "--model", "m.skops"], "There is no table no.csv"),
+        (["fit", "people.csv", "--schema", "no.json", "--epsilon", "1", "--model", "m.skops"], "There is no schema no.json"),
         (["predict", "no.skops", "people.csv"], "There is no model no.skops"),
         (["predict", "people.csv", "people.csv"], "expected a name that ends in one of .skops, .joblib"),
         (["schema", "people.xlsx"], "expected a name that ends in one of .csv"),
@@ -261,7 +338,7 @@ def test_example_schemas_are_as_good_as_the_prepared_tables(name, tmp_path, monk
     prepared, raw, beside = load(name), [], []
     for seed in range(5):
         assert fit(table, "--test", "split=test" if name == "adult" else "0.2", schema=SCHEMAS / f"{name}.json", epsilon="1") == 0
-        raw.append(list(map(float, re.search(r"accuracy (\S+), AUC (\S+)", capsys.readouterr().out).groups())))
+        raw.append(list(map(float, re.search(r"accuracy (\S+), AUC ([\d.]+);", capsys.readouterr().out).groups())))
         model = DPLogisticRegression(1.0, data_norm=1.0, random_state=seed).fit(prepared.X_train, prepared.y_train)
         auc = roc_auc_score(prepared.y_test, model.decision_function(prepared.X_test))
         beside.append([model.score(prepared.X_test, prepared.y_test), auc])
@@ -283,10 +360,14 @@ def test_the_readmes_python_runs(folder, monkeypatch, capsys):
     """The lines in README.md that fit a model to a CSV with a schema, on the real table."""
     if not (data_directory() / "adult.csv.gz").exists():
         pytest.skip("no data sets: SKDP_DATA names no directory that holds adult.csv.gz")
-    (block,) = re.findall(r"```python\n(import pandas.*?)```", (SCHEMAS.parents[1] / "README.md").read_text(), re.DOTALL)
-    assert len([line for line in block.splitlines() if line]) <= 10
+    (block,) = re.findall(
+        r"```python\n(from sklearn.pipeline import make_pipeline\n.*?)```",
+        (SCHEMAS.parents[1] / "README.md").read_text(),
+        re.DOTALL,
+    )
     Path("adult.csv.gz").symlink_to(data_directory().resolve() / "adult.csv.gz")
     Path("examples").symlink_to(SCHEMAS.parent)
+    assert len([line for line in block.splitlines() if line]) <= 10
     exec(block, {})
     shown = capsys.readouterr().out
     assert float(shown.split()[0]) > 0.83 and "Privacy report" in shown

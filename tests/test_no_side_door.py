@@ -110,7 +110,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "penalties": set(),
     "_validation": set(),
     "_tables": {"_validation"},
-    "preprocessing": {"_validation", "_tables"},
+    "preprocessing": {"_validation", "_tables", "_files"},
     "_files": set(),
     "_commands": {"_files", "estimators", "preprocessing"},
     "_progress": set(),

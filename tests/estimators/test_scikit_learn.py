@@ -13,7 +13,7 @@ ESTIMATORS = [
     DPLogisticRegression(math.inf),
     DPLogisticRegression(solver="sgd"),
     BoundedScaler((-3, 3)),
-    BoundedScaler((-3, 3), centre=False, scale="log", missing=0.0),
+    BoundedScaler((-3, 3), centre=False, scale="log", fill=0.0),
     RowNormClipper(),
 ]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
