@@ -221,7 +221,7 @@ def test_one_value_changes_no_other_row(folder, capsys):
     columns = {"flag": odd, "rooms": 1 + even, "code": np.where(even, "01", "02"), "age": np.arange(n), "ill": odd}
     table = pa.table(columns | {"fold": pa.array(1 + odd)})
     prepared = {}
-    for changed in (None, *columns):
+    for changed in (None, *columns, "fold"):
         values = {name: table[name].to_pylist() for name in table.column_names}
         if changed is not None and changed != "ill":
             values[changed][0] = None
@@ -229,9 +229,14 @@ def test_one_value_changes_no_other_row(folder, capsys):
         frame = read_table("records.parquet", facts)
         prepared[changed] = from_schema(facts).fit_transform(frame)[1:]
         held_out = read_labelled(Path("records.parquet"), Schema.read(facts), "fold=1").X_test
-        assert len(held_out) == n - odd.sum()
+        assert len(held_out) == n - odd.sum() - (changed == "fold")  # its first record
     for changed in columns:
         np.testing.assert_array_equal(prepared[changed], prepared[None])
+    table.to_pandas().drop(columns="ill").to_csv("records.csv", index=False)
+    lines = Path("records.csv").read_text().splitlines()
+    for first in (lines[1], "x,y,z,,", "x,1.5,7,,q", "9" * 400 + ",True,é,,"):
+        Path("records.csv").write_text("\n".join([lines[0], first, *lines[2:]]))
+        np.testing.assert_array_equal(from_schema(facts).fit_transform(read_table("records.csv", facts))[1:], prepared[None])
 
 
 @pytest.mark.parametrize(

@@ -344,3 +344,8 @@ def test_fit_neither_copies_nor_changes_the_table(table):
 def test_every_kind_of_budget_number_is_taken(table):
     for epsilon in (1, np.float32(1.0), np.float64(1.0), np.int64(1)):
         assert DPLogisticRegression(epsilon, delta=np.float64(1e-5), random_state=0).fit(*table).privacy_spent_.epsilon <= 1
+
+
+def test_the_report_says_when_noise_drowns_the_signal():
+    assert "expect a useless model" in DPLogisticRegression(0.1).plan(20, 5).noise_size
+    assert "expect a useless model" not in DPLogisticRegression(1.0).plan(20_000, 5).noise_size

@@ -213,6 +213,7 @@ def test_a_value_is_spelt_alike_whatever_else_is_in_the_table():
     assert known.fit_transform(polars.DataFrame(frame.to_dict("list"))).tolist() == expected
     assert known.fit_transform(frame.to_numpy(dtype=object)).tolist() == expected
     assert known.fit_transform(frame.to_numpy(dtype=object).tolist()).tolist() == expected
+    assert KnownCategories([[True], [1]]).fit_transform([[True, 1]]).tolist() == [["True", "1"]]
     for name in frame:
         gap = frame.astype(object)
         gap.loc[2, name] = None
