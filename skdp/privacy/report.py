@@ -16,6 +16,7 @@ __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", 
 
 SCHEMA_VERSION = "1.1"
 WIDTH = 110  # of the printed text
+LONG = 500  # characters of one line from which a page folds it
 
 
 class PrivacySpent(NamedTuple):
@@ -155,7 +156,7 @@ class PrivacyReport:
         cell = '<td style="text-align:left;vertical-align:top">'
         rows = "".join(
             f'<tr><th style="text-align:left;vertical-align:top">{html.escape(label)}</th>{cell}'
-            + "<br>".join(html.escape(text) for text in texts)
+            + "<br>".join(_folded(text) for text in texts)
             + "</td></tr>"
             for label, texts in self._sections()
         )
@@ -221,6 +222,14 @@ def describe_releases(schedule: Schedule, scale: float, adjacency: str, allowanc
 
 def _hanging(label: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
+
+
+def _folded(text: str) -> str:
+    """HTML of one line; a long list is shown on demand."""
+    if len(text) <= LONG:
+        return html.escape(text)
+    name, _, value = text.partition(" = ")
+    return f"<details><summary>{html.escape(name)}</summary>{html.escape(value)}</details>"
 
 
 def _text(value: Any) -> str:
