@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp import PrivacyAccountingError, __version__
+from skdp._files import Forgiving
 
 __all__ = ["main"]
 
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a label that the terminal cannot show is no reason to fail
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *place, **more: print(f"warning: {message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *place, **more: print(f"warning: {message}", file=Forgiving(sys.stderr))
             if command == "demo":
                 from skdp import _demo
 
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("Interrupted: no model was written; if the fit had begun, its budget counts as spent.", file=sys.stderr)
+        print("Interrupted: only what is announced as written was written; a fit that had begun has spent.", file=sys.stderr)
         return 130
     return 0
 

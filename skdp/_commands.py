@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdp._files import MODELS, REPORTS, check_output, column_kinds, load_model, save_model, write_report
+from skdp._files import MODELS, REPORTS, Forgiving, check_output, column_kinds, load_model, save_model, write_report
 from skdp.estimators import DPLogisticRegression
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._categories import KnownCategories
@@ -60,22 +60,23 @@ def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str |
     """
     facts = Schema.read(schema)
     check_output(model, MODELS, overwrite=False)
-    check_output(report, REPORTS)
+    check_output(report, REPORTS, schema, table)
+    content = json.loads(schema.read_text(encoding="utf-8"))
     estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, verbose=verbose, **parameters)
     with warnings.catch_warnings():  # complains about parameters before the table is read; warnings come with the fit
         warnings.simplefilter("ignore")
         estimator.plan(n_samples=1000, n_features=facts.n_features)
     data = read_labelled(table, facts, test)
     prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    with redirect_stdout(sys.stderr):  # progress; who closes the output early still gets the model
+    with redirect_stdout(Forgiving(sys.stderr)):  # progress
         fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
-    _state_schema(fitted, schema, test)
+    _state_schema(fitted, content, test)
     statement = fitted[-1].privacy_report_
     save_model(fitted, model)
     if report is not None:
         write_report(statement, report)
-    print(statement if report is None else str(statement).split("\nPublic")[0])
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
+    print(statement if report is None else str(statement).split("\nPublic")[0])
     if test is not None:
         print(_test_scores(fitted, data))
 
@@ -90,7 +91,7 @@ def predict(model: Path, table: Path, out: Path | None) -> None:
     out : Path or None
         Where to write; None prints.
     """
-    check_output(out, (".csv", ".csv.gz"))
+    check_output(out, (".csv", ".csv.gz"), table)
     fitted = load_model(model)
     columns = fitted[0][0] if isinstance(fitted, Pipeline) and isinstance(fitted[0], Pipeline) else None
     if not isinstance(columns, SchemaColumns):
@@ -120,7 +121,7 @@ def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -
         Of the estimator.
     """
     facts = Schema.read(schema)
-    check_output(report, REPORTS)
+    check_output(report, REPORTS, schema)
     estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, **parameters)
     statement = estimator.plan(n_samples=n_samples, n_features=facts.n_features)
     print(statement)
@@ -194,9 +195,8 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
 
 
-def _state_schema(fitted: Any, schema: Path, test: str | None) -> None:
+def _state_schema(fitted: Any, content: dict[str, Any], test: str | None) -> None:
     """Add to the report what is public beside the parameters of the estimator."""
-    content = json.loads(schema.read_text(encoding="utf-8"))
     facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
     if test is not None and "=" in test:
         facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"

@@ -1,12 +1,13 @@
 """Tables, models and reports as files. No message quotes a value or a row of a table."""
 
+import contextlib
 import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-__all__ = ["check_output", "column_kinds", "load_model", "read_frame", "save_model", "write_report"]
+__all__ = ["Forgiving", "check_output", "column_kinds", "load_model", "read_frame", "save_model", "write_report"]
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 MODELS = (".skops", ".joblib")
@@ -19,6 +20,30 @@ PAGE = """<!doctype html>
 <style>body {{font-family: sans-serif; max-width: 60em; margin: 2em auto}} th, td {{padding: .3em .8em .3em 0}}</style></head>
 <body>{}</body></html>
 """
+
+
+class Forgiving:
+    """Writes to a stream as long as somebody reads it: a closed terminal must not end a fit that has spent its budget.
+
+    Parameters
+    ----------
+    stream : text stream
+        Where to write.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or do without."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or do without."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str]) -> Any:
@@ -81,11 +106,13 @@ def column_kinds(path: Path) -> dict[str, str]:
     return {name: kinds.get(kind, "category") for name, kind in zip(names, dtypes, strict=True)}
 
 
-def check_output(path: Path | None, suffixes: tuple[str, ...], overwrite: bool = True) -> None:
-    """Raise unless a file of that kind can be written there: before the budget is spent, not after."""
+def check_output(path: Path | None, suffixes: tuple[str, ...], *inputs: Path, overwrite: bool = True) -> None:
+    """Raise unless a file of that kind can be written there, and is no input: before the budget is spent, not after."""
     if path is None:
         return
     _check_suffix("The output", path, suffixes)
+    if any(path.resolve() == given.resolve() for given in inputs):
+        raise ValueError(f"{path} is read, too; expected another name for the output.")
     if path.exists() and not overwrite:
         raise ValueError(f"{path} exists already; expected another name, so that nothing is lost.")
     if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
@@ -187,7 +214,9 @@ def _read_csv(path: Path, header_only: bool, kinds_only: bool) -> Any:
         return pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
     if kinds_only:
         return pandas.read_csv(path, low_memory=False)
-    frame = pandas.read_csv(path, dtype=object, keep_default_na=False)  # usecols would let rows with too many fields pass
+    blank_is_nothing = len(_read_csv(path, True, False)) > 1  # with one column, a blank line is a record
+    # usecols would let rows with too many fields pass
+    frame = pandas.read_csv(path, dtype=object, keep_default_na=False, skip_blank_lines=blank_is_nothing)
     if not isinstance(frame.index, pandas.RangeIndex):
         raise ValueError("Every row has more fields than the header.")
     return frame

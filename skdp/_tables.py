@@ -22,7 +22,8 @@ from skdp.privacy.errors import warn
 __all__ = ["Facts", "quoting_no_data", "read_features", "read_table", "read_unlabelled"]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
-DTYPES = [np.float64, np.float32, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
+FLOATS = [np.float64, np.float32]
+DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
 SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
@@ -109,10 +110,9 @@ def read_unlabelled(estimator: Any, X: Any) -> Any:
     return table
 
 
-def read_features(transformer: Any, X: Any, reset: bool, allow_missing: bool = False) -> Any:
+def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, finite: Any = True) -> Any:
     """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
-    finite = "allow-nan" if allow_missing else True
-    options = {"accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+    options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
     return quoting_no_data(X, lambda: validate_data(transformer, X, reset=reset, **options))
 
 

@@ -166,6 +166,12 @@ def test_a_template_that_was_not_filled_in_is_refused(folder, capsys):
     assert "not filled in yet: bounds of 'age', bounds of 'debt', categories of 'city', " in error and "target, classes" in error
 
 
+def test_a_blank_line_is_a_record_where_there_is_one_column(folder):
+    Path("one.csv").write_text("city\nBern\n\nThun\n")
+    facts = {"columns": {"city": FACTS["columns"]["city"]}}
+    assert from_schema(facts).fit_transform(read_table("one.csv", facts)).tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+
+
 def test_a_table_without_header_is_refused(folder, capsys):
     Path("bare.csv").write_text("41,Bern\n57,Basel\n")
     assert main(["schema", "bare.csv"]) == 2
@@ -200,8 +206,12 @@ def test_a_closed_output_costs_no_model(folder):
     read, write = os.pipe()
     os.close(read)
     assert subprocess.run([*command, "--model", "model.skops"], stdout=write, stderr=subprocess.DEVNULL).returncode == 0
+    for name, error in (("both.skops", write), ("full.skops", None)):
+        with open("/dev/full", "w") as full:  # both streams are gone when the progress comes
+            subprocess.run([*command, "--model", name], stdout=write, stderr=error or full)
     os.close(write)
-    assert load_model("model.skops").classes_.tolist() == ["no", "yes"]
+    for name in ("model.skops", "both.skops", "full.skops"):
+        assert load_model(name).classes_.tolist() == ["no", "yes"]
 
 
 def test_one_value_changes_no_other_row(folder, capsys):
@@ -291,6 +301,7 @@ def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, fold
         (["--test", "city=Chur"], "test='city=Chur' selects 0 of 2000 records"),
         (["--test", "0.0001"], "test='0.0001' selects 0 of 2000 records"),
         (["--model", "people.joblib"], "people.joblib exists already"),
+        (["--report", "facts.json"], "facts.json is read, too"),
         (["--solver", "adam"], "solver='adam'"),
         (["--delta", "2"], "delta=2.0"),
         (["--adjacency", "none"], "adjacency='none'"),
@@ -330,7 +341,7 @@ def test_an_interrupt_leaves_no_model(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(DPLogisticRegression, "_run", interrupted)
     assert fit("people.csv", "--model", "model.skops") == 130
-    assert "its budget counts as spent" in capsys.readouterr().err and not Path("model.skops").exists()
+    assert "a fit that had begun has spent" in capsys.readouterr().err and not Path("model.skops").exists()
 
 
 @pytest.mark.parametrize("name", ("adult", "bank"))

@@ -16,7 +16,7 @@ LARGEST_BOUND = 1e50
 
 
 class BoundedScaler(StatelessTransformer):
-    """Scale numbers to [-1, 1] by public bounds; values outside are clipped to them.
+    """Scale numbers to [-1, 1] by public bounds, in float64; values outside are clipped to them.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class BoundedScaler(StatelessTransformer):
 
     def _read(self, X: Any, reset: bool) -> Any:
         check_number("fill", self.fill, optional=True)
-        return read_features(self, X, reset, allow_missing=self.fill is not None)
+        # float64 always: a missing value in one record widens its column, and would the whole table with it
+        return read_features(self, X, reset, dtype=np.float64, finite="allow-nan" if self.fill is not None else True)
 
     def _check(self, X: Any) -> None:
         if not isinstance(self.centre, (bool, np.bool_)):
@@ -101,7 +102,7 @@ class BoundedScaler(StatelessTransformer):
         return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
 
     def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        scaled = np.clip(X.astype(np.float64), low, high)
+        scaled = np.clip(X, low, high)
         if self.fill is not None:
             np.copyto(scaled, np.clip(self.fill, low, high), where=np.isnan(scaled))
         if self.scale == "log":
@@ -111,7 +112,7 @@ class BoundedScaler(StatelessTransformer):
             scaled /= (high - low) / 2
         else:
             scaled /= np.maximum(np.abs(low), np.abs(high))
-        return np.clip(scaled, -1, 1, out=scaled).astype(X.dtype, copy=False)  # against rounding
+        return np.clip(scaled, -1, 1, out=scaled)  # against rounding
 
     def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         pairs = self._pairs()

@@ -157,7 +157,7 @@ class Schema:
 
 
 def _as_column(values: Any) -> np.ndarray:
-    column = np.asarray(values).astype(object)
+    column = np.array(values, dtype=object) if isinstance(values, (list, tuple)) else np.asarray(values).astype(object)
     if column.ndim != 1:
         raise ValueError(f"The target has {column.ndim} dimensions; expected one label per record.")
     return column[:, None]

@@ -242,6 +242,8 @@ def test_odd_cells_are_no_category_and_no_message(value):
 def test_labels_become_the_classes_of_the_schema():
     facts = Schema.read(FACTS)
     assert facts.labels(["1", "0", " 1", 1.0]).tolist() == [1, 0, 1, 1]
+    spelt = Schema.read(changed("classes", value=["True", "1"]))
+    assert spelt.labels([True, True, 1]).tolist() == spelt.labels([True, True, "1"]).tolist() == ["True", "True", "1"]
     named = Schema.read(changed("classes", value=["b", "a", "c"]))
     assert named.labels(["a", "b", "c", "a"]).tolist() == ["a", "b", "c", "a"]
     with pytest.raises(ValueError, match=r"missing somewhere, or outside classes=\[0, 1\]") as caught:
