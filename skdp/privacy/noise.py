@@ -75,8 +75,8 @@ class NoiseSource:
     def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
         """Draw a Poisson sample: every record enters independently with the same probability.
 
-        A record enters where a 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 16 bits nearly always
-        decide, so the other 37 are drawn only where they are needed.
+        A record enters where a 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 8 bits nearly always
+        decide, so the other 45 are drawn only where they are needed.
 
         Parameters
         ----------
@@ -92,11 +92,11 @@ class NoiseSource:
         """
         if sampling_rate == 1:
             return np.arange(n_samples)
-        first, rest = divmod(math.floor(sampling_rate * 2**53), 2**37)
-        words = np.frombuffer(self._bytes(2 * n_samples), dtype="<u2")
+        first, rest = divmod(math.floor(sampling_rate * 2**53), 2**45)
+        words = np.frombuffer(self._bytes(n_samples), dtype=np.uint8)
         enters = words < first
         undecided = np.flatnonzero(words == first)
-        enters[undecided] = self._words(undecided.size) >> np.uint64(27) < rest
+        enters[undecided] = self._words(undecided.size) >> np.uint64(19) < rest
         return np.flatnonzero(enters)
 
     def public_generator(self) -> np.random.Generator:

@@ -190,7 +190,7 @@ def test_a_sample_has_each_record_with_the_stated_probability(rate):
 
 
 def test_a_sample_compares_all_53_bits():
-    """Where the first 16 bits are a tie, the other 37 decide: here they are all ties."""
+    """Where the first 8 bits are a tie, the other 45 decide: here they are all ties."""
 
     class Tied(NoiseSource):
         def __init__(self, first, rest):
@@ -199,11 +199,12 @@ def test_a_sample_compares_all_53_bits():
 
         def _bytes_of(self, size):
             self.calls += 1
-            word = self.first if self.calls == 1 else self.rest << 27
-            return np.full(size // (2 if self.calls == 1 else 8), word, dtype="<u2" if self.calls == 1 else "<u8").tobytes()
+            if self.calls == 1:
+                return bytes([self.first]) * size
+            return np.full(size // 8, self.rest << 19, dtype="<u8").tobytes()
 
-    threshold = (5 << 37) + 1000
-    for rest, expected in ((999, 3), (1000, 0), (0, 3), (2**37 - 1, 0)):
+    threshold = (5 << 45) + 1000
+    for rest, expected in ((999, 3), (1000, 0), (0, 3), (2**45 - 1, 0)):
         source = Tied(5, rest)
         source._bytes = source._bytes_of
         assert len(source.sample(3, threshold / 2**53)) == expected
