@@ -159,6 +159,17 @@ def test_a_template_has_names_and_kinds_and_no_value(table, folder, capsys):
     assert capsys.readouterr().out == text
 
 
+def test_a_template_ignores_dates(folder, capsys):
+    days = pd.date_range("2020-01-01", periods=3)
+    pd.DataFrame({"day": days, "span": days - days[0], "größe": [1.5, 2, 3], "ok": [True, False, True]}).to_parquet(
+        "days.parquet"
+    )
+    assert main(["schema", "days.parquet"]) == 0
+    text = capsys.readouterr().out
+    kinds = {name: facts["kind"] for name, facts in json.loads(text)["columns"].items()}
+    assert kinds == {"day": "ignore", "span": "ignore", "größe": "number", "ok": "category"} and "größe" in text
+
+
 def test_a_template_that_was_not_filled_in_is_refused(folder, capsys):
     assert main(["schema", "people.csv", "--out", "template.json"]) == 0
     assert fit("people.csv", schema="template.json") == 2

@@ -1,5 +1,6 @@
 """Categories that are public, and one more for whatever else is in a column."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -152,13 +153,9 @@ def _spelling(value: Any) -> str | None:
         return str(int(value)) if abs(int(value)) < LARGEST_INTEGER else None
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        return (
-            str(int(number))
-            if number.is_integer() and abs(number) < LARGEST_INTEGER
-            else repr(number)
-            if number == number
-            else None
-        )
+        if number.is_integer():
+            return _spelling(int(number))
+        return None if math.isnan(number) else repr(number)
     return None
 
 

@@ -174,14 +174,14 @@ def template(kinds: Mapping[str, str]) -> dict[str, Any]:
     Parameters
     ----------
     kinds : dict
-        "number" or "category" by column name.
+        "number", "category" or "ignore" by column name.
 
     Returns
     -------
     dict
         Every bound, category list and class is empty, and so is the target.
     """
-    empty: dict[str, dict[str, Any]] = {"number": {"bounds": []}, "category": {"categories": []}}
+    empty: dict[str, dict[str, Any]] = {"number": {"bounds": []}, "category": {"categories": []}, "ignore": {}}
     columns = {name: {"kind": kind, **empty[kind]} for name, kind in kinds.items()}
     return {"columns": columns, "target": "", "classes": []}
 
