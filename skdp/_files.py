@@ -13,7 +13,7 @@ TABLES = (".csv", ".csv.gz", ".parquet")
 MODELS = (".skops", ".joblib")
 REPORTS = (".html", ".json", ".txt")
 MISSING = ("", "NA", "NaN", "nan", "null", "?")  # cells that hold no number
-UNREADABLE = (ValueError, TypeError, OverflowError, OSError, EOFError, zlib.error)
+UNREADABLE = (ValueError, TypeError, OverflowError, OSError, EOFError, NotImplementedError, zlib.error)
 EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Privacy report</title>

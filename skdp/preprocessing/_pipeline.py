@@ -87,7 +87,7 @@ def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[
     treatments = dict.fromkeys((column.scale, column.fill) for column in numbers.values())
     for scale, fill in treatments:
         alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.fill) == (scale, fill)}
-        label = f"{scale} numbers" + ("" if fill is None else f", {fill:g} where missing")
+        label = f"{scale} numbers" + ("" if fill is None else f", {fill!r} where missing")
         yield label, BoundedScaler(list(alike.values()), scale=scale, fill=fill), list(alike)
     categories = {name: list(column.categories) for name, column in facts.columns.items() if isinstance(column, Category)}
     if categories:

@@ -20,7 +20,7 @@ OTHER = "other"
 KEYS = {
     "number": {"kind", "bounds", "scale", "fill", "description"},
     "category": {"kind", "categories", "description"},
-    "ignore": {"kind", "description"},
+    "ignore": {"kind", "bounds", "scale", "fill", "categories", "description"},  # as a template may have left them
 }
 
 
@@ -209,7 +209,8 @@ def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
 
 def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
     """Name all at once what is still as `template` left it."""
-    columns = {name: facts for name, facts in source["columns"].items() if isinstance(facts, Mapping)}
+    read = {name: facts for name, facts in source["columns"].items() if isinstance(facts, Mapping)}
+    columns = {name: facts for name, facts in read.items() if facts.get("kind") != "ignore"}
     empty = [f"{key} of {name!r}" for name, facts in columns.items() for key in ("bounds", "categories") if facts.get(key) == []]
     empty += [key for key, blank in (("target", ""), ("classes", [])) if source.get(key) == blank]
     if empty:

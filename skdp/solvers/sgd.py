@@ -93,7 +93,7 @@ class SGD(MomentumSolver):
 
     def _mechanism(self, problem: Problem) -> PoissonGaussian:
         batch_size = self._batch(problem, self._steps(problem)) if self.batch_size is None else self.batch_size
-        return PoissonGaussian(min(1.0, max(float(batch_size) / problem.n_samples, 2.0**-50)))
+        return PoissonGaussian(min(1.0, float(batch_size) / problem.n_samples))
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:

@@ -162,6 +162,19 @@ def test_what_is_wrong_is_named(given, message):
         from_schema(given)
 
 
+def test_a_column_of_a_template_can_be_ignored_by_its_kind_alone():
+    for left_over in ({"bounds": []}, {"categories": []}):
+        facts = Schema.read(changed("columns", "name", value={"kind": "ignore", **left_over}))
+        assert "name" not in facts.columns
+
+
+def test_fills_that_look_alike_stay_apart():
+    number = {"kind": "number", "bounds": [0, 1]}
+    columns = {name: {**number, "fill": fill} for name, fill in (("a", 0.1234567), ("b", 0.1234568))}
+    prepared = from_schema({"columns": columns}).fit_transform(pd.DataFrame({"a": [np.nan], "b": [np.nan]}))
+    assert prepared[0, 0] < prepared[0, 1]
+
+
 def test_files_that_are_no_schema_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         from_schema(tmp_path / "nothing.json")
