@@ -5,19 +5,25 @@ __version__ = "0.1.0.dev0"
 from skdp._files import load_model, save_model
 from skdp.estimators import DPLogisticRegression
 from skdp.privacy import (
+    BudgetExceededError,
+    LedgerError,
     NotPrivateWarning,
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
+    PrivacyLedger,
     PrivacyReport,
     PrivacySpent,
     WeakPrivacyWarning,
 )
 
 __all__ = [
+    "BudgetExceededError",
     "DPLogisticRegression",
+    "LedgerError",
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",
+    "PrivacyLedger",
     "PrivacyReport",
     "PrivacySpent",
     "WeakPrivacyWarning",

@@ -1,19 +1,20 @@
 """What all private estimators share: parameters, the run through the gate, attributes set at once."""
 
-import copy
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._progress import CallbackSupportMixin, Progress
-from skdp._tables import Facts
 from skdp._validation import check_integer, check_number, check_scale, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse
-from skdp.estimators._statement import report
+from skdp.estimators._statement import spending
+from skdp.privacy.active import carried
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
+from skdp.privacy.payment import pay
+from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
 from skdp.solvers import SolverResult
 
@@ -22,6 +23,8 @@ __all__ = ["DPEstimator", "fitted_attributes"]
 
 class DPEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the private estimators. Subclasses have the parameters that it checks."""
+
+    _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are welcome."""
@@ -50,6 +53,19 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         """Refused: every call would be one more private fit."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for copies, which stay bound to the ledgers under which they are made."""
+        state = super().__getstate__()
+        bound = dict.fromkeys((*self._ledgers, *carried()))
+        return {**state, "_ledgers": tuple(bound)} if bound else state
+
+    def __sklearn_clone__(self) -> Any:
+        """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
+        copied = super().__sklearn_clone__()
+        if self._ledgers:
+            copied._ledgers = self._ledgers
+        return copied
+
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
         check_scale("data_norm", self.data_norm, optional=True)
@@ -59,6 +75,10 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
+
+    def _pay(self, plan: Plan, statement: PrivacyReport) -> None:
+        """Charge the whole schedule, before the training data go behind the gate."""
+        pay(spending(plan, statement), self._ledgers)
 
     def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, progress: Progress) -> SolverResult:
         """Solve the problem through the gate."""
@@ -77,13 +97,12 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _scratch(self) -> Any:
         """A copy without fitted attributes, for scikit-learn's validation to write to."""
-        scratch = copy.copy(self)
-        for name in fitted_attributes(self):
-            delattr(scratch, name)
+        scratch = object.__new__(type(self))
+        fitted = fitted_attributes(self)
+        scratch.__dict__ = {name: value for name, value in vars(self).items() if name not in fitted}
         return scratch
 
-    def _privacy_attributes(self, plan: Plan, noise: NoiseSource, facts: Facts) -> dict[str, Any]:
-        statement = report(self, plan, noise, facts)
+    def _privacy_attributes(self, statement: PrivacyReport) -> dict[str, Any]:
         attributes: dict[str, Any] = {"privacy_report_": statement, "privacy_spent_": statement.spent}
         if len(statement.releases) == 1:
             attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier

@@ -185,12 +185,14 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         weights = check_class_weight(self.class_weight, facts.classes)
         by_column = facts.storage == "CSC"
         plan = self._plan(facts.n_samples, facts.n_features, facts.classes.tolist(), weights, by_column)
-        rows = Rows(table, codes, **plan.row_bounds)
-        del table, codes
         data = (X, y) if reads_data(self) else (None, None)
         noise = NoiseSource(self.random_state)
-        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(plan, noise, facts)}
+        statement = report(self, plan, noise, facts)
+        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
         progress = Progress(self, len(plan.schedule), self.verbose)
+        self._pay(plan, statement)
+        rows = Rows(table, codes, **plan.row_bounds)
+        del table, codes
         result = self._run(plan, rows, noise, progress)
         coef, intercept = plan.problem.unpack(result.coef)
         attributes |= {"classes_": facts.classes, "coef_": coef, "intercept_": intercept, "n_iter_": result.n_iter}

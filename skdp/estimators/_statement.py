@@ -13,11 +13,13 @@ import skdp
 from skdp._tables import Facts
 from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release
+from skdp.privacy.subsampled import Composition
 
-__all__ = ["report"]
+__all__ = ["report", "spending"]
 
 USELESS = 0.5  # noise over signal from which the report says so
 
@@ -39,6 +41,20 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
         assumptions=_assumptions(plan, estimator.classes),
         versions=_versions(plan),
+    )
+
+
+def spending(plan: Plan, statement: PrivacyReport) -> Spending:
+    """Return what a fit will spend, for ledgers."""
+    budget = plan.problem.budget
+    return Spending(
+        estimator=statement.estimator,
+        parameters=dict(statement.public["parameters"]),
+        schedule=tuple(str(line) for line in statement.releases),
+        adjacency=budget.adjacency,
+        epsilon=statement.spent.epsilon,
+        delta=budget.delta,
+        composition=Composition.of(plan.schedule, budget.adjacency).at(plan.scale) if budget.private else None,
     )
 
 

@@ -3,7 +3,15 @@
 import sys
 import warnings
 
-__all__ = ["NotPrivateWarning", "OutsideGuaranteeWarning", "PrivacyAccountingError", "WeakPrivacyWarning", "warn"]
+__all__ = [
+    "BudgetExceededError",
+    "LedgerError",
+    "NotPrivateWarning",
+    "OutsideGuaranteeWarning",
+    "PrivacyAccountingError",
+    "WeakPrivacyWarning",
+    "warn",
+]
 
 
 class PrivacyAccountingError(RuntimeError):
@@ -11,6 +19,29 @@ class PrivacyAccountingError(RuntimeError):
 
     Raised before any noise is drawn and before the un-noised value can be seen.
     """
+
+
+class LedgerError(PrivacyAccountingError):
+    """A ledger's file is damaged, missing or not the one that an estimator was bound to: nothing can be charged to it."""
+
+
+class BudgetExceededError(PrivacyAccountingError):
+    """A fit would exceed the ceiling of a ledger. Raised before the fit sees its training data; nothing was charged.
+
+    Parameters
+    ----------
+    message : str
+        What was asked, what is left, what would still fit.
+    epsilon_left : float, default=0.0
+        Largest epsilon at which a fit of a full-data solver with the same delta still fits; 0 if none does.
+    """
+
+    def __init__(self, message: str, epsilon_left: float = 0.0) -> None:
+        super().__init__(message)
+        self.epsilon_left = epsilon_left
+
+    def __reduce__(self) -> tuple[type, tuple[str, float]]:
+        return type(self), (str(self), self.epsilon_left)
 
 
 class NotPrivateWarning(UserWarning):

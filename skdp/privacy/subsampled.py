@@ -24,7 +24,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Schedule, Selection
 
-__all__ = ["Composition"]
+__all__ = ["TRANSFORM_ERROR", "Composition", "loss_distribution"]
 
 SMALLEST_DELTA = 1e-12
 TRANSFORM_ERROR = 4 * 2.0**-53  # of delta, per composed release: up to 2.5 * 2**-53 was measured, against tilted transforms
@@ -91,6 +91,23 @@ class Composition:
                     raise PrivacyAccountingError(f"No accounting is known for the mechanism {release.mechanism!r}.")
         return cls(adjacency, tuple(sampled), tuple(selections), full)
 
+    def at(self, scale: float) -> "Composition":
+        """Return the same releases with the noise of a given scale, now at scale 1.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation over sensitivity of a release of weight 1, positive.
+
+        Returns
+        -------
+        Composition
+            What was really released.
+        """
+        sampled = tuple((count, rate, multiplier * scale) for count, rate, multiplier in self.sampled)
+        selections = tuple((count, weight * scale) for count, weight in self.selections)
+        return Composition(self.adjacency, sampled, selections, self.full / scale**2)
+
     def calibrate(self, budget: Budget) -> float:
         """Return the noise scale at which the releases spend between 0.9995 and all of the budget.
 
@@ -127,6 +144,24 @@ class Composition:
             Exact up to discretisation, which overstates it; ``inf`` without noise.
         """
         return _epsilon(self, scale, budget, FINE) if scale > 0 else math.inf
+
+    def losses(self, budget: Budget) -> tuple[Any, float]:
+        """Return the distribution of the privacy loss at noise scale 1.
+
+        Parameters
+        ----------
+        budget : Budget
+            About what the releases spend: it sets the spacing of the grid.
+
+        Returns
+        -------
+        distribution : PrivacyLossDistribution
+            Upper bound, by ``dp_accounting``.
+        error : float
+            What its delta may be wrong by.
+        """
+        spacing = _spacing(self, 1.0, budget, FINE)
+        return loss_distribution(self, 1.0, spacing), self.n_losses * TRANSFORM_ERROR
 
     @property
     def n_losses(self) -> int:
@@ -223,13 +258,18 @@ def _epsilon(composition: Composition, scale: float, budget: Budget, points: int
             f"delta={budget.delta!r} is too small to account for {composition.n_losses - 1} subsampled releases; expected at "
             f"least {max(SMALLEST_DELTA, 2 * rounding):.3g}. Solvers on the full data (gd) have an exact formula for any delta."
         )
+    spacing = _spacing(composition, scale, budget, points)
+    return loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+
+
+def _spacing(composition: Composition, scale: float, budget: Budget, points: int) -> float:
+    """Distance of neighbouring grid points."""
     spread = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(composition.n_losses)
     spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST))
-    spacing = max(spacing, composition.largest_loss(scale) / MOST_POINTS)
-    return _loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+    return max(spacing, composition.largest_loss(scale) / MOST_POINTS)
 
 
-def _loss_distribution(composition: Composition, scale: float, spacing: float) -> Any:
+def loss_distribution(composition: Composition, scale: float, spacing: float) -> Any:
     """Composed distribution on a grid; every step rounds to the private side."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as losses

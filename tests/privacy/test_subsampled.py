@@ -86,8 +86,8 @@ def test_noise_is_within_two_parts_in_a_thousand_of_the_finest(adjacency, epsilo
 def test_calibration_takes_few_evaluations_and_repeats_none(monkeypatch):
     """Fault of the library: calibration without a bracket takes minutes on full-data releases."""
     evaluations = []
-    compose = subsampled._loss_distribution
-    monkeypatch.setattr(subsampled, "_loss_distribution", lambda *given: (evaluations.append(given), compose(*given))[1])
+    compose = subsampled.loss_distribution
+    monkeypatch.setattr(subsampled, "loss_distribution", lambda *given: (evaluations.append(given), compose(*given))[1])
     subsampled._calibrate.cache_clear()
     subsampled._epsilon.cache_clear()
     schedule = Schedule(((100, Release(Gradient, Gaussian(), 1.0)), (100, Release(Gradient, PoissonGaussian(0.1), 1.0))))
@@ -137,7 +137,7 @@ def test_what_convolutions_cannot_resolve_is_refused():
 def test_rounding_of_the_transforms_is_paid_for():
     """Where nothing is left, the convolution still reports masses of both signs; the stated bound is above them."""
     composition = subsampled.Composition.of(sampled(7000, 4e-4), "zero_out")
-    distribution = subsampled._loss_distribution(composition, 0.4, 2e-3)
+    distribution = subsampled.loss_distribution(composition, 0.4, 2e-3)
     empty = max(abs(distribution.get_delta_for_epsilon(epsilon)) for epsilon in (20.0, 25.0, 30.0))
     assert 1e-15 < empty < composition.n_losses * subsampled.TRANSFORM_ERROR
     schedule, budget = sampled(1000, 0.01), Budget(1.0, 1e-11, "zero_out")

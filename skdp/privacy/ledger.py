@@ -1,0 +1,387 @@
+"""The budget of a data set, over many fits, processes and sessions."""
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from skdp.privacy import active, composed
+from skdp.privacy._store import Store
+from skdp.privacy.budget import ADJACENCIES, LARGEST_EPSILON, Budget
+from skdp.privacy.covers import gaussian_cover, pure_cover
+from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError
+from skdp.privacy.filters import Charge, Filter
+from skdp.privacy.ledger_entries import LedgerEntry, LedgerSummary, Spending
+
+__all__ = ["PrivacyLedger"]
+
+
+class PrivacyLedger:
+    r"""The budget of a data set: what all fits on it may spend together, kept in a file.
+
+    Inside ``with ledger:`` every fit of the process is charged, whatever estimator, clone or thread makes it; estimators that are
+    pickled inside (joblib's workers) are charged wherever they are fitted. A charge is written before the fit sees its training
+    data, and is never given back. A fit that would exceed the ceiling raises `BudgetExceededError`.
+
+    Parameters
+    ----------
+    path : str, Path or None, default=None
+        SQLite file, made where there is none. None takes a temporary file that goes with this object.
+    epsilon : float or None, default=None
+        Ceiling, positive and finite. None for a file that exists.
+    delta : float or None, default=None
+        Ceiling, in (0, 1). None for a file that exists.
+    adjacency : {"replace_one", "zero_out"} or None, default=None
+        Which tables are neighbours; None takes what the first fit has. All fits of a ledger share it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is out of its range, or differs from what the file says.
+    LedgerError
+        If the file is damaged or no ledger.
+
+    See Also
+    --------
+    skdp.inspection.BudgetTimelineDisplay : Plots how the budget was spent.
+
+    Notes
+    -----
+    **Privacy.** Everything released inside the block is (epsilon, delta)-differentially private together, also when each fit is
+    chosen after seeing the results of those before it: see `skdp.privacy.filters` for the rule and its proof. Full-data
+    Gaussian fits compose by :math:`\sum_j \mu_j^2`; fits with samples are charged by the Gaussian that covers them; a guarantee
+    of which nothing else is known adds up by epsilon and delta while it comes before all others. The tight figure of the summary,
+    by privacy loss distributions, holds for a plan fixed in advance only.
+
+    Not seen are fits outside of the block, estimators that a worker process builds for itself, an older copy of the file that is
+    put back, and anything else computed from the records. Fits are charged for the whole data set, also on a part of it; the
+    split must not depend on the records' values. A copy that was pickled or deep-copied inside the block stays bound to the
+    ledger (and its pickle names the file); save models after the block.
+
+    References
+    ----------
+    .. [1] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022, Theorem 1.
+    .. [2] R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters", NeurIPS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression, PrivacyLedger
+    >>> X, y = make_classification(n_samples=2000, random_state=0)
+    >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    >>> with ledger:
+    ...     model = DPLogisticRegression(epsilon=0.5, delta=1e-6).fit(X, y)
+    >>> len(ledger.entries)
+    1
+    >>> ledger.epsilon_left(delta=1e-6)
+    0.86...
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        adjacency: str | None = None,
+    ) -> None:
+        facts = _facts(epsilon, delta, adjacency)
+        if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
+            raise ValueError(f"There is no ledger {str(path)!r} yet; expected epsilon= and delta= for a new one.")
+        self.path = (_temporary_file(self) if path is None else Path(path)).absolute()
+        if not self.path.exists():
+            Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None})
+        self._store = Store(self.path)
+        for name, value in facts.items():
+            if value is not None and value != self._store.facts[name]:
+                was = self._store.facts[name]
+                raise ValueError(f"{name}={value!r}; the ledger {str(self.path)!r} was made with {name}={was!r}.")
+
+    @classmethod
+    def bound(cls, token: tuple[str, str]) -> "PrivacyLedger":
+        """Open the ledger that an estimator was bound to.
+
+        Parameters
+        ----------
+        token : (path, identity)
+            From `token`.
+
+        Returns
+        -------
+        PrivacyLedger
+            The same file.
+
+        Raises
+        ------
+        LedgerError
+            If the file is gone, or another ledger is in its place.
+        """
+        path, identity = token
+        if not Path(path).is_file():
+            raise LedgerError(f"The ledger {path!r}, to which this copy is bound, is gone; nothing can be charged to it.")
+        ledger = cls(path)
+        if ledger.token[1] != identity:
+            raise LedgerError(f"Another ledger is at {path!r} than the one to which this copy is bound.")
+        return ledger
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling of epsilon."""
+        return self._store.facts["epsilon"]
+
+    @property
+    def delta(self) -> float:
+        """Ceiling of delta."""
+        return self._store.facts["delta"]
+
+    @property
+    def adjacency(self) -> str | None:
+        """Which tables are neighbours; None before the first charge of a ledger that leaves it open."""
+        entries = self.entries
+        return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """All charges so far, read from the file."""
+        with self._store.transaction(writing=False) as connection:
+            return tuple(LedgerEntry.from_dict(content) for content, _ in self._store.entries(connection))
+
+    @property
+    def token(self) -> tuple[str, str]:
+        """Path and identity of the file."""
+        return str(self.path), self._store.facts["identity"]
+
+    def __enter__(self) -> "PrivacyLedger":
+        active.activate(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        active.deactivate(self)
+
+    def __repr__(self) -> str:
+        return f"PrivacyLedger({str(self.path)!r}, epsilon={self.epsilon!r}, delta={self.delta!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).bound, (self.token,)
+
+    def check(self, spending: Spending) -> None:
+        """Raise as `charge` would, and write nothing.
+
+        Parameters
+        ----------
+        spending : Spending
+            What a fit would spend.
+
+        Raises
+        ------
+        BudgetExceededError, PrivacyAccountingError
+            As `charge` does.
+        """
+        self._admitted(spending, self.entries)
+
+    def charge(self, spending: Spending) -> None:
+        """Write a charge down, durably; fits inside ``with ledger:`` do it by themselves.
+
+        Parameters
+        ----------
+        spending : Spending
+            What a fit will spend.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it would exceed the ceiling. Nothing is written then.
+        PrivacyAccountingError
+            If it has another adjacency than the ledger.
+        """
+        charge = self._admitted(spending, self.entries)  # what takes time is computed before the file is locked
+        with self._store.transaction(writing=True) as connection:
+            entries = tuple(LedgerEntry.from_dict(content) for content, _ in self._store.entries(connection))
+            if not self._filter(entries).admits(charge) or not self._same_adjacency(spending, entries):
+                charge = self._admitted(spending, entries)
+            self._store.append(connection, LedgerEntry(len(entries) + 1, _now(), spending, charge).to_dict())
+
+    def add(self, epsilon: float, delta: float = 0.0, *, note: str) -> None:
+        """Charge another release of the same records: a table that was published, a fit of another library.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            Its guarantee, under the adjacency of the ledger.
+        note : str
+            What it was.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it would exceed the ceiling. Best added before any fit: later only its Gaussian cover has room.
+        """
+        if not (0 < epsilon < math.inf and 0 <= delta < 1):
+            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}; expected a positive number and one in [0, 1).")
+        if self.adjacency is None:
+            raise ValueError("The ledger has no adjacency yet; expected adjacency= at its making.")
+        self.charge(Spending(str(note), {}, (), self.adjacency, float(epsilon), float(delta)))
+
+    def import_accountant(self, accountant: Any) -> None:
+        """Charge the sum of what a `diffprivlib.BudgetAccountant` has spent, as one entry.
+
+        Parameters
+        ----------
+        accountant : diffprivlib.BudgetAccountant
+            Its ``spent_budget`` is read; diffprivlib states no adjacency, so that the ledger's holds is for the user to know.
+
+        Raises
+        ------
+        BudgetExceededError
+            If they exceed the ceiling together. Nothing is written then.
+        """
+        spent = [(float(epsilon), float(delta)) for epsilon, delta in accountant.spent_budget]
+        if spent:
+            epsilon, delta = (math.fsum(column) for column in zip(*spent, strict=True))
+            self.add(epsilon, delta, note=f"diffprivlib BudgetAccountant, {len(spent)} releases")
+
+    def epsilon_left(self, delta: float | None = None) -> float:
+        """Return the largest epsilon at which a fit on full data (solver "gd") still fits.
+
+        Parameters
+        ----------
+        delta : float or None, default=None
+            The delta of that fit; None takes that of the ledger.
+
+        Returns
+        -------
+        float
+            Rounded down to four digits; 0 if nothing fits.
+        """
+        return self._filter(self.entries).epsilon_left(self.delta if delta is None else delta)
+
+    def summary(self) -> LedgerSummary:
+        """Return what was spent: by the rule that is enforced, and tightly for a plan fixed in advance.
+
+        Returns
+        -------
+        LedgerSummary
+            Printed as text, and as plain types by ``to_dict()``.
+        """
+        entries, losses = self._composed()
+        squares = [entry.spending.composition.full for entry in entries if entry.spending.composition]
+        adjacency = entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+        rule = self._filter(entries)
+        tight = composed.tight_epsilon(squares, losses, adjacency, self.delta) if entries else 0.0
+        return LedgerSummary(
+            str(self.path), self.epsilon, self.delta, adjacency, entries, rule.spent_epsilon, rule.epsilon_left(self.delta), tight
+        )
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the summary and all entries as a JSON document.
+
+        Parameters
+        ----------
+        indent : int or None, default=2
+            Spaces per level; None for one line.
+
+        Returns
+        -------
+        str
+            The document.
+        """
+        return json.dumps(self.summary().to_dict(), indent=indent, allow_nan=False)
+
+    def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:
+        return Filter(self.epsilon, self.delta, tuple(entry.charge for entry in entries))
+
+    def _same_adjacency(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> bool:
+        known = entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+        return known in (None, spending.adjacency)
+
+    def _admitted(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> Charge:
+        """The charge of a fit, by its cover if that fits, else by itself."""
+        if not self._same_adjacency(spending, entries):
+            raise PrivacyAccountingError(
+                f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
+                f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Expected the same for all fits."
+            )
+        rule = self._filter(entries)
+        if spending.epsilon < math.inf:
+            alone = Charge(spending.epsilon, spending.delta, 0.0, 0.0, by_itself=True)
+            if spending.composition is None and rule.admits(alone):
+                return alone
+            charge = _covered(spending, rule.next_slack)
+            if rule.admits(charge):
+                return charge
+            if rule.admits(alone):
+                return alone
+        left = rule.epsilon_left(spending.delta or self.delta)
+        raise BudgetExceededError(_refusal(spending, self, rule, left), left)
+
+    def _composed(self) -> tuple[tuple[LedgerEntry, ...], composed.Losses]:
+        """All entries with the losses of those that are not full-data Gaussian, from the cache as far as it goes."""
+        with self._store.transaction(writing=False) as connection:
+            rows = self._store.entries(connection)
+            cached = dict(connection.execute("SELECT key, value FROM cache").fetchall())
+        entries = tuple(LedgerEntry.from_dict(content) for content, _ in rows)
+        keys = [composed.cache_key(head) for _, head in rows]
+        known, losses = 0, None
+        for place, key in enumerate(keys, start=1):
+            if key in cached and (found := composed.load(cached[key])):
+                known, losses = place, found
+        losses = composed.compose(losses or (None, 0), [entry.part for entry in entries[known:]])
+        if known < len(entries) and losses[0] is not None and (content := composed.dump(losses)):
+            with contextlib.suppress(LedgerError), self._store.transaction(writing=True) as connection:
+                connection.execute("DELETE FROM cache")
+                connection.execute("INSERT INTO cache VALUES (?, ?)", (keys[-1], content))
+        return entries, losses
+
+
+def _covered(spending: Spending, slack: float) -> Charge:
+    if spending.composition is None:  # with its delta it tells everything, else it is pure
+        return Charge(spending.epsilon, spending.delta, pure_cover(spending.epsilon), spending.delta)
+    budget = Budget(spending.epsilon, spending.delta, spending.adjacency)
+    mu = gaussian_cover(spending.composition, budget, slack)
+    return Charge(spending.epsilon, spending.delta, mu, slack if spending.composition.sampled else 0.0)
+
+
+def _refusal(spending: Spending, ledger: PrivacyLedger, rule: Filter, left: float) -> str:
+    asked = f"{spending.estimator} would spend epsilon={spending.epsilon:.6g}, delta={spending.delta:.6g}"
+    spent = f"{rule.spent_epsilon:.6g} of epsilon={ledger.epsilon!r} at delta={ledger.delta!r} is spent"
+    fits = (
+        f"a full-data fit (solver='gd') with this delta and epsilon up to {left!r} would still fit"
+        if left
+        else "nothing more fits"
+    )
+    return f"{asked}; in the ledger {str(ledger.path)!r} {spent}, and {fits}. Nothing was charged."
+
+
+def _facts(epsilon: object, delta: object, adjacency: object) -> dict[str, Any]:
+    for name, value, limit in (("epsilon", epsilon, LARGEST_EPSILON), ("delta", delta, 1.0)):
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < limit):  # type: ignore[operator]
+            raise (ValueError if number else TypeError)(f"{name}={value!r}; expected a number above 0 and below {limit:g}.")
+    if adjacency is not None and adjacency not in ADJACENCIES:
+        raise ValueError(f"adjacency={adjacency!r}; expected one of {sorted(ADJACENCIES)}, or None.")
+    return {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta), "adjacency": adjacency}  # type: ignore[arg-type]
+
+
+def _temporary_file(ledger: PrivacyLedger) -> Path:
+    """A file that goes with the object, in the process that made it."""
+    directory = tempfile.mkdtemp(prefix="skdp-ledger-")
+    weakref.finalize(ledger, _remove, directory, os.getpid())
+    return Path(directory) / "ledger.sqlite"
+
+
+def _remove(directory: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

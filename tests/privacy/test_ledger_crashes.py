@@ -1,0 +1,120 @@
+"""The ledger against kill -9, and against other processes."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, PrivacyLedger, WeakPrivacyWarning
+from skdp.privacy.oracle import Oracle
+from skdp.solvers import GradientDescent
+
+DELTA = 1e-6
+KILLS = 50
+
+X, y = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 2
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+context = multiprocessing.get_context(METHOD)
+context.set_forkserver_preload(["skdp", "pytest"])
+
+
+def fit_forever(path, releases, ready):
+    """A byte into a file for every fit that makes its first release."""
+    out = os.open(releases, os.O_WRONLY | os.O_APPEND)
+    ask = Oracle.ask
+
+    def witnessed(self, query):
+        if not self.transcript:
+            os.write(out, b"x")
+        return ask(self, query)
+
+    Oracle.ask = witnessed
+    with PrivacyLedger(path):
+        ready.release()
+        while True:
+            DPLogisticRegression(0.1, delta=DELTA, solver=GradientDescent(n_steps=20)).fit(X, y)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_kill_at_random_moments_never_gives_anything_back(tmp_path):
+    """Fifty times, in the middle of a run of fits: what was released is counted, and the overdraft is still refused."""
+    path, releases, ready = tmp_path / "study.sqlite", tmp_path / "releases", context.Semaphore(0)
+    PrivacyLedger(path, epsilon=20, delta=DELTA)
+    releases.touch()
+    moments = random.Random(0)
+    for kills in range(5, KILLS + 1, 5):
+        processes = [context.Process(target=fit_forever, args=(str(path), str(releases), ready)) for _ in range(5)]
+        for process in processes:
+            process.start()
+        for _ in processes:
+            ready.acquire()
+        for process in processes:
+            time.sleep(moments.uniform(0, 0.05))
+            process.kill()
+        for process in processes:
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+        released = releases.stat().st_size
+        assert released <= len(PrivacyLedger(path).entries) <= released + kills  # one may die between charge and release
+    assert released >= KILLS
+    ledger = PrivacyLedger(path)
+    with pytest.raises(BudgetExceededError) as caught, ledger, pytest.warns(WeakPrivacyWarning):
+        DPLogisticRegression(20.0, delta=DELTA).fit(X, y)
+    assert 0 < caught.value.epsilon_left < 20
+
+
+def race(path, barrier, results):
+    ledger = PrivacyLedger(path, epsilon=1.2, delta=DELTA)
+    model = DPLogisticRegression(1.0, delta=DELTA, solver=GradientDescent(n_steps=2))
+    barrier.wait()
+    try:
+        with ledger:
+            model.fit(X, y)
+        results.put("fitted")
+    except BudgetExceededError:
+        results.put("refused")
+
+
+def test_of_four_processes_racing_for_the_last_epsilon_one_gets_it(tmp_path):
+    """They also race for the making of the file."""
+    path, barrier, results = tmp_path / "study.sqlite", context.Barrier(4), context.Queue()
+    processes = [context.Process(target=race, args=(str(path), barrier, results)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    outcomes = sorted(results.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join()
+    assert outcomes == ["fitted", "refused", "refused", "refused"]
+    assert len(PrivacyLedger(path).entries) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
+
+
+def test_an_interrupted_write_is_undone(tmp_path):
+    """A journal that a killed writer left behind is rolled back, and a ledger whose making was killed does not exist."""
+    ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=1, delta=DELTA, adjacency="zero_out")
+    ledger.add(0.1, note="whole")
+    code = f"""
+import os, signal
+from skdp import PrivacyLedger
+from skdp.privacy._store import Store
+append = Store.append
+def killed(self, connection, entry):
+    append(self, connection, entry)
+    connection.execute("PRAGMA cache_spill = 1")
+    os.kill(os.getpid(), signal.SIGKILL)
+Store.append = killed
+PrivacyLedger({str(ledger.path)!r}).add(0.1, note="half")
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert [entry.spending.estimator for entry in ledger.entries] == ["whole"]
+    ledger.add(0.1, note="after")
+    assert len(ledger.entries) == 2
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(LedgerError, match="damaged"):
+        PrivacyLedger(tmp_path / "empty.sqlite", epsilon=1, delta=DELTA)
