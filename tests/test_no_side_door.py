@@ -114,6 +114,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_files": set(),
     "_commands": {"_files", "estimators", "preprocessing"},
     "_progress": set(),
+    "inspection": set(),
     "solvers": {"losses", "penalties", "_validation"},
     "estimators": {"solvers", "losses", "penalties", "_validation", "_tables", "_progress"},
 }
@@ -133,7 +134,10 @@ def test_imports_point_one_way_and_nowhere_private(path):
         elif module and not module.startswith("skdp"):
             parts = [part for name in names for part in name.split(".")]
             assert not [part for part in parts if re.match(r"_(?!_)", part)], f"{path} imports a private name of {module}"
-            assert module.split(".")[0] not in ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib") or unit == "_demo"
+            assert module.split(".")[0] not in ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib") or unit in (
+                "_demo",
+                "inspection",
+            )
 
 
 def test_import_is_light():

@@ -1,5 +1,6 @@
 """Everything that makes a fit private; imports nothing from the rest of the package."""
 
+from skdp.privacy.accountants import charge_accountant
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import (
     BudgetExceededError,
@@ -25,4 +26,5 @@ __all__ = [
     "PrivacySpent",
     "Schedule",
     "WeakPrivacyWarning",
+    "charge_accountant",
 ]

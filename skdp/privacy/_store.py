@@ -102,7 +102,7 @@ class Store:
         except sqlite3.DatabaseError:
             raise _damaged(self.path) from None
 
-    def entries(self, connection: sqlite3.Connection) -> list[tuple[dict[str, Any], str]]:
+    def entries(self, connection: sqlite3.Connection) -> list[tuple[str, str]]:
         """Return all entries, after checking the chain.
 
         Parameters
@@ -112,8 +112,8 @@ class Store:
 
         Returns
         -------
-        list of (dict, str)
-            In order, each with the hash of everything up to it.
+        list of (str, str)
+            In order, as JSON, each with the hash of everything up to it.
 
         Raises
         ------
@@ -128,19 +128,18 @@ class Store:
                 raise _damaged(self.path)
         if self.head(connection) != hashed:
             raise _damaged(self.path)
-        return [(json.loads(content), chain) for _, content, chain in rows]
+        return [(content, chain) for _, content, chain in rows]
 
-    def append(self, connection: sqlite3.Connection, entry: dict[str, Any]) -> None:
+    def append(self, connection: sqlite3.Connection, content: str) -> None:
         """Write one more entry.
 
         Parameters
         ----------
         connection : sqlite3.Connection
             From `transaction`, writing.
-        entry : dict
-            Plain types.
+        content : str
+            JSON.
         """
-        content = _text(entry)
         head = _chained(self.head(connection), content)
         number = connection.execute("SELECT count(*) FROM entries").fetchone()[0] + 1
         connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, content, head))

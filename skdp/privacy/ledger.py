@@ -153,7 +153,7 @@ class PrivacyLedger:
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All charges so far, read from the file."""
         with self._store.transaction(writing=False) as connection:
-            return tuple(LedgerEntry.from_dict(content) for content, _ in self._store.entries(connection))
+            return self._read(connection)
 
     @property
     def token(self) -> tuple[str, str]:
@@ -203,12 +203,12 @@ class PrivacyLedger:
         PrivacyAccountingError
             If it has another adjacency than the ledger.
         """
-        charge = self._admitted(spending, self.entries)  # what takes time is computed before the file is locked
+        if spending.composition and spending.composition.sampled:
+            self.check(spending)  # computes the cover, which takes time, before the file is locked
         with self._store.transaction(writing=True) as connection:
-            entries = tuple(LedgerEntry.from_dict(content) for content, _ in self._store.entries(connection))
-            if not self._filter(entries).admits(charge) or not self._same_adjacency(spending, entries):
-                charge = self._admitted(spending, entries)
-            self._store.append(connection, LedgerEntry(len(entries) + 1, _now(), spending, charge).to_dict())
+            entries = self._read(connection)
+            charge = self._admitted(spending, entries)
+            self._store.append(connection, LedgerEntry(len(entries) + 1, _now(), spending, charge).to_json())
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str) -> None:
         """Charge another release of the same records: a table that was published, a fit of another library.
@@ -264,6 +264,12 @@ class PrivacyLedger:
         """
         return self._filter(self.entries).epsilon_left(self.delta if delta is None else delta)
 
+    @property
+    def spent_after_each(self) -> list[float]:
+        """Epsilon at the ledger's delta after each charge, by the rule that is enforced."""
+        entries = self.entries
+        return [self._filter(entries[:count]).spent_epsilon for count in range(1, len(entries) + 1)]
+
     def summary(self) -> LedgerSummary:
         """Return what was spent: by the rule that is enforced, and tightly for a plan fixed in advance.
 
@@ -295,6 +301,9 @@ class PrivacyLedger:
             The document.
         """
         return json.dumps(self.summary().to_dict(), indent=indent, allow_nan=False)
+
+    def _read(self, connection: Any) -> tuple[LedgerEntry, ...]:
+        return tuple(LedgerEntry.from_json(content) for content, _ in self._store.entries(connection))
 
     def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:
         return Filter(self.epsilon, self.delta, tuple(entry.charge for entry in entries))
@@ -328,7 +337,7 @@ class PrivacyLedger:
         with self._store.transaction(writing=False) as connection:
             rows = self._store.entries(connection)
             cached = dict(connection.execute("SELECT key, value FROM cache").fetchall())
-        entries = tuple(LedgerEntry.from_dict(content) for content, _ in rows)
+        entries = tuple(LedgerEntry.from_json(content) for content, _ in rows)
         keys = [composed.cache_key(head) for _, head in rows]
         known, losses = 0, None
         for place, key in enumerate(keys, start=1):

@@ -1,5 +1,7 @@
 """What stands in a ledger: one entry per fit, and the summary of all."""
 
+import functools
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -64,30 +66,32 @@ class LedgerEntry:
         """The releases, or the guarantee where they are not known."""
         return self.spending.composition or (self.spending.epsilon, self.spending.delta)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain types.
+    def to_json(self) -> str:
+        """Return the entry as a JSON document.
 
         Returns
         -------
-        dict
-            For `from_dict`.
+        str
+            For `from_json`.
         """
-        return asdict(self)
+        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "LedgerEntry":
-        """Read an entry from plain types.
+    @functools.lru_cache(maxsize=4096)
+    def from_json(cls, document: str) -> "LedgerEntry":
+        """Read an entry.
 
         Parameters
         ----------
-        content : dict
-            From `to_dict`, by way of JSON.
+        document : str
+            From `to_json`.
 
         Returns
         -------
         LedgerEntry
             The entry.
         """
+        content = json.loads(document)
         spending = dict(content["spending"], schedule=tuple(content["spending"]["schedule"]))
         if composition := spending["composition"]:
             sampled, selections = (tuple(map(tuple, composition[name])) for name in ("sampled", "selections"))
@@ -141,7 +145,7 @@ class LedgerSummary:
         dict
             Ready for JSON.
         """
-        return {**asdict(self), "entries": [entry.to_dict() for entry in self.entries]}
+        return asdict(self)
 
     def __str__(self) -> str:
         tight = "not computed: delta is too small" if self.tight_epsilon is None else f"epsilon {self.tight_epsilon:.6g}"
