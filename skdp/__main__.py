@@ -1,4 +1,4 @@
-"""Command line: ``python -m skdp fit | predict | plan | schema | demo``."""
+"""Command line: ``python -m skdp fit | predict | plan | schema | ledger | demo``."""
 
 import argparse
 import os
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
     _add_plan(commands.add_parser("plan", help="print what a fit would guarantee, before any data is touched"))
     _add_schema(commands.add_parser("schema", help="write a schema of a table, to be filled in from public knowledge"))
+    _add_ledger(commands.add_parser("ledger", help="show the ledger of a data set, or make one"))
     _add_demo(commands.add_parser("demo", help="private against non-private accuracy, on scikit-learn's breast cancer table"))
     return parser
 
@@ -75,6 +76,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="keep records for a test, and print its (not private) scores: a share such as 0.2, or column=value",
     )
+    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, which the command ledger made")
     parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, default=1, help="show no progress")
 
 
@@ -93,6 +95,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
     parser.add_argument("--out", type=Path, help="JSON file to write (default: print)")
+
+
+def _add_ledger(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="LEDGER", help="SQLite file; with --epsilon and --delta it is made")
+    parser.add_argument("--epsilon", type=float, help="what all fits on the data set may spend together")
+    parser.add_argument("--delta", type=float, help="the same for delta")
+    parser.add_argument("--adjacency", help="replace_one or zero_out (default: that of the first fit)")
+    parser.add_argument("--out", type=Path, help="write it: .json, or .png for the timeline")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,9 @@
-"""The commands of ``python -m skdp``: fit, predict, plan, schema."""
+"""The commands of ``python -m skdp``: fit, predict, plan, schema, ledger."""
 
 import json
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp._files import MODELS, REPORTS, Forgiving, check_output, column_kinds, load_model, save_model, write_report
 from skdp.estimators import DPLogisticRegression
+from skdp.inspection import BudgetTimelineDisplay
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import template
+from skdp.privacy import PrivacyLedger
 
-__all__ = ["Labelled", "fit", "plan", "predict", "read_labelled", "schema"]
+__all__ = ["Labelled", "fit", "ledger", "plan", "predict", "read_labelled", "schema"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,16 @@ class Labelled:
     y_test: np.ndarray
 
 
-def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str | None, verbose: int, **parameters: Any) -> None:
+def fit(
+    table: Path,
+    schema: Path,
+    model: Path,
+    report: Path | None,
+    test: str | None,
+    verbose: int,
+    ledger: Path | None,
+    **parameters: Any,
+) -> None:
     """Fit a private model to a table and save it with its report.
 
     Parameters
@@ -55,10 +66,13 @@ def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str |
         Share of the records that is kept for a test, or ``column=value`` of those that are.
     verbose : int
         Progress.
+    ledger : Path or None
+        Existing ledger that the fit is charged to.
     **parameters : dict
         Of the estimator.
     """
     facts = Schema.read(schema)
+    account = nullcontext() if ledger is None else PrivacyLedger(ledger)
     check_output(model, MODELS, overwrite=False)
     check_output(report, REPORTS, schema, table)
     content = json.loads(schema.read_text(encoding="utf-8"))
@@ -68,7 +82,7 @@ def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str |
         estimator.plan(n_samples=1000, n_features=facts.n_features)
     data = read_labelled(table, facts, test)
     prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    with redirect_stdout(Forgiving(sys.stderr)):  # progress
+    with account, redirect_stdout(Forgiving(sys.stderr)):  # progress
         fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
     _state_schema(fitted, content, test)
     statement = fitted[-1].privacy_report_
@@ -79,6 +93,29 @@ def fit(table: Path, schema: Path, model: Path, report: Path | None, test: str |
     print(statement if report is None else str(statement).split("\nPublic")[0])
     if test is not None:
         print(_test_scores(fitted, data))
+
+
+def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
+    """Print what a ledger allowed, what was spent and what is left; make the ledger where there is none.
+
+    Parameters
+    ----------
+    path : Path
+        Its file.
+    out : Path or None
+        Where to write it: JSON, or a picture of its timeline.
+    **ceiling : dict
+        epsilon, delta and adjacency of a new ledger, else None.
+    """
+    check_output(out, (".json", ".png"), path)
+    account = PrivacyLedger(path, **ceiling)
+    if out is not None and out.suffix == ".json":
+        out.write_text(account.to_json() + "\n", encoding="utf-8")
+    elif out is not None:
+        BudgetTimelineDisplay.from_ledger(account).figure_.savefig(out, dpi=150)
+    print(account.summary())
+    if out is not None:
+        print(f"Written: {out}")
 
 
 def predict(model: Path, table: Path, out: Path | None) -> None:

@@ -112,7 +112,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_tables": {"_validation"},
     "preprocessing": {"_validation", "_tables", "_files"},
     "_files": set(),
-    "_commands": {"_files", "estimators", "preprocessing"},
+    "_commands": {"_files", "estimators", "inspection", "preprocessing"},
     "_progress": set(),
     "inspection": set(),
     "solvers": {"losses", "penalties", "_validation"},

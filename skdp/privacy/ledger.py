@@ -96,7 +96,7 @@ class PrivacyLedger:
     ) -> None:
         facts = _facts(epsilon, delta, adjacency)
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
-            raise ValueError(f"There is no ledger {str(path)!r} yet; expected epsilon= and delta= for a new one.")
+            raise ValueError(f"There is no ledger {str(path)!r} yet; expected epsilon and delta for a new one.")
         self.path = (_temporary_file(self) if path is None else Path(path)).absolute()
         if not self.path.exists():
             Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None})
