@@ -9,6 +9,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 import warnings
@@ -21,7 +22,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import skdp
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, PrivacyLedger
 from skdp.losses import Logistic
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import ADJACENCIES, Budget
@@ -147,7 +148,28 @@ def secure_normals() -> dict[str, float]:
     return {"million_per_second": 1e3 / milliseconds(lambda: source.normal(1_000_000), 5)}
 
 
-MEASUREMENTS = (gradient_pass, default_fit, calibration, subsampled_calibration, memory, import_time, secure_normals)
+def ledger() -> dict[str, float]:
+    """A default fit with a ledger in memory against one without, and what a charge to a file with 100 entries takes."""
+    X, y = table()
+    model = DPLogisticRegression(0.01, data_norm=1.0)
+    without, within = [], []
+    account = PrivacyLedger(epsilon=100.0, delta=1e-5)
+    for _ in range(9):  # alternating, so that a change of the machine's speed meets both
+        without.append(milliseconds(lambda: model.fit(X, y), 1))
+        with account:
+            within.append(milliseconds(lambda: model.fit(X, y), 1))
+    small = DPLogisticRegression(0.01, delta=1e-6).fit(X[:200], y[:200])
+    with tempfile.TemporaryDirectory() as directory, PrivacyLedger(Path(directory) / "file.sqlite", epsilon=10, delta=1e-5):
+        for _ in range(100):
+            small.fit(X[:200], y[:200])
+        charged = milliseconds(lambda: small.fit(X[:200], y[:200]), 31)
+    return {
+        "in_memory_ratio": statistics.median(within) / statistics.median(without),
+        "file_ms_per_fit": charged - milliseconds(lambda: small.fit(X[:200], y[:200]), 31),
+    }
+
+
+MEASUREMENTS = (gradient_pass, default_fit, calibration, subsampled_calibration, memory, import_time, secure_normals, ledger)
 
 
 def main() -> None:

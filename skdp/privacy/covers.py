@@ -10,7 +10,8 @@ with the hockey-stick divergence of the mechanism on the left and that of :math:
 
 References
 ----------
-.. [1] J. Dong, A. Roth, W. Su, "Gaussian differential privacy", JRSS B 84 (2022), Theorem 1 and Proposition 3.
+.. [1] J. Dong, A. Roth, W. Su, "Gaussian differential privacy", JRSS B 84 (2022): trade-off functions, and when one mechanism
+   is a post-processing of another.
 .. [2] Y. Zhu, J. Dong, Y.-X. Wang, "Optimal accounting of differential privacy via characteristic function", AISTATS 2022:
    dominating pairs compose, also adaptively.
 """

@@ -26,7 +26,7 @@ epsilon.
 References
 ----------
 .. [1] R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters", NeurIPS 2016: sums of epsilons and deltas.
-.. [2] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022, Theorem 1; the same in
+.. [2] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022; the same in
    A. Koskela, M. Tobaben, A. Honkela, "Individual privacy accounting with Gaussian differential privacy", ICLR 2023.
 """
 

@@ -69,7 +69,7 @@ class PrivacyLedger:
 
     References
     ----------
-    .. [1] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022, Theorem 1.
+    .. [1] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
     .. [2] R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters", NeurIPS 2016.
 
     Examples
