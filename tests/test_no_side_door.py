@@ -21,7 +21,7 @@ from skdp.preprocessing import BoundedScaler
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
-from skdp.solvers import SOLVERS, Solver
+from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = ("privacy/rows.py", "privacy/oracle.py", "privacy/queries/", "losses.py", "scorers.py")
@@ -76,6 +76,17 @@ def stored_arrays(X):
     return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (np.asarray(X),)
 
 
+def arrays_in(value, depth=2):
+    """Arrays that a variable is, contains or has as attributes; tables stay behind `Rows`."""
+    if sparse.issparse(value) or isinstance(value, np.ndarray):
+        return list(stored_arrays(value))
+    if isinstance(value, (type, Rows)) or not depth:
+        return []
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    attributes = vars(value).values() if type(value).__module__.startswith("skdp.") and hasattr(value, "__dict__") else ()
+    return [array for part in (*held, *attributes) for array in arrays_in(part, depth - 1)]
+
+
 def frames_with_data(estimator, X, y):
     """Files and functions of the package that are entered after validation and hold the table, its labels or their codes."""
     guarded = [y] if isinstance(X, list) else [*stored_arrays(X), y]
@@ -93,9 +104,8 @@ def frames_with_data(estimator, X, y):
             return
         if event == "return" and frame.f_code.co_name == "fit":
             return  # entered with X and y, before validation
-        held = [*frame.f_locals.values(), argument]
-        arrays = [part for value in held for part in (stored_arrays(value) if sparse.issparse(value) else (value,))]
-        if any(isinstance(a, np.ndarray) and any(np.shares_memory(a, g) for g in guarded) for a in arrays):
+        arrays = [array for value in (*frame.f_locals.values(), argument) for array in arrays_in(value)]
+        if any(np.shares_memory(array, kept) for array in arrays for kept in guarded):
             found.add((name, frame.f_code.co_name))
 
     sys.setprofile(watch)
@@ -114,9 +124,18 @@ def test_no_frame_but_the_gates_holds_the_data(estimator, storage, labels, rng):
     assert frames_with_data(clone(estimator), STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels]) == set()
 
 
+WAYS = {
+    "table": lambda rows: rows._X,
+    "part": lambda rows: stored_arrays(rows._X)[0][1:],
+    "labels": lambda rows: rows._y,
+    "in a list": lambda rows: [1, rows._X],
+    "on a solver": lambda rows: setattr(solver := GradientDescent(), "kept", rows._y[:2]) or solver,
+}
+
+
 def leak(monkeypatch, what):
-    """Make every solver hand on what a frame of the gate holds, by a function of the package's own."""
-    code = compile("def peek(table):\n    return table.mean()\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
+    """Make the gate hand what it holds to a function of the package's own."""
+    code = compile("def peek(table):\n    return table\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
     scope, make = {}, Rows.__init__
     exec(code, scope)
 
@@ -135,10 +154,10 @@ def leak(monkeypatch, what):
 
 @every
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("what", (lambda rows: rows._X, lambda rows: stored_arrays(rows._X)[0][1:], lambda rows: rows._y))
-def test_the_watch_sees_a_side_door(estimator, storage, what, rng, monkeypatch):
-    """The twin: a function that is handed the table, a part of it, or the labels is caught, also where they are copies."""
-    leak(monkeypatch, what)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
+    """The twin: whoever is handed the table, a part of it or the labels is caught, also where they are copies or wrapped."""
+    leak(monkeypatch, WAYS[way])
     X = STORAGES[storage](rng.normal(size=(300, 3)))
     assert ("solvers/_base.py", "peek") in frames_with_data(clone(estimator), X, LABELS["binary"])
 
