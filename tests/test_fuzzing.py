@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -21,7 +22,6 @@ from skdp import DPLogisticRegression, _tables
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.solvers import SGD, SOLVERS, GradientDescent
-from tests.hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
 
 CLEAN = (TypeError, ValueError, PrivacyAccountingError)
 OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
@@ -29,7 +29,7 @@ PACKAGE = str(Path(skdp.__file__).parent)
 FUZZ = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck), "database": None}
 
 
-def check(call, budget=None):
+def check(call):
     """Call; a failure must be clean, and no message or warning may have data in it. Returns what the call returns, or None."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
