@@ -1,24 +1,17 @@
 """Parameters: one clear message each, with its name, its value and what is expected."""
 
 import math
-import reprlib
-import sys
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from skdp.privacy.budget import to_float
+from skdp.privacy.errors import shown
+
 __all__ = ["check_class_weight", "check_classes", "check_integer", "check_number", "check_scale", "shown"]
 
-LARGEST_FLOAT = sys.float_info.max
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
-BRIEF = reprlib.Repr()
-BRIEF.maxlevel, BRIEF.maxstring, BRIEF.maxother = 1, 200, 200
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message; a table that landed in a parameter by mistake shows its type only."""
-    return f"<{type(value).__name__} of shape {value.shape}>" if np.ndim(getattr(value, "shape", 0)) else BRIEF.repr(value)
 
 
 def check_number(
@@ -39,7 +32,7 @@ def check_number(
     expected = f"a finite number {expected}".rstrip() + (", or None" if optional else "")
     if not _is_real(value):
         raise TypeError(f"{name}={shown(value)}; expected {expected}.")
-    number = float(value) if -LARGEST_FLOAT < value < LARGEST_FLOAT else math.inf  # an integer may be larger than any float
+    number = to_float(value)
     if not (above < number < below and minimum <= number <= maximum and math.isfinite(number)):
         raise ValueError(f"{name}={shown(value)}; expected {expected}.")
 
@@ -55,14 +48,15 @@ def check_scale(name: str, value: object, *, optional: bool = False) -> None:
         check_number(name, value, minimum=SMALLEST, maximum=LARGEST)
 
 
-def check_integer(name: str, value: object, *, minimum: int, optional: bool = False) -> None:
-    """Raise TypeError or ValueError unless ``value`` is an integer of at least ``minimum``."""
+def check_integer(name: str, value: object, *, minimum: int, maximum: int | None = None, optional: bool = False) -> None:
+    """Raise TypeError or ValueError unless ``value`` is an integer from ``minimum`` to ``maximum``."""
     if optional and value is None:
         return
-    expected = f"an integer >= {minimum}" + (", or None" if optional else "")
+    upper = "" if maximum is None else f" and <= {maximum}"
+    expected = f"an integer >= {minimum}{upper}" + (", or None" if optional else "")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name}={shown(value)}; expected {expected}.")
-    if value < minimum:
+    if value < minimum or (maximum is not None and int(value) > maximum):
         raise ValueError(f"{name}={shown(value)}; expected {expected}.")
 
 
@@ -71,7 +65,7 @@ def check_classes(classes: object) -> np.ndarray:
     try:
         given = np.asarray(classes)
         labels = np.unique(given)
-    except TypeError:
+    except (TypeError, ValueError):  # no common order, or lists of different lengths
         given = labels = np.empty(0)
     finite = labels.dtype.kind != "f" or bool(np.isfinite(labels).all())
     if given.ndim != 1 or not 2 <= labels.size == given.size or not finite:

@@ -24,6 +24,8 @@ from skdp.solvers import Problem, Solver
 
 __all__ = ["DPLogisticRegression"]
 
+MOST_SAMPLES, MOST_CLASSES = 2**53, 2**20  # that a plan is made for
+
 
 class DPLogisticRegression(ClassifierMixin, DPEstimator):
     r"""Logistic regression whose fitted model is differentially private.
@@ -39,7 +41,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     epsilon : float, default=1.0
         Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter in (0, 1). None means ``max(1 / n_samples**2, 1e-11)``.
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
@@ -222,9 +224,9 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         TypeError, ValueError
             As `fit` does.
         """
-        check_integer("n_samples", n_samples, minimum=2)
-        check_integer("n_features", n_features, minimum=1)
-        check_integer("n_classes", n_classes, minimum=2)
+        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
+        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
+        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES)
         self._check_parameters()
         classes = None if self.classes is None else check_classes(self.classes)
         weights = check_class_weight(self.class_weight, classes)

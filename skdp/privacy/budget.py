@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, warn
+from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, shown, warn
 
-__all__ = ["ADJACENCIES", "Budget"]
+__all__ = ["ADJACENCIES", "Budget", "to_float"]
 
-LARGEST_EPSILON, LARGEST_DELTA = 1e6, 1 - 1e-9  # beyond them float64 cannot tell the guarantee from none
+LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5  # beyond them there is no guarantee to speak of, and its accounting loses its digits
 
 ADJACENCIES = {
     "replace_one": "two tables with the same number of records, one record replaced by any other",
@@ -26,7 +26,7 @@ class Budget:
     epsilon : float
         Privacy parameter, positive; ``inf`` means not private.
     delta : float
-        Privacy parameter in (0, 1).
+        Privacy parameter in (0, 0.5].
     adjacency : {"replace_one", "zero_out"}
         Which tables the guarantee makes indistinguishable.
     """
@@ -84,24 +84,38 @@ class Budget:
             warn(f"delta={self.delta!r} allows publishing a whole record; {rule}.", WeakPrivacyWarning)
 
 
+def to_float(value: Any) -> float:
+    """Return a real number of any type as a float; beyond the range of floats it is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:  # an integer or a fraction
+        return math.inf if value > 0 else -math.inf
+
+
 def _epsilon(epsilon: Any) -> float:
     if not _is_number(epsilon):
-        raise TypeError(f"epsilon={epsilon!r} is not a number; expected a positive number, or float('inf') for no privacy.")
-    if not (epsilon > 0) or LARGEST_EPSILON < epsilon < math.inf:
-        raise ValueError(f"epsilon={epsilon!r}; expected a positive number up to 1e6, or float('inf') for no privacy.")
-    return float(epsilon)
+        raise TypeError(f"epsilon={shown(epsilon)} is not a number; expected a positive number, or float('inf') for no privacy.")
+    number = to_float(epsilon)
+    if not (number > 0) or LARGEST_EPSILON < number < math.inf or (number == math.inf and epsilon != math.inf):
+        raise ValueError(f"epsilon={shown(epsilon)}; expected a positive number up to 1e6, or float('inf') for no privacy.")
+    return number
 
 
 def _delta(delta: Any, n_samples: int) -> float:
     if delta is None:
         return max(1 / n_samples**2, 1e-11)
     if not _is_number(delta):
-        raise TypeError(f"delta={delta!r} is not a number; expected a number in (0, 1), or None.")
-    if delta == 0:
-        raise ValueError(f"delta={delta!r}: pure epsilon-DP is supported by no solver yet; expected a number in (0, 1), or None.")
-    if not (0 < delta <= LARGEST_DELTA):
-        raise ValueError(f"delta={delta!r}; expected a number in (0, 1), or None for max(1 / n_samples**2, 1e-11).")
-    return float(delta)
+        raise TypeError(f"delta={shown(delta)} is not a number; expected a number in (0, 1), or None.")
+    number = to_float(delta)
+    if number == 0:
+        raise ValueError(
+            f"delta={shown(delta)}: pure epsilon-DP is supported by no solver yet; expected a number in (0, 1), or None."
+        )
+    if not (0 < number <= LARGEST_DELTA):
+        raise ValueError(
+            f"delta={shown(delta)}; expected a number in (0, 1), at most 0.5, or None for max(1 / n_samples**2, 1e-11)."
+        )
+    return number
 
 
 def _is_number(value: object) -> bool:
@@ -110,5 +124,5 @@ def _is_number(value: object) -> bool:
 
 def _adjacency(adjacency: object) -> str:
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
-        raise ValueError(f"adjacency={adjacency!r}; expected one of {sorted(ADJACENCIES)}.")
+        raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}.")
     return adjacency

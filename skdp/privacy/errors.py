@@ -1,7 +1,11 @@
 """Exceptions and warnings about the guarantee itself."""
 
+import reprlib
 import sys
 import warnings
+from typing import Any
+
+import numpy as np
 
 __all__ = [
     "BudgetExceededError",
@@ -10,8 +14,12 @@ __all__ = [
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",
     "WeakPrivacyWarning",
+    "shown",
     "warn",
 ]
+
+BRIEF = reprlib.Repr()
+BRIEF.maxlevel, BRIEF.maxstring, BRIEF.maxother = 1, 200, 200
 
 
 class PrivacyAccountingError(RuntimeError):
@@ -54,6 +62,11 @@ class WeakPrivacyWarning(UserWarning):
 
 class OutsideGuaranteeWarning(UserWarning):
     """Something that the user attached to the fit reads the training data without noise."""
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message; a table that landed in a parameter by mistake shows its type only."""
+    return f"<{type(value).__name__} of shape {value.shape}>" if np.ndim(getattr(value, "shape", 0)) else BRIEF.repr(value)
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 from skdp.privacy import active, composed
 from skdp.privacy._store import Store
-from skdp.privacy.budget import ADJACENCIES, LARGEST_EPSILON, Budget
+from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Budget
 from skdp.privacy.covers import gaussian_cover, pure_cover
-from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError
+from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
 from skdp.privacy.filters import Charge, Filter
 from skdp.privacy.ledger_entries import LedgerEntry, LedgerSummary, Spending
 
@@ -371,12 +371,12 @@ def _refusal(spending: Spending, ledger: PrivacyLedger, rule: Filter, left: floa
 
 
 def _facts(epsilon: object, delta: object, adjacency: object) -> dict[str, Any]:
-    for name, value, limit in (("epsilon", epsilon, LARGEST_EPSILON), ("delta", delta, 1.0)):
+    for name, value, limit in (("epsilon", epsilon, LARGEST_EPSILON), ("delta", delta, LARGEST_DELTA)):
         number = isinstance(value, Real) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < limit):  # type: ignore[operator]
-            raise (ValueError if number else TypeError)(f"{name}={value!r}; expected a number above 0 and below {limit:g}.")
+        if value is not None and not (number and 0 < value <= limit):  # type: ignore[operator]
+            raise (ValueError if number else TypeError)(f"{name}={shown(value)}; expected a number above 0, at most {limit:g}.")
     if adjacency is not None and adjacency not in ADJACENCIES:
-        raise ValueError(f"adjacency={adjacency!r}; expected one of {sorted(ADJACENCIES)}, or None.")
+        raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
     return {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta), "adjacency": adjacency}  # type: ignore[arg-type]
 
 

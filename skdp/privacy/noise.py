@@ -19,6 +19,8 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtri
 
+from skdp.privacy.errors import shown
+
 __all__ = ["GridGaussian", "NoiseSource"]
 
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
@@ -124,10 +126,11 @@ def _byte_source(random_state: object) -> Callable[[int], bytes]:
         return random_state.bytes
     if isinstance(random_state, Integral) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise ValueError(f"random_state={random_state!r}; expected a non-negative integer or None.")
+            raise ValueError(f"random_state={shown(random_state)}; expected a non-negative integer or None.")
         return np.random.default_rng(int(random_state)).bytes
     raise TypeError(
-        f"random_state={random_state!r}; expected None (secure noise), a non-negative integer, a numpy Generator or RandomState."
+        f"random_state={shown(random_state)}; expected None (secure noise), a non-negative integer, a numpy Generator or "
+        "RandomState."
     )
 
 

@@ -117,7 +117,13 @@ class Problem:
         weights = np.ascontiguousarray(coef[: self.n_features].T)
         if not self.intercept_scaling:
             return weights, np.zeros(self.loss.n_outputs)
-        return weights, self.intercept_scaling * coef[self.n_features]
+        with np.errstate(over="ignore"):
+            intercept = self.intercept_scaling * coef[self.n_features]
+        if not np.isfinite(intercept).all():
+            raise ValueError(
+                "The intercept is beyond the range of float64: the iteration diverged; expected a smaller step size."
+            )
+        return weights, intercept
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ __all__ = ["MomentumSolver"]
 
 TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contraction
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
+MOST_STEPS = 10**7
 CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
 
 
@@ -82,7 +83,7 @@ class MomentumSolver(Solver):
         coef, velocity, average = problem.start, np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             gradient = ask(Gradient(problem.loss, coef, problem.clip_norm)).reshape(problem.shape)
-            velocity = self.momentum * velocity + gradient / expected_size + problem.penalty_gradient(coef)
+            velocity = self._beta * velocity + gradient / expected_size + problem.penalty_gradient(coef)
             coef = coef - step_size * velocity
             if step >= first:
                 average += coef / (n_steps - first)
@@ -97,15 +98,20 @@ class MomentumSolver(Solver):
         """How a gradient is released: of all records, or of a sample."""
 
     def _check(self, problem: Problem) -> None:
-        check_integer("n_steps", self.n_steps, minimum=1, optional=True)
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("step_size", self.step_size, above=0.0, optional=True)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
 
+    @property
+    def _beta(self) -> float:
+        """Momentum in float64, whatever number was given."""
+        return float(self.momentum)
+
     def _step_size(self, problem: Problem, n_steps: int) -> float:
         if self.step_size is not None:
-            return self.step_size
-        return min(self._path(problem) * (1 - self.momentum) / n_steps, self._largest_step(problem))
+            return float(self.step_size)
+        return min(self._path(problem) * (1 - self._beta) / n_steps, self._largest_step(problem))
 
     def _path(self, problem: Problem) -> float:
         """Total step length at which the gathered noise of a raw prediction reaches TRAVEL."""
@@ -113,4 +119,4 @@ class MomentumSolver(Solver):
         return TRAVEL * min(1.0, signal / FAINT) * signal / (problem.clip_norm * problem.row_norm)
 
     def _largest_step(self, problem: Problem) -> float:
-        return 1.5 * (1 + self.momentum) / (problem.smoothness + problem.penalty.smoothness)
+        return 1.5 * (1 + self._beta) / (problem.smoothness + problem.penalty.smoothness)

@@ -4,6 +4,7 @@ import math
 
 from sklearn.base import clone
 
+from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.sgd import SGD
@@ -43,13 +44,13 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     if isinstance(solver, Solver):
         chosen, reason = clone(solver), "given as solver="
     elif not isinstance(solver, str):
-        raise TypeError(f"solver={solver!r}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
+        raise TypeError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     elif solver == "auto":
         chosen, reason = SOLVERS[AUTO](), f"chosen by solver='auto': {AUTO_REASON}"
     elif solver in SOLVERS:
         chosen, reason = SOLVERS[solver](), "given as solver="
     else:
-        raise ValueError(f"solver={solver!r}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
+        raise ValueError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     _check_needs(chosen, problem)
     return chosen, reason
 

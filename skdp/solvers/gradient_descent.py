@@ -88,6 +88,6 @@ class GradientDescent(MomentumSolver):
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
-        needed = self._path(problem) * (1 - self.momentum) / self._largest_step(problem)
+        needed = self._path(problem) * (1 - self._beta) / self._largest_step(problem)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
         return math.ceil(min(max(needed, FEWEST), affordable, MOST))

@@ -100,7 +100,7 @@ class SGD(MomentumSolver):
             return int(self.n_steps)
         if not problem.budget.private:
             return MOST
-        needed = self._path(problem) * (1 - self.momentum) / self._largest_step(problem)
+        needed = self._path(problem) * (1 - self._beta) / self._largest_step(problem)
         cells_per_root_step = self._batch(problem, 1) * math.prod(problem.shape)
         affordable = (WORK / cells_per_root_step) ** 2  # the samples of T steps have sqrt(T) times that many cells
         return math.ceil(min(max(min(needed, affordable), FEWEST), MOST))

@@ -1,0 +1,230 @@
+"""Hostile parameters and tables: a clean error that quotes no data, or a fit within its budget; nothing else.
+
+Deterministic: hypothesis draws the same examples in every run.
+"""
+
+import linecache
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
+
+import skdp
+from skdp import DPLogisticRegression, _tables
+from skdp.privacy import errors
+from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
+from skdp.solvers import SGD, SOLVERS, GradientDescent
+
+CLEAN = (TypeError, ValueError, PrivacyAccountingError)
+OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
+PACKAGE = str(Path(skdp.__file__).parent)
+FUZZ = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck), "database": None}
+
+
+def check(call):
+    """Call; a failure must be clean, and no message or warning may have data in it. Returns what the call returns, or None."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = call()
+        except CLEAN as error:
+            result = None
+            assert_clean(error)
+    for warning in caught:
+        assert issubclass(warning.category, OURS), warning
+        assert not SECRETS.search(str(warning.message)), warning
+    return result
+
+
+def assert_clean(error):
+    """The error is raised by the package, in words of ours, and neither it nor what led to it quotes data."""
+    link = error.__traceback__
+    while link.tb_next is not None:
+        link = link.tb_next
+    raised_in = link.tb_frame.f_code.co_filename
+    line = linecache.getline(raised_in, link.tb_lineno).strip()
+    assert raised_in.startswith(PACKAGE) and line.startswith("raise "), f"{raised_in}: {line}: {error!r}"
+    seen = []
+    while error is not None:
+        seen.append(f"{error} {error.args}")
+        error = error.__cause__ or error.__context__
+    assert not SECRETS.search(" ".join(seen)), seen
+
+
+def check_fit(estimator, X, y):
+    before = dict(vars(estimator))
+    fitted = check(lambda: estimator.fit(X, y))
+    if fitted is None:
+        after = vars(estimator)
+        assert after.keys() == before.keys() and all(after[name] is before[name] for name in before)
+        return
+    for array in (fitted.coef_, fitted.intercept_):
+        assert array.dtype == np.float64 and np.isfinite(array).all()
+    assert 0 < fitted.privacy_spent_.epsilon <= fitted.epsilon
+    assert 0 < fitted.privacy_spent_.delta < 1
+    assert fitted.coef_.shape == (1 if fitted.classes_.size == 2 else fitted.classes_.size, fitted.n_features_in_)
+    assert not SECRETS.search(fitted.privacy_report_.to_json())
+
+
+VALUES = [*NUMBERS, *OTHERS]
+SENSIBLE = {
+    "adjacency": ["replace_one", "zero_out"],
+    "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
+    "random_state": [0],
+}
+FEW = {"n_steps": 2, "n_epochs": 1, "batch_size": 5}
+NAMES = list(DPLogisticRegression().get_params(deep=False))
+PAIRS = [(name, value) for name in NAMES for value in [*SENSIBLE.get(name, []), *VALUES]]
+SOLVERS_OF_FEW_STEPS = [
+    kind(**{name: value for name, value in FEW.items() if name in kind().get_params()}) for kind in SOLVERS.values()
+]
+
+
+@pytest.fixture(autouse=True)
+def no_output(capsys):
+    """Progress lines of verbose=1 are dropped, after a look for data."""
+    yield
+    assert not SECRETS.search(capsys.readouterr().out)
+
+
+def fit_of(solver, /, **parameters):
+    return DPLogisticRegression(**{"solver": solver, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
+def test_every_value_of_every_parameter(name, solver):
+    for value in [*SENSIBLE.get(name, []), *VALUES]:
+        check_fit(fit_of(solver, **{name: value}), X, y)
+        check_plan(fit_of(solver, **{name: value}))
+
+
+@settings(max_examples=400, **FUZZ)
+@given(
+    st.lists(st.sampled_from(PAIRS), max_size=4),
+    st.sampled_from(SOLVERS_OF_FEW_STEPS),
+    st.sampled_from([y, y > 0, np.arange(24) % 3]),
+)
+def test_parameters_together(pairs, solver, labels):
+    check_fit(fit_of(solver, **dict(pairs)), X, labels)
+
+
+@pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
+def test_every_value_of_every_parameter_of_a_solver(solver):
+    for name in solver.get_params():
+        for value in VALUES:
+            check_fit(fit_of(clone(solver).set_params(**{name: value})), X, y)
+
+
+@settings(max_examples=200, **FUZZ)
+@given(
+    st.sampled_from(SOLVERS_OF_FEW_STEPS),
+    st.dictionaries(st.sampled_from(["n_steps", "step_size", "momentum", "tail_average", "batch_size"]), st.sampled_from(VALUES)),
+    st.sampled_from([1e-50, 1.0, 1e50]),
+)
+@example(GradientDescent(), {"n_steps": 1, "step_size": 1e250}, 1e50)  # finite but for the intercept's constant
+def test_parameters_of_a_solver_together(solver, chosen, scale):
+    chosen = {name: value for name, value in chosen.items() if name in solver.get_params()}
+    check_fit(fit_of(clone(solver).set_params(**chosen), intercept_scaling=scale), X, y)
+
+
+def check_plan(estimator, *shape):
+    report = check(lambda: estimator.plan(*(shape or (1000, 3))))
+    if report is not None:
+        assert 0 < report.spent.epsilon <= estimator.epsilon
+        assert 0 < report.spent.delta <= 0.5
+        assert all(0 <= line.noise_multiplier < math.inf for line in report.releases)
+
+
+@settings(max_examples=200, **FUZZ)
+@given(
+    epsilon=st.floats() | st.sampled_from([1e-320, 1e-12, 1e-6, 1e-3, 1.0, 5.0, 11.0, 100.0, 1e6, math.inf]),
+    delta=st.floats() | st.sampled_from([None, 5e-324, 1e-300, 1e-100, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9, 1.0]),
+    adjacency=st.sampled_from(["replace_one", "zero_out"]),
+    solver=st.sampled_from(SOLVERS_OF_FEW_STEPS),
+)
+def test_budgets(epsilon, delta, adjacency, solver):
+    check_plan(fit_of(solver, epsilon=epsilon, delta=delta, adjacency=adjacency))
+
+
+COUNTS = [-1, 0, 1, 2, 3, 10**6, 2**53, 2**53 + 1, 10**400, NAN, 2.0, True, "2", None, np.int8(3), np.uint64(2**64 - 1), X]
+
+
+@settings(max_examples=200, **FUZZ)
+@given(*[st.sampled_from([*COUNTS, 2**22, 2**22 + 1])] * 2, st.sampled_from([2, 2, 2, *COUNTS]))
+def test_shapes_of_a_plan(n_samples, n_features, n_classes):
+    check_plan(fit_of(GradientDescent(2)), n_samples, n_features, n_classes)
+
+
+@pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
+@pytest.mark.parametrize("classes", (None, [0, 1], ["a", "b"]))
+def test_every_table_and_every_label(solver, classes):
+    codes = np.array(["a", "b"])[y] if classes == ["a", "b"] else y
+    for table in TABLES.values():
+        shape = getattr(table, "shape", None) or (24,)
+        check_fit(fit_of(solver, classes=classes), table, codes[: shape[0]] if shape[0] < 24 else codes)
+    for labels in LABELS.values():
+        check_fit(fit_of(solver, classes=classes), X, labels)
+
+
+@settings(max_examples=200, **FUZZ)
+@given(st.sampled_from(list(TABLES)), st.sampled_from(list(LABELS)), st.sampled_from([None, [0, 1], [0, "a"], [False, True]]))
+def test_tables_with_labels(table, labels, classes):
+    check_fit(fit_of(GradientDescent(2), classes=classes), TABLES[table], LABELS[labels])
+
+
+@settings(max_examples=200, **FUZZ)
+@given(
+    hnp.arrays(hnp.scalar_dtypes() | st.just(np.dtype(object)), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)),
+    hnp.arrays(hnp.scalar_dtypes(), st.integers(0, 6)),
+)
+def test_arrays_of_any_kind(table, labels):
+    check_fit(fit_of(GradientDescent(2)), table, labels)
+
+
+@pytest.mark.parametrize("fails", (lambda: X @ X, lambda: int("31415"[:2] + "x"), lambda: np.zeros(3)[7:].max()))
+def test_a_foreign_error_is_no_clean_one(fails):
+    """The twin of the check: other libraries' words, and our own with data in them, are seen."""
+    with pytest.raises(AssertionError):
+        check(fails)
+
+
+@pytest.mark.parametrize("spoil", ("coef", "epsilon", "attribute", "message", "warning", "context"))
+def test_an_unclean_fit_is_seen(spoil, monkeypatch):
+    """The twin: a model that is not finite or over its budget, a trace of a failed fit, data in a message, a warning, a cause."""
+    model = fit_of(GradientDescent(2))
+    fit = DPLogisticRegression.fit
+
+    def spoilt(self, X, y):
+        if spoil == "attribute":
+            self.half_done_ = 1
+            return fit(self, X[:1], y)
+        if spoil == "warning":
+            errors.warn(f"a value of {SECRET}", WeakPrivacyWarning)
+        if spoil == "message":
+            return _tables.quoting_no_data(X, lambda: int("secret")) or fit(self, X, y)
+        if spoil == "context":
+            try:
+                raise KeyError("secret")
+            except KeyError:
+                return fit(self, X[:1], y)
+        fit(self, X, y)
+        if spoil == "coef":
+            self.coef_[0, 0] = NAN
+        if spoil == "epsilon":
+            self.privacy_spent_ = self.privacy_spent_._replace(epsilon=1.01)
+        return self
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", spoilt)
+    if spoil == "message":
+        monkeypatch.setattr(_tables, "_safe", lambda error, X: ValueError(str(error)))
+    with pytest.raises(AssertionError):
+        check_fit(model, X, y)

@@ -1,0 +1,78 @@
+"""Which file may import what."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+PACKAGE = Path(skdp.__file__).parent
+
+ALLOWED = {  # who may import whom inside the package; privacy is open to all
+    "privacy": set(),
+    "losses": set(),
+    "penalties": set(),
+    "_validation": set(),
+    "_tables": {"_validation"},
+    "preprocessing": {"_validation", "_tables", "_files"},
+    "_files": set(),
+    "_commands": {"_files", "estimators", "inspection", "preprocessing"},
+    "_progress": set(),
+    "inspection": set(),
+    "solvers": {"losses", "penalties", "_validation"},
+    "estimators": {"solvers", "losses", "penalties", "_validation", "_tables", "_progress"},
+}
+LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_point_one_way_and_nowhere_private(path):
+    assert list(violations(path, path.read_text())) == []
+
+
+def violations(path, source):
+    """Names of modules that a file of the package imports and must not."""
+    unit = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for node in ast.walk(ast.parse(source)):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in getattr(node, "names", [])] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        module = names[0] if names else ""
+        if module.startswith("skdp.") and unit in ALLOWED:
+            target = module.split(".")[1]
+            if target not in ALLOWED[unit] | {unit, "privacy"}:
+                yield module
+        elif module and not module.startswith("skdp"):
+            parts = [part for name in names for part in name.split(".")]
+            if any(re.match(r"_(?!_)", part) for part in parts) or (
+                module.split(".")[0] in LAZY and unit not in ("_demo", "inspection")
+            ):
+                yield module
+
+
+@pytest.mark.parametrize(
+    "unit, source",
+    (
+        ("privacy/noise.py", "from skdp.solvers import SGD"),
+        ("solvers/sgd.py", "from skdp._tables import read_table"),
+        ("losses.py", "from skdp._validation import shown"),
+        ("solvers/sgd.py", "from sklearn.linear_model._base import LinearModel"),
+        ("privacy/rows.py", "from numpy import _core"),
+        ("privacy/noise.py", "import random"),
+        ("_tables.py", "def f():\n    import pandas"),
+    ),
+)
+def test_a_forbidden_import_is_seen(unit, source):
+    """The twin."""
+    assert list(violations(PACKAGE / unit, source))
+
+
+def test_import_is_light():
+    """Nothing heavy is imported before it is used."""
+    heavy = ("matplotlib", "dp_accounting", "sklearn.linear_model", "sklearn.datasets", "sklearn.compose", "skops")
+    code = f"import sys, skdp; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
