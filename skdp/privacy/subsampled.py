@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy.optimize import brentq
 
 from skdp.privacy.accounting import gaussian_mu
@@ -128,6 +129,26 @@ class Composition:
         """
         return _epsilon(self, scale, budget, FINE) if scale > 0 else math.inf
 
+    def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
+        """Return upper bounds of the deltas for which the releases are (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation over sensitivity of a release of weight 1.
+        epsilons : ndarray of shape (k,)
+            Non-negative privacy parameters.
+        budget : Budget
+            Sets the spacing of the grid only.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            Exact up to discretisation, which overstates them.
+        """
+        distribution = _loss_distribution(self, scale, _spacing(self, scale, budget, FINE))
+        return np.minimum(distribution.get_delta_for_epsilon(epsilons) + self.n_losses * TRANSFORM_ERROR, 1.0)
+
     @property
     def n_losses(self) -> int:
         """Number of convolved losses."""
@@ -223,10 +244,14 @@ def _epsilon(composition: Composition, scale: float, budget: Budget, points: int
             f"delta={budget.delta!r} is too small to account for {composition.n_losses - 1} subsampled releases; expected at "
             f"least {max(SMALLEST_DELTA, 2 * rounding):.3g}. Solvers on the full data (gd) have an exact formula for any delta."
         )
+    spacing = _spacing(composition, scale, budget, points)
+    return _loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+
+
+def _spacing(composition: Composition, scale: float, budget: Budget, points: int) -> float:
     spread = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(composition.n_losses)
     spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST))
-    spacing = max(spacing, composition.largest_loss(scale) / MOST_POINTS)
-    return _loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+    return max(spacing, composition.largest_loss(scale) / MOST_POINTS)
 
 
 def _loss_distribution(composition: Composition, scale: float, spacing: float) -> Any:
