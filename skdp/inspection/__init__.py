@@ -1,0 +1,5 @@
+"""Displays of what a guarantee means, in the manner of scikit-learn's."""
+
+from skdp.inspection._trade_off import TradeOffDisplay
+
+__all__ = ["TradeOffDisplay"]
