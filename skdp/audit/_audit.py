@@ -53,8 +53,8 @@ def audit(
     views : {"transcript", "final"} or sequence of them, default=("transcript", "final")
         What the adversary sees: all noisy answers of the gate, which the guarantee covers, or the fitted model only.
     confidence : float, default=0.95
-        Probability, for each view, that the bound holds. A correct estimator fails more than ``1 - confidence`` of the time
-        in no view; for continuous integration take 0.9999.
+        Probability that the bound of a view holds: a correct estimator is accused with probability at most
+        ``1 - confidence`` for each view. For continuous integration take 0.9999.
     method : {"auto", "clopper-pearson"}, default="auto"
         How error rates become an epsilon. "auto" uses the shape of the claim: releases with Gaussian noise obey a whole
         trade-off curve, of which (epsilon, delta) is one point. "clopper-pearson" uses the definition of (epsilon, delta)

@@ -12,7 +12,7 @@ from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import SOLVERS
 
 TWINS = [(solver, twin) for solver, audited in AUDITED.items() for twin in audited.twins]
-N_RUNS = {None: 2000, "noise halved": 500, "one release unscheduled": 1500}
+N_RUNS = {None: 2000, "noise halved": 500, "one release unscheduled": 2500}
 
 
 def attacked(estimator, twin=None):
