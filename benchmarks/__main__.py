@@ -1,10 +1,13 @@
-"""Command line: ``python -m benchmarks run`` compares methods, ``python -m benchmarks resources`` measures time and memory."""
+"""Command line of the benchmarks.
+
+``python -m benchmarks run`` compares methods, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
+"""
 
 import argparse
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from benchmarks import resources
+from benchmarks import audit, resources
 from benchmarks.methods import METHODS
 from benchmarks.run import Settings, run
 from benchmarks.tables import TABLES
@@ -27,6 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.command == "resources":
         resources.main()
+    elif given.command == "audit":
+        if not audit.write_table(given.out, given.n_runs, given.jobs):
+            raise SystemExit("A bound is on the wrong side of the claim.")
     elif given.list:
         print(listing())
     else:
@@ -43,6 +49,10 @@ def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("resources", help="time and memory as ratios; writes resources.json into benchmarks/results")
     runner = commands.add_parser("run", help="test accuracy and AUC; writes accuracy.json, accuracy.md and a plot per table")
+    auditor = commands.add_parser("audit", help="attacks on every solver and on broken twins; writes Markdown and JSON")
+    auditor.add_argument("--out", type=Path, default=Path("docs/audit.md"), help="Markdown file; default: docs/audit.md")
+    auditor.add_argument("--n-runs", type=positive, default=10_000, help="fits of each of the two tables; default: %(default)s")
+    auditor.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
     runner.add_argument("--list", action="store_true", help="print tables and methods, and do nothing else")
     runner.add_argument("--tables", type=names(TABLES), default="adult", help="names with commas between, or all; default: adult")
     runner.add_argument("--methods", type=names(METHODS), default="skdp,sklearn,majority", help="default: %(default)s")

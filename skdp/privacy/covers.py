@@ -58,7 +58,7 @@ def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> fl
     if not composition.sampled:
         selections = [count * pure_cover(2 / weight) ** 2 for count, weight in composition.selections]
         return math.sqrt(math.fsum([composition.full, *selections]))
-    distribution, error = composition.losses(budget)
+    distribution, error = composition.losses(1.0, budget)
     if slack <= 2 * error:
         return math.inf
     largest = distribution.get_epsilon_for_delta((slack - error) / 2)

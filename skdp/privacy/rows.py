@@ -110,6 +110,26 @@ class Rows:
         sample._sample = indices
         return sample
 
+    def without(self, indices: np.ndarray) -> "Rows":
+        """Return the same table with null records in place of some, as the adjacency ``zero_out`` understands them.
+
+        A null record has no bound left for its residual, which `clip_residuals` therefore makes 0.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Row numbers.
+
+        Returns
+        -------
+        Rows
+            As many records; the null ones contribute nothing to the answer of any query.
+        """
+        table = copy.copy(self)
+        table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
+        table._inverse_norms[indices] = table._scales[indices] = 0.0
+        return table
+
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
 

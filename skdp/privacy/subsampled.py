@@ -145,11 +145,13 @@ class Composition:
         """
         return _epsilon(self, scale, budget, FINE) if scale > 0 else math.inf
 
-    def losses(self, budget: Budget) -> tuple[Any, float]:
-        """Return the distribution of the privacy loss at noise scale 1.
+    def losses(self, scale: float, budget: Budget) -> tuple[Any, float]:
+        """Return the distribution of the privacy loss.
 
         Parameters
         ----------
+        scale : float
+            Standard deviation over sensitivity of a release of weight 1.
         budget : Budget
             About what the releases spend: it sets the spacing of the grid.
 
@@ -160,8 +162,7 @@ class Composition:
         error : float
             What its delta may be wrong by.
         """
-        spacing = _spacing(self, 1.0, budget, FINE)
-        return loss_distribution(self, 1.0, spacing), self.n_losses * TRANSFORM_ERROR
+        return loss_distribution(self, scale, _spacing(self, scale, budget, FINE)), self.n_losses * TRANSFORM_ERROR
 
     @property
     def n_losses(self) -> int:

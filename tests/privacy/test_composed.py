@@ -114,7 +114,7 @@ def test_a_cover_covers(composition, slack):
     """On a finer grid of epsilon than its own, and it is not loose: two percent less would not cover."""
     budget = Budget(composition.epsilon(1.0, Budget(1.0, DELTA, composition.adjacency)), DELTA, composition.adjacency)
     mu = gaussian_cover(composition, budget, slack)
-    distribution, _ = composition.losses(budget)
+    distribution, _ = composition.losses(1.0, budget)
     epsilons = np.linspace(0, 3 * budget.epsilon, 20_011)
     needed = np.array(distribution.get_delta_for_epsilon(epsilons))
     covered = np.array([gaussian_delta(mu, epsilon) for epsilon in epsilons])

@@ -164,3 +164,14 @@ def test_a_delta_that_would_pay_for_publishing_the_batch_is_refused():
 def test_rates_that_are_no_probability_are_refused(rate):
     with pytest.raises(PrivacyAccountingError, match="sampling rate"):
         sampled(1, rate)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("schedule", (sampled(4, 0.5), THOUSAND), ids=("few", "many"))
+def test_the_profile_is_the_inverse_of_epsilon(adjacency, schedule):
+    budget = Budget(2.0, 1e-5, adjacency)
+    composition, scale = subsampled.Composition.of(schedule, adjacency), calibrate(schedule, budget)
+    distribution, error = composition.losses(scale, budget)
+    deltas = distribution.get_delta_for_epsilon(np.array([0.0, composition.epsilon(scale, budget), 100.0])) + error
+    assert deltas[1] == pytest.approx(budget.delta, rel=1e-3)
+    assert 0 <= deltas[2] < 1e-9 < 1e-2 < deltas[0] < 1

@@ -1,0 +1,155 @@
+"""Attack every solver, and twins that break the guarantee; a new solver adds a line to ``AUDITED``."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from benchmarks.report import row
+from benchmarks.run import versions
+from benchmarks.twins import HalvedNoise, UnderstatedGradientDescent, UnderstatedSGD, UnscheduledRelease
+from skdp import DPLogisticRegression
+from skdp.audit import AuditResult, audit
+from skdp.privacy.budget import ADJACENCIES
+from skdp.solvers import SGD, GradientDescent, Solver
+
+__all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
+
+BUDGET = {"epsilon": 4.0, "delta": 1e-5}
+CONFIDENCE = 1 - 1e-4
+N_SAMPLES = 40
+TABLE = np.zeros((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2  # records of zeros contribute nothing: noise alone hides the canary
+STILL = 1e-3  # step size at which the model hardly moves, so that the canary's gradient stays the largest possible
+
+
+@dataclass(frozen=True)
+class Audited:
+    """How a solver is audited.
+
+    Parameters
+    ----------
+    solver : Solver
+        With public settings for which an attack is strong: few steps that stay at the start.
+    tooth : float
+        Share of the claimed epsilon that the audit of the transcript has to prove, from 4000 runs a side on.
+    twins : dict of (type, Solver)
+        Broken estimators, by what is wrong with them, which have to exceed the claim.
+    """
+
+    solver: Solver
+    tooth: float
+    twins: dict[str, tuple[type[DPLogisticRegression], Solver]]
+
+    def estimator(self, adjacency: str) -> BaseEstimator:
+        """Return what must pass."""
+        return build(DPLogisticRegression, self.solver, adjacency)
+
+    def twin(self, name: str, adjacency: str) -> BaseEstimator:
+        """Return what must fail."""
+        kind, solver = self.twins[name]
+        return build(kind, solver, adjacency)
+
+
+def build(kind: type[DPLogisticRegression], solver: Solver, adjacency: str) -> BaseEstimator:
+    """Estimator with the claim of the audit."""
+    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0)
+
+
+def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPLogisticRegression], Solver]]:
+    """What can go wrong with any solver: ``understated`` asks two releases and states one."""
+    return {"noise halved": (HalvedNoise, solver), "one release unscheduled": (UnscheduledRelease, understated)}
+
+
+# Samples of half of the records hide much of what samples can, and most runs still see the canary. A single release more shows
+# best where hardly any run misses it.
+GD, HALF, MOST = ({"step_size": STILL} | batch for batch in ({}, {"batch_size": N_SAMPLES // 2}, {"batch_size": 0.8 * N_SAMPLES}))
+AUDITED = {
+    "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
+    "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
+}
+
+
+def write_table(out: Path, n_runs: int, n_jobs: int | None) -> bool:
+    """Audit everything; write Markdown, and JSON beside it.
+
+    Parameters
+    ----------
+    out : Path
+        Markdown file; its directory is created where needed.
+    n_runs : int
+        Fits of each of the two tables, per solver, adjacency and twin.
+    n_jobs : int or None
+        Processes.
+
+    Returns
+    -------
+    bool
+        Whether every bound is on the right side of the claim.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    records = []
+    for about, estimator in cases():
+        result = audit(estimator, *TABLE, n_runs=n_runs, confidence=CONFIDENCE, n_jobs=n_jobs)
+        records += lines(about, result)
+        print(f"{about['solver']}, {about['adjacency']}, {about['twin'] or 'as released'}: {result.consistent=}", flush=True)
+    contents = {"versions": versions(), "settings": BUDGET | {"n_runs": n_runs, "confidence": CONFIDENCE}, "records": records}
+    out.write_text(markdown(contents), encoding="utf-8")
+    out.with_suffix(".json").write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
+    return all(record["as_expected"] for record in records)
+
+
+def cases() -> Iterator[tuple[dict[str, Any], BaseEstimator]]:
+    """Every estimator to audit, and what it is."""
+    for (name, audited), adjacency in itertools.product(AUDITED.items(), ADJACENCIES):
+        about = {"solver": name, "adjacency": adjacency, "twin": None}
+        yield about, audited.estimator(adjacency)
+        for twin in audited.twins:
+            yield about | {"twin": twin}, audited.twin(twin, adjacency)
+
+
+def lines(about: dict[str, Any], result: AuditResult) -> Iterator[dict[str, Any]]:
+    """One record per view; of a twin only the transcript has to exceed the claim."""
+    for bound in result.bounds:
+        share = bound.epsilon / result.epsilon
+        if about["twin"] is None:
+            teeth = AUDITED[about["solver"]].tooth if bound.view == "transcript" and result.n_runs >= 4000 else 0.0
+            expected = teeth <= share <= 1
+        else:
+            expected = share > 1 or bound.view != "transcript"
+        yield about | {"view": bound.view, "bound": bound.epsilon, "method": bound.method, "as_expected": bool(expected)}
+
+
+def markdown(contents: dict[str, Any]) -> str:
+    """Return the two tables as Markdown."""
+    settings, records = contents["settings"], contents["records"]
+    made_with = ", ".join(f"{name} {version}" for name, version in contents["versions"].items())
+    text = f"""# Audit
+
+Each line is an attack on {settings["n_runs"]} real fits of each of two tables that differ in one record, the canary. The
+bound is an epsilon, at delta {settings["delta"]:g}, that these fits spend at least, with confidence {settings["confidence"]:g}.
+Where the guarantee holds it is below the claim, and the closer to it, the less room there is for a better attack. The
+adversary sees the transcript, which is every noisy answer, or the final model. The methods "gaussian" and "subsampled" rest
+on the trade-off curve of the schedule, "clopper-pearson" on the definition of (epsilon, delta) alone.
+
+Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps
+of size {STILL:g}; "sgd" samples every second record, four of five where a release is unscheduled. The noise is the one in
+earnest, from the operating system. Made by `python -m benchmarks audit` with {made_with}.
+"""
+    heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
+    parts = [text, row(heads), row(["---"] * len(heads))]
+    parts += [cells(record, settings, [record["solver"]]) for record in records if record["twin"] is None]
+    about = "Twins that are broken on purpose: the bound of the transcript has to be above the claim."
+    parts += ["", "## Broken twins", "", about, "", row(["solver", "twin", *heads[1:]]), row(["---"] * (len(heads) + 1))]
+    parts += [cells(record, settings, [record["solver"], record["twin"]]) for record in records if record["twin"]]
+    return "\n".join(parts) + "\n"
+
+
+def cells(record: dict[str, Any], settings: dict[str, Any], first: list[str]) -> str:
+    """Line of a table."""
+    numbers = [f"{settings['epsilon']:g}", f"{record['bound']:.2f}", str(settings["n_runs"]), record["method"]]
+    return row([*first, record["adjacency"], record["view"], *numbers, "yes" if record["as_expected"] else "NO"])

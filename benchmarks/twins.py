@@ -1,0 +1,48 @@
+"""Estimators that break their guarantee in a known way: an audit has to catch them."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from skdp import DPLogisticRegression
+from skdp.privacy import Schedule
+from skdp.solvers import SGD, GradientDescent, Problem
+
+__all__ = ["HalvedNoise", "UnderstatedGradientDescent", "UnderstatedSGD", "UnscheduledRelease"]
+
+
+class HalvedNoise(DPLogisticRegression):
+    """Half the noise that the report states."""
+
+    def _run(self, plan: Any, *arguments: Any) -> Any:
+        return super()._run(replace(plan, scale=plan.scale / 2), *arguments)
+
+
+class UnscheduledRelease(DPLogisticRegression):
+    """A gate that answers once more than the schedule says, for a solver that states one release fewer than it asks."""
+
+    def _run(self, plan: Any, rows: Any, noise: Any, progress: Any) -> Any:
+        unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
+        return super()._run(replace(plan, schedule=with_more(plan.schedule, 1)), rows, noise, unseen)
+
+
+class Understated:
+    """A solver's schedule less one release."""
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return one release fewer than will be asked."""
+        return with_more(super().schedule(problem), -1)
+
+
+class UnderstatedGradientDescent(Understated, GradientDescent):
+    """Asks once more than it states."""
+
+
+class UnderstatedSGD(Understated, SGD):
+    """Asks once more than it states."""
+
+
+def with_more(schedule: Schedule, number: int) -> Schedule:
+    """Schedule whose first release is asked so many times more."""
+    (count, release), *others = schedule.entries
+    return Schedule(((count + number, release), *others))

@@ -1,0 +1,224 @@
+"""One fit under attack: an adversary who knows all records but the canaries sees every release and the model.
+
+An estimator of a derived class hands its own `_run` the rows of either table and a solver that records; nothing else changes.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp.audit._canary import Canaries
+from skdp.estimators._base import DPEstimator
+from skdp.estimators._plan import Plan
+from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
+from skdp.privacy.queries import Query
+from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Release
+from skdp.solvers import Ask, Problem, Solver, SolverResult
+
+__all__ = ["VIEWS", "Attack", "planned", "warnings_said_once"]
+
+VIEWS = ("transcript", "final")
+
+
+class Planned(Exception):
+    """Carries the plan out of a fit that ends before its first release."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+
+def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
+    """Return the plan of a fit, without a release.
+
+    Parameters
+    ----------
+    estimator : DPEstimator
+        The estimator, which stays as it is.
+    X, y : array-like
+        Records; what is wrong with them raises as in ``fit``.
+
+    Returns
+    -------
+    Plan
+        Public facts, solver, schedule and noise.
+    """
+
+    def stop(self: Any, plan: Plan, *arguments: Any) -> None:
+        raise Planned(plan)
+
+    try:
+        _derived(estimator, stop).fit(X, y)
+    except Planned as end:
+        return end.plan
+    raise TypeError(f"{type(estimator).__name__} fits without a run through the gate; expected an estimator that plans one.")
+
+
+class Attack:
+    """Fits of one estimator on tables with and without canaries, and what an adversary makes of each.
+
+    Parameters
+    ----------
+    estimator : DPEstimator
+        Fitted in a copy.
+    canaries : Canaries
+        Both tables.
+    views : tuple of str
+        What the adversary sees, out of `VIEWS`.
+    """
+
+    def __init__(self, estimator: DPEstimator, canaries: Canaries, views: tuple[str, ...]) -> None:
+        def run(model: Any, *arguments: Any) -> SolverResult:
+            return self._run(partial(type(estimator)._run, model), *arguments)
+
+        self._model, self._canaries, self._views = _derived(estimator, run), canaries, views
+
+    def scores(self, absent: np.ndarray, seed: int | None) -> np.ndarray:
+        """Fit the table in which some canaries are replaced, and score each of them.
+
+        Parameters
+        ----------
+        absent : ndarray of int
+            Which canaries are replaced.
+        seed : int or None
+            Of the noise; None draws it as in earnest.
+
+        Returns
+        -------
+        ndarray of shape (n_views, n_canaries)
+            Larger where the releases speak for the presence of the canary.
+        """
+        self._absent, self._model.random_state = absent, seed
+        self._model.fit(self._canaries.X, self._canaries.labels(absent))
+        return self._scores
+
+    def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: Rows, *rest: Any) -> SolverResult:
+        """Hand the estimator's own run the rows of the table in question and a solver that records."""
+        adversary = Adversary(plan, self._canaries, rows, "transcript" in self._views)
+        table = rows.without(self._absent) if self._canaries.null else rows
+        result = run(replace(plan, solver=Recorder(plan.solver, adversary)), table, *rest)
+        self._scores = np.stack([adversary.scores(view, result.coef) for view in self._views])
+        return result
+
+
+class Recorder(Solver):
+    """A solver whose every release an adversary sees, too.
+
+    Parameters
+    ----------
+    solver : Solver
+        Does the work.
+    adversary : Adversary
+        Sees questions and answers.
+    """
+
+    def __init__(self, solver: Solver, adversary: "Adversary") -> None:
+        self.solver, self.adversary = solver, adversary
+
+    def schedule(self, problem: Problem) -> Any:
+        """Return the releases of the solver."""
+        return self.solver.schedule(problem)
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Run the solver."""
+
+        def watched(query: Query) -> np.ndarray:
+            answer = ask(query)
+            self.adversary.see(query, answer)
+            return answer
+
+        return self.solver.solve(problem, watched, rng)
+
+
+class Adversary:
+    r"""Sums, over the releases, the log-likelihood ratio of each canary against what replaces it.
+
+    An answer a less the share p S of the other records leaves v, a normal vector around 0 or, with the sampling rate p as
+    probability, around the canary's contribution h:
+
+    .. math:: \log(1 - p + p \exp((v^\top h - \|h\|^2 / 2) / \sigma^2)).
+
+    That is exact for releases of all records, and for samples to which the others contribute nothing.
+
+    Parameters
+    ----------
+    plan : Plan
+        Stated releases and noise. What is asked beyond them is scored like the last of them.
+    canaries : Canaries
+        Records to tell apart.
+    rows : Rows
+        The table, of which only the other records are used.
+    sees_releases : bool
+        False for an adversary who has the final model only.
+    """
+
+    def __init__(self, plan: Plan, canaries: Canaries, rows: Rows, sees_releases: bool) -> None:
+        self._plan, self._canaries = plan, canaries
+        self._total = np.zeros(len(canaries.rows))
+        if not sees_releases:
+            self._releases: Any = None
+            return
+        self._releases = itertools.chain(plan.schedule, itertools.repeat(plan.schedule.entries[-1][1]))
+        self._others = rows.without(np.arange(len(canaries.rows)))
+        codes = canaries.codes[:1] if canaries.null else canaries.codes
+        self._records = [self._single_records(code) for code in codes]
+
+    def _single_records(self, code: int) -> list[Rows]:
+        """Each canary as a table of one record with the given label."""
+        rows = self._canaries.rows
+        table = Rows(rows, np.full(len(rows), code, dtype=np.intp), **self._plan.row_bounds)
+        return [table.subset(np.array([i])) for i in range(len(rows))]
+
+    def see(self, query: Query, answer: np.ndarray) -> None:
+        """Take one release into account."""
+        if self._releases is None:
+            return
+        with np.errstate(all="ignore"):
+            self._score(query, answer, next(self._releases))
+
+    def _score(self, query: Query, answer: np.ndarray, release: Release) -> None:
+        noise = noise_multiplier(release, self._plan.scale, self._plan.problem.budget.adjacency) * query.clip_norm
+        if noise == 0:  # a clip norm of 0 releases zeros
+            return
+        rate = getattr(release.mechanism, "sampling_rate", 1.0)
+        rest = (answer - rate * query.evaluate(self._others)) / noise
+        for sign, records in zip((1, -1), self._records, strict=False):
+            contributions = np.stack([query.evaluate(record) for record in records]) / noise
+            self._total += sign * _log_ratio(contributions @ rest - np.square(contributions).sum(axis=1) / 2, rate)
+
+    def scores(self, view: str, coef: np.ndarray) -> np.ndarray:
+        """Return the score of each canary, by the releases or by the loss of the final model."""
+        if view == "transcript":
+            return self._total
+        scaling = self._plan.problem.intercept_scaling
+        rows = self._canaries.rows
+        extended = np.column_stack([rows, np.full(len(rows), scaling)]) if scaling else rows
+        canary, other = (self._plan.problem.loss.value(extended @ coef, np.full(len(rows), c)) for c in self._canaries.codes)
+        return -canary if self._canaries.null else other - canary
+
+
+def _log_ratio(exponents: np.ndarray, rate: float) -> np.ndarray:
+    return exponents if rate == 1 else np.logaddexp(np.log1p(-rate), np.log(rate) + exponents)
+
+
+@contextmanager
+def warnings_said_once() -> Iterator[None]:
+    """Silence what the plan has warned of, for the fits that follow."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakPrivacyWarning)
+        warnings.simplefilter("ignore", OutsideGuaranteeWarning)
+        yield
+
+
+def _derived(estimator: DPEstimator, run: Any) -> Any:
+    """A silent copy, of a class with another way to run a plan."""
+    kind, params = type(estimator), clone(estimator).get_params(deep=False)
+    return type(kind.__name__, (kind,), {"_run": run})(**params | {"verbose": 0})

@@ -1,0 +1,155 @@
+"""The records that an attack looks for, and the tables that have them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from skdp._validation import check_classes
+from skdp.solvers import Problem
+
+__all__ = ["Canaries", "least_direction", "make_canaries", "random_directions"]
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """A table whose first records are canaries, and what stands for each of them in the other table.
+
+    Parameters
+    ----------
+    X : ndarray, CSR or CSC of shape (n_samples, n_features)
+        Records; the same in both tables.
+    y : ndarray of shape (n_samples,)
+        Labels, those of the canaries first.
+    rows : ndarray of shape (m, n_features)
+        The first rows of X.
+    codes : tuple of int
+        Class numbers of the canaries and of what replaces them.
+    other : object
+        Label of what replaces a canary; None for a null record.
+    """
+
+    X: Any
+    y: np.ndarray
+    rows: np.ndarray
+    codes: tuple[int, int]
+    other: Any
+
+    @property
+    def null(self) -> bool:
+        """Whether a null record replaces a canary, not one with the other label."""
+        return self.other is None
+
+    def labels(self, absent: np.ndarray) -> np.ndarray:
+        """Return the labels of the table in which some canaries are replaced.
+
+        Parameters
+        ----------
+        absent : ndarray of int
+            Which ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            A copy; the same labels for null records, which `Rows.without` makes.
+        """
+        labels = self.y.copy()
+        if not self.null:
+            labels[absent] = self.other
+        return labels
+
+
+def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: Any, n_canaries: int = 1) -> Canaries:
+    """Put canaries in place of the first records.
+
+    Their norm is the public bound. Their label is the rarest among the other records, which the model predicts least, so that
+    their residuals are the largest; under ``replace_one`` the other table has the most frequent other label.
+
+    Parameters
+    ----------
+    estimator : DPEstimator
+        Whose ``classes`` are known or not.
+    problem : Problem
+        Public facts of the fit.
+    X, y : array-like
+        Records that the estimator accepts.
+    directions : callable
+        Maps the rows of the other records to unit vectors, of shape (n_canaries, n_features).
+    n_canaries : int, default=1
+        How many.
+
+    Returns
+    -------
+    Canaries
+        Both tables.
+
+    Raises
+    ------
+    ValueError
+        If the records beside the canaries lack a class.
+    """
+    X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+    labels = np.array(y).ravel()
+    given = getattr(estimator, "classes", None)
+    classes = np.unique(labels) if given is None else check_classes(given)
+    counts = np.array([np.count_nonzero(labels[n_canaries:] == label) for label in classes])
+    if given is None and not counts.all():
+        raise ValueError(
+            f"The first {n_canaries} records, which the canaries replace, hold all records of a class; expected further ones, or "
+            "classes=[...]: neighbouring tables have the same label set."
+        )
+    canary = int(counts.argmin())
+    other = max((code for code in range(classes.size) if code != canary), key=lambda code: counts[code])
+    rows = problem.data_norm * directions(X[n_canaries:])
+    labels[:n_canaries] = classes[canary]
+    replaced = None if problem.budget.adjacency == "zero_out" else classes[other]
+    return Canaries(_with_first_rows(X, rows), labels, rows, (canary, other), replaced)
+
+
+def least_direction(others: Any) -> np.ndarray:
+    """Return the unit vector along which records have the least weight: the last right-singular vector.
+
+    Parameters
+    ----------
+    others : ndarray, CSR or CSC of shape (m, n_features)
+        Records beside the canary.
+
+    Returns
+    -------
+    ndarray of shape (1, n_features)
+        Any unit vector where all records are zero.
+    """
+    moments = others.T @ others
+    _, vectors = np.linalg.eigh(moments.toarray() if sparse.issparse(moments) else moments)
+    return vectors[:, :1].T.astype(np.float64)
+
+
+def random_directions(n_canaries: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Return random unit vectors, orthogonal where there are no more than features.
+
+    Parameters
+    ----------
+    n_canaries, n_features : int
+        Shape.
+    rng : Generator
+        Source.
+
+    Returns
+    -------
+    ndarray of shape (n_canaries, n_features)
+        Rows of norm 1.
+    """
+    rows = rng.normal(size=(n_canaries, n_features))
+    if n_canaries <= n_features:
+        return np.linalg.qr(rows.T)[0].T
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _with_first_rows(X: Any, rows: np.ndarray) -> Any:
+    if sparse.issparse(X):
+        return sparse.vstack([sparse.csr_array(rows, dtype=X.dtype), X[len(rows) :]], format=X.format)
+    X = X.copy()
+    X[: len(rows)] = rows
+    return X

@@ -1,0 +1,58 @@
+"""What can be audited, and what an audit accepts."""
+
+import math
+from typing import Any
+
+from skdp._validation import check_integer, check_number, shown
+from skdp.audit._attack import VIEWS
+from skdp.estimators._base import DPEstimator
+
+__all__ = ["check_audit", "check_views"]
+
+
+def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
+    """Raise TypeError or ValueError unless the fits of the estimator can be audited.
+
+    Parameters
+    ----------
+    estimator : object
+        As given by the user.
+    confidence : object
+        Probability that a bound holds.
+    random_state : object
+        Seed of the audit.
+    """
+    name = type(estimator).__name__
+    if not isinstance(estimator, DPEstimator):
+        raise TypeError(
+            f"An audit fits one private estimator, got {name}; for a pipeline, pass its last step and X as the steps before "
+            "prepare it."
+        )
+    if estimator.epsilon == math.inf:
+        raise ValueError("epsilon=inf claims nothing that an audit could refute; expected a finite epsilon.")
+    if estimator.random_state is not None:
+        raise ValueError(
+            f"random_state={shown(estimator.random_state)} of the {name} gives all fits the same noise; expected None there. The "
+            "random_state of the audit makes it reproducible."
+        )
+    check_number("confidence", confidence, above=0.0, below=1.0)
+    check_integer("random_state", random_state, minimum=0, optional=True)
+
+
+def check_views(views: Any) -> tuple[str, ...]:
+    """Return what the adversary sees, each once.
+
+    Parameters
+    ----------
+    views : str or sequence of str
+        As given by the user.
+
+    Returns
+    -------
+    tuple of str
+        Out of `VIEWS`, at least one.
+    """
+    names = (views,) if isinstance(views, str) else tuple(views)
+    if not names or any(name not in VIEWS for name in names):
+        raise ValueError(f"views={shown(views)}; expected some of {VIEWS!r}.")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,209 @@
+"""What is claimed of a fit, and which epsilon an attack proves against it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from skdp.privacy.accounting import gaussian_epsilon
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.schedule import Schedule
+from skdp.privacy.subsampled import Composition
+
+__all__ = ["METHODS", "Claim", "definition_epsilon", "gaussian_parameter"]
+
+METHODS = {
+    "gaussian": "the trade-off of one Gaussian release",
+    "subsampled": "the trade-off of the schedule at some noise",
+    "clopper-pearson": "the definition alone",
+}
+STEP, TOLERANCE, MOST_STEPS = math.log(1.25), 1e-4, 40  # of the search for the logarithm of a noise scale
+POINTS = 200  # of the privacy profile
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The stated releases, their noise, and the budget that they are said to spend.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Releases of one fit.
+    scale : float
+        Standard deviation over sensitivity of a release of weight 1.
+    budget : Budget
+        epsilon, delta and adjacency.
+    """
+
+    schedule: Schedule
+    scale: float
+    budget: Budget
+
+    @cached_property
+    def composition(self) -> Composition | None:
+        """The releases as the accounting sees them; None where it has no noise scale for them."""
+        try:
+            composition = Composition.of(self.schedule, self.budget.adjacency)
+        except PrivacyAccountingError:
+            return None
+        return composition if composition.sampled or not composition.selections else None
+
+    @property
+    def method(self) -> str:
+        """The strongest argument from error rates to epsilon that holds for these releases, out of `METHODS`."""
+        if self.composition is None:
+            return "clopper-pearson"
+        return "subsampled" if self.composition.sampled else "gaussian"
+
+    def strength(self, rates: np.ndarray, method: str) -> np.ndarray:
+        """Return what increases with the epsilon that error rates prove, for many of them at once.
+
+        Parameters
+        ----------
+        rates : ndarray of shape (2, k)
+            False positive and false negative rates.
+        method : str
+            One of `METHODS`; "subsampled" is ranked as "gaussian" is, to which many samples tend.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            Epsilon, or a Gaussian-DP parameter.
+        """
+        return definition_epsilon(rates, self.budget.delta) if method == "clopper-pearson" else gaussian_parameter(rates)
+
+    def trade_off(self, positive: np.ndarray, method: str) -> np.ndarray:
+        """Return the least false negative rate that the claim permits.
+
+        Parameters
+        ----------
+        positive : ndarray of shape (k,)
+            False positive rates.
+        method : str
+            One of `METHODS`.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            Values in [0, 1].
+        """
+        if method == "gaussian":
+            assert self.composition is not None
+            return ndtr(-ndtri(positive) - math.sqrt(self.composition.full) / self.scale)
+        if method == "clopper-pearson":
+            epsilons, deltas = np.array([self.budget.epsilon]), np.array([self.budget.delta])
+        else:
+            assert self.composition is not None
+            epsilons = np.linspace(0.0, 2 * self.budget.epsilon, POINTS)
+            deltas = _deltas(self.composition, self.scale, epsilons, self.budget)
+        return np.maximum(_least(positive[:, None], epsilons, deltas).max(axis=1), 0.0)
+
+    def epsilon(self, rates: np.ndarray, method: str) -> float:
+        """Return the epsilon at the claimed delta below which no attack has such error rates.
+
+        Parameters
+        ----------
+        rates : ndarray of shape (2,)
+            Upper bounds of the false positive and the false negative rate.
+        method : str
+            One of `METHODS`.
+
+        Returns
+        -------
+        float
+            0 where the attack is no better than guessing.
+        """
+        if method == "clopper-pearson":
+            return float(definition_epsilon(rates, self.budget.delta))
+        if method == "gaussian":
+            return gaussian_epsilon(float(gaussian_parameter(rates)), self.budget.delta)
+        return self._subsampled_epsilon(rates)
+
+    def _subsampled_epsilon(self, rates: np.ndarray) -> float:
+        """Epsilon of the largest noise that permits the rates, by the whole privacy profile of the schedule."""
+        assert self.composition is not None
+        composition, budget = self.composition, self.budget
+        if rates.sum() >= 1:
+            return 0.0
+        epsilons = np.linspace(0.0, -math.log(rates.min()), POINTS)
+
+        def excess(log_scale: float) -> float:
+            """How far below the trade-off curve the rates lie; increases with the noise."""
+            deltas = _deltas(composition, math.exp(log_scale), epsilons, budget)
+            return float(_least(rates[0], epsilons, deltas).max() - rates[1])
+
+        root = _root(excess, math.log(self.scale))
+        return composition.epsilon(math.exp(root + TOLERANCE), budget)
+
+
+def definition_epsilon(rates: np.ndarray, delta: float) -> np.ndarray:
+    """Return the least epsilon of an (epsilon, delta)-private release that an attack with given error rates allows.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (2, ...)
+        False positive and false negative rates a, b: ``1 - b <= exp(epsilon) a + delta``, and the same with a and b exchanged.
+    delta : float
+        Privacy parameter.
+
+    Returns
+    -------
+    ndarray
+        Non-negative values.
+
+    References
+    ----------
+    .. [1] P. Kairouz, S. Oh, P. Viswanath, "The composition theorem for differential privacy", ICML 2015, Theorem 2.1.
+    """
+    powers = np.maximum(1 - delta - rates[::-1], 0.0)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(powers / rates).max(axis=0), 0.0)
+
+
+def gaussian_parameter(rates: np.ndarray) -> np.ndarray:
+    """Return the least mu of a mu-GDP release that an attack with given error rates allows.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (2, ...)
+        False positive and false negative rates a, b: ``b >= Phi(Phi^-1(1 - a) - mu)``.
+
+    Returns
+    -------
+    ndarray
+        Non-negative values.
+
+    References
+    ----------
+    .. [1] M. Nasr, J. Hayes, T. Steinke, B. Balle, F. Tramer, M. Jagielski, N. Carlini, A. Terzis, "Tight auditing of
+       differentially private machine learning", USENIX Security 2023, section 4.
+    """
+    return np.maximum(-ndtri(rates).sum(axis=0), 0.0)
+
+
+def _deltas(composition: Composition, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
+    """Upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""
+    distribution, error = composition.losses(scale, budget)
+    return np.minimum(distribution.get_delta_for_epsilon(epsilons) + error, 1.0)
+
+
+def _least(positive: Any, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:
+    """False negative rates below which a false positive rate breaks (epsilon, delta)-DP, in one direction or the other."""
+    return np.maximum(1 - deltas - np.exp(epsilons) * positive, np.exp(-epsilons) * (1 - deltas - positive))
+
+
+def _root(excess: Callable[[float], float], start: float) -> float:
+    """Root of an increasing function of the logarithm of a noise scale."""
+    value = lru_cache(maxsize=None)(excess)
+    direction = -STEP if value(start) > 0 else STEP
+    for i in range(MOST_STEPS):
+        left, right = start + i * direction, start + (i + 1) * direction
+        if value(left) * value(right) <= 0:
+            return brentq(value, left, right, xtol=TOLERANCE / 2)
+    return right

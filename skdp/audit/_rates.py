@@ -1,0 +1,101 @@
+"""Error rates of an attack: upper confidence bounds, and the threshold at which they say most."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betaincinv
+
+__all__ = ["best_threshold", "error_rates", "split", "upper_bounds"]
+
+PILOT = 4  # one run in so many serves to choose the threshold
+
+
+def split(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores that choose the threshold, and those that are judged by it.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (2, n_runs)
+        Scores of the runs without and with the canary.
+
+    Returns
+    -------
+    pilot : ndarray of shape (2, n_runs // 4)
+        The first quarter.
+    judged : ndarray of shape (2, n_runs - n_runs // 4)
+        The others, independent of them.
+    """
+    n_pilot = scores.shape[1] // PILOT
+    return scores[:, :n_pilot], scores[:, n_pilot:]
+
+
+def error_rates(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return how often the attack errs that says "canary" from a threshold on.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (2, m)
+        Scores of the runs without and with the canary.
+    thresholds : ndarray of shape (k,)
+        Candidates.
+
+    Returns
+    -------
+    ndarray of shape (2, k)
+        False positive rate and false negative rate.
+    """
+    without, canary = np.sort(scores, axis=1)
+    below = np.stack([np.searchsorted(without, thresholds), np.searchsorted(canary, thresholds)]) / scores.shape[1]
+    return np.stack([1 - below[0], below[1]])
+
+
+def upper_bounds(rates: np.ndarray, n_runs: int, confidence: float) -> np.ndarray:
+    r"""Return Clopper-Pearson upper bounds of probabilities, each wrong with probability at most ``1 - confidence``.
+
+    With k events in n runs the bound is the p at which as few events have probability ``1 - confidence``: the quantile of
+    the beta distribution with parameters k + 1 and n - k.
+
+    Parameters
+    ----------
+    rates : ndarray
+        Observed shares.
+    n_runs : int
+        Number of independent runs.
+    confidence : float
+        Probability in (0, 1) that a bound holds.
+
+    Returns
+    -------
+    ndarray
+        Bounds, 1 where every run has the event.
+
+    References
+    ----------
+    .. [1] C. J. Clopper, E. S. Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
+       Biometrika 26 (1934).
+    """
+    events = np.round(rates * n_runs)
+    misses = n_runs - events
+    return np.where(misses > 0, betaincinv(events + 1, np.maximum(misses, 1), confidence), 1.0)
+
+
+def best_threshold(pilot: np.ndarray, confidence: float, value: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Return the threshold at which the pilot runs alone would prove most.
+
+    Parameters
+    ----------
+    pilot : ndarray of shape (2, m)
+        Scores of runs without and with the canary that are used for nothing else.
+    confidence : float
+        Probability that one bound of a rate holds.
+    value : callable
+        Maps bounds of the rates, of shape (2, k), to what is to be large.
+
+    Returns
+    -------
+    float
+        One of the pilot scores.
+    """
+    thresholds = np.unique(pilot)
+    bounds = upper_bounds(error_rates(pilot, thresholds), pilot.shape[1], confidence)
+    return float(thresholds[np.argmax(value(bounds))])

@@ -1,0 +1,157 @@
+"""The audit as users meet it: refusals, reproducibility, what it prints, and what it leaves alone."""
+
+import json
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from skdp import DPLogisticRegression, WeakPrivacyWarning
+from skdp.audit import audit, audit_one_run
+from skdp.solvers import SGD, GradientDescent
+
+X, Y = np.zeros((20, 2)), np.arange(20) % 2
+
+
+def estimator(epsilon=4.0, **params):
+    return DPLogisticRegression(epsilon, **{"delta": 1e-5, "solver": GradientDescent(2), **params})
+
+
+@pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "model, error, message",
+    (
+        (make_pipeline(MaxAbsScaler(), estimator()), TypeError, "got Pipeline; for a pipeline, pass its last step"),
+        (LogisticRegression(), TypeError, "one private estimator, got LogisticRegression"),
+        (estimator(float("inf")), ValueError, "epsilon=inf claims nothing"),
+        (estimator(random_state=0), ValueError, "random_state=0 of the DPLogisticRegression gives all fits the same noise"),
+        (estimator(-1.0), ValueError, "epsilon=-1.0; expected a positive number"),
+    ),
+    ids=("pipeline", "scikit-learn", "infinite", "seeded", "negative"),
+)
+def test_what_cannot_be_audited_is_refused(auditor, model, error, message):
+    with pytest.raises(error, match=message):
+        auditor(model, X, Y)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    (
+        ({"n_runs": 19}, "n_runs=19; expected an integer >= 20"),
+        ({"confidence": 1.0}, "confidence=1.0"),
+        ({"views": "model"}, "views='model'; expected some of"),
+        ({"views": ()}, r"views=\(\); expected some of"),
+        ({"method": "best"}, "method='best'; expected 'auto' or 'clopper-pearson'"),
+        ({"random_state": -1}, "random_state=-1; expected an integer >= 0"),
+    ),
+)
+def test_parameters_out_of_range_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        audit(estimator(), X, Y, **params)
+
+
+@pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
+def test_bad_records_raise_the_estimator_s_own_errors(auditor):
+    with pytest.raises(ValueError, match="y has only one class"):
+        auditor(estimator(), X, np.zeros(20))
+    with pytest.raises(ValueError, match="contains NaN"):
+        auditor(estimator(), X * np.nan, Y)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return audit(estimator(), X, Y, n_runs=200, random_state=3)
+
+
+def test_a_seed_fixes_the_result_whatever_the_processes(result):
+    again = audit(estimator(), X, Y, n_runs=200, random_state=3, n_jobs=2)
+    other = audit(estimator(), X, Y, n_runs=200, random_state=4)
+    assert again.to_dict() == result.to_dict()
+    for view in result.scores:
+        np.testing.assert_array_equal(again.scores[view], result.scores[view])
+        assert np.unique(result.scores[view]).size == 400  # every run has noise of its own
+        assert not np.isin(other.scores[view], result.scores[view]).any()
+
+
+def test_without_a_seed_the_noise_is_secure():
+    first, second = (audit(estimator(), X, Y, n_runs=20).scores["transcript"] for _ in range(2))
+    assert np.unique([first, second]).size == 80
+
+
+def test_runs_with_the_canary_have_larger_scores(result):
+    for without, canary in result.scores.values():
+        assert canary.mean() > without.mean()
+
+
+def test_the_result_is_pickled_and_written(result):
+    copy = pickle.loads(pickle.dumps(result))
+    assert str(copy) == str(result)
+    facts = json.loads(json.dumps(result.to_dict()))
+    assert facts["epsilon"] == 4.0
+    assert [bound["view"] for bound in facts["bounds"]] == ["transcript", "final"]
+    assert (result.epsilon, result.delta, result.adjacency, result.solver) == (4.0, 1e-5, "replace_one", "gd")
+
+
+def test_the_verdict_follows_from_the_bounds(result):
+    assert result.consistent
+    assert str(result).startswith("No violation found")
+    broken = audit(Broken(4.0, delta=1e-5, solver=GradientDescent(2)), X, Y, n_runs=60, random_state=0, views="transcript")
+    assert not broken.consistent
+    assert str(broken).startswith("VIOLATION")
+    assert broken.bound("transcript").epsilon > 4
+    with pytest.raises(ValueError, match="view='final' was not audited"):
+        broken.bound("final")
+
+
+class Broken(DPLogisticRegression):
+    """Hardly any noise."""
+
+    def _run(self, plan, rows, noise, progress):
+        return super()._run(replace(plan, scale=plan.scale / 20), rows, noise, progress)
+
+
+def test_the_estimator_is_left_alone(capsys):
+    model = estimator(verbose=1)
+    before = dict(vars(model))
+    audit(model, X, Y, n_runs=20, random_state=0)
+    assert vars(model) == before
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_is_about_ten_lines(capsys):
+    audit(estimator(), X, Y, n_runs=40, random_state=0, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "[audit] 40 of 40 runs of each table"
+
+
+@pytest.mark.parametrize("n_jobs", (1, 2))
+def test_a_warning_is_given_once(n_jobs):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        audit(estimator(delta=0.2), X, Y, n_runs=20, n_jobs=n_jobs)
+    assert [warning.category for warning in caught] == [WeakPrivacyWarning]
+    assert caught[0].filename == __file__
+
+
+def test_the_definition_alone_proves_less(result):
+    plain = audit(estimator(), X, Y, n_runs=200, random_state=3, method="clopper-pearson")
+    assert {bound.method for bound in plain.bounds} == {"clopper-pearson"}
+    assert {bound.method for bound in result.bounds} == {"gaussian"}
+    assert max(bound.epsilon for bound in plain.bounds) < max(bound.epsilon for bound in result.bounds)
+
+
+@pytest.mark.parametrize(
+    "labels", (np.array(["no", "yes"])[Y], np.arange(20) % 3, Y[:, None] > 0), ids=("str", "three", "column")
+)
+def test_labels_may_be_anything_that_fit_takes(labels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn asks for a vector
+        found = audit(estimator(solver=SGD(2, batch_size=10)), X, labels, n_runs=20, random_state=0)
+    assert found.bounds[0].method == "subsampled"
+    assert np.isfinite(found.scores["final"]).all()
