@@ -6,6 +6,7 @@ from typing import Any
 from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
 from skdp.estimators._base import DPEstimator
+from skdp.privacy.active import active
 
 __all__ = ["check_audit", "check_views"]
 
@@ -35,6 +36,8 @@ def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
             f"random_state={shown(estimator.random_state)} of the {name} gives all fits the same noise; expected None there. The "
             "random_state of the audit makes it reproducible."
         )
+    if active():
+        raise ValueError("An audit fits thousands of times and is not private; expected a call outside of any ledger's block.")
     check_number("confidence", confidence, above=0.0, below=1.0)
     check_integer("random_state", random_state, minimum=0, optional=True)
 

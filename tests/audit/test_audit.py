@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from skdp import DPLogisticRegression, WeakPrivacyWarning
+from skdp import DPLogisticRegression, PrivacyLedger, WeakPrivacyWarning
 from skdp.audit import audit, audit_one_run
 from skdp.solvers import SGD, GradientDescent
 
@@ -53,6 +53,15 @@ def test_what_cannot_be_audited_is_refused(auditor, model, error, message):
 def test_parameters_out_of_range_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         audit(estimator(), X, Y, **params)
+
+
+@pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
+def test_an_audit_in_the_block_of_a_ledger_is_refused(auditor):
+    """Its thousands of fits would be charged, and it reads the records without noise anyway."""
+    ledger = PrivacyLedger(epsilon=4, delta=1e-5)
+    with ledger, pytest.raises(ValueError, match="outside of any ledger"):
+        auditor(estimator(), X, Y)
+    assert ledger.entries == ()
 
 
 @pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
