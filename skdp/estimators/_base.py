@@ -76,9 +76,9 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
 
-    def _pay(self, plan: Plan, statement: PrivacyReport) -> None:
-        """Charge the whole schedule, before the training data go behind the gate."""
-        pay(spending(plan, statement), self._ledgers)
+    def _pay(self, plan: Plan, statement: PrivacyReport) -> tuple[str, ...]:
+        """Charge the whole schedule, before the training data go behind the gate, and return the receipts."""
+        return pay(spending(plan, statement), self._ledgers)
 
     def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, progress: Progress) -> SolverResult:
         """Solve the problem through the gate."""

@@ -192,7 +192,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         statement = report(self, plan, noise, facts)
         attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
         progress = Progress(self, len(plan.schedule), self.verbose)
-        self._pay(plan, statement)
+        noise = noise.for_charge(self._pay(plan, statement))
         rows = Rows(table, codes, **plan.row_bounds)
         del table, codes
         result = self._run(plan, rows, noise, progress)

@@ -4,15 +4,18 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import tempfile
+import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from skdp.privacy.errors import LedgerError
 
-__all__ = ["Store"]
+__all__ = ["Store", "temporary_file"]
 
 FORMAT = "skdp-ledger-1"
 PATIENCE = 120.0  # seconds to wait for other writers
@@ -66,6 +69,7 @@ class Store:
                 connection.executemany("INSERT INTO facts VALUES (?, ?)", [("facts", content), ("head", _chained("", content))])
             with contextlib.suppress(FileExistsError):
                 _publish(name, path)
+            _await(path)
         finally:
             Path(name).unlink(missing_ok=True)
 
@@ -118,10 +122,15 @@ class Store:
         Raises
         ------
         LedgerError
-            If any entry was changed, lost or half written.
+            If any entry was changed, lost or half written, or the whole file was replaced.
         """
         rows = connection.execute("SELECT number, content, chain FROM entries ORDER BY number").fetchall()
-        hashed = _chained("", _text(_facts(connection, self.path)))
+        facts = _facts(connection, self.path)
+        if facts["identity"] != self.facts["identity"]:
+            raise LedgerError(
+                f"The ledger {str(self.path)!r} was replaced by another one while it was in use. Nothing was charged."
+            )
+        hashed = _chained("", _text(facts))
         for expected, (number, content, chain) in enumerate(rows, start=1):
             hashed = _chained(hashed, content)
             if number != expected or chain != hashed:
@@ -164,10 +173,35 @@ class Store:
         return row[0]
 
 
+def temporary_file(owner: object) -> Path:
+    """Return the path of a file, not made yet, that goes with an object, in the process that made it.
+
+    Parameters
+    ----------
+    owner : object
+        Whose end is that of the file.
+
+    Returns
+    -------
+    Path
+        In a directory of its own.
+    """
+    directory = tempfile.mkdtemp(prefix="skdp-ledger-")
+    weakref.finalize(owner, _remove, directory, os.getpid())
+    return Path(directory) / "ledger.sqlite"
+
+
+def _remove(directory: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def _facts(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
     row = connection.execute("SELECT value FROM facts WHERE name = 'facts'").fetchone()
-    facts = {} if row is None else json.loads(row[0])
-    if facts.get("format") != FORMAT:
+    facts = None
+    with contextlib.suppress(ValueError):
+        facts = json.loads(row[0]) if row else None
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT or "identity" not in facts:
         raise _damaged(path)
     return facts
 
@@ -178,10 +212,24 @@ def _publish(name: str, path: Path) -> None:
         os.link(name, path)
     except FileExistsError:
         raise
-    except OSError:  # no hard links on this file system
+    except OSError:  # no hard links on this file system: the one who makes the claim may rename
+        claim = Path(f"{path}.claim")
+        os.close(os.open(claim, os.O_CREAT | os.O_EXCL))
+        try:
+            if path.exists():
+                raise FileExistsError(path) from None
+            os.rename(name, path)
+        finally:
+            claim.unlink()
+
+
+def _await(path: Path) -> None:
+    """Wait for the process that was faster, a moment."""
+    for _ in range(100):
         if path.exists():
-            raise FileExistsError(path) from None
-        os.rename(name, path)
+            return
+        time.sleep(0.02)
+    raise LedgerError(f"The ledger {str(path)!r} could not be made; expected that no file {path.name}.claim is left beside it.")
 
 
 def _damaged(path: Path) -> LedgerError:

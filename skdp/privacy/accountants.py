@@ -1,6 +1,7 @@
 """Bridge to diffprivlib: its accountant pays for our fits. The way back is `PrivacyLedger.import_accountant`."""
 
 import contextlib
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
     Parameters
     ----------
     accountant : diffprivlib.BudgetAccountant
-        Its ``spend`` is called with the epsilon and delta of each fit, before the fit sees its training data.
+        Its ``spend`` is called with the epsilon and delta of each fit, before its first release.
 
     Yields
     ------
@@ -61,9 +62,10 @@ class _Account:
         """Raise if the accountant would."""
         self._ask(self._accountant.check, spending)
 
-    def charge(self, spending: Spending) -> None:
+    def charge(self, spending: Spending) -> str:
         """Let the accountant spend."""
         self._ask(self._accountant.spend, spending)
+        return uuid.uuid4().hex
 
     def _ask(self, method: Any, spending: Spending) -> None:
         refusal = None

@@ -100,7 +100,7 @@ def cache_key(head: str) -> str:
     str
         With the versions that computed them.
     """
-    versions = [f"{name} {metadata.version(name)}" for name in ("dp_accounting", "numpy")]
+    versions = [f"{name} {metadata.version(name)}" for name in ("skdp", "dp_accounting", "numpy")]
     return ", ".join([head, f"discretization {DISCRETIZATION}", *versions])
 
 

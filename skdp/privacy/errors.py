@@ -5,8 +5,6 @@ import sys
 import warnings
 from typing import Any
 
-import numpy as np
-
 __all__ = [
     "BudgetExceededError",
     "LedgerError",
@@ -34,7 +32,7 @@ class LedgerError(PrivacyAccountingError):
 
 
 class BudgetExceededError(PrivacyAccountingError):
-    """A fit would exceed the ceiling of a ledger. Raised before the fit sees its training data; nothing was charged.
+    """A fit would exceed the ceiling of a ledger. Raised before the data go behind the gate; nothing was charged.
 
     Parameters
     ----------
@@ -66,7 +64,8 @@ class OutsideGuaranteeWarning(UserWarning):
 
 def shown(value: Any) -> str:
     """Return a value for a message; a table that landed in a parameter by mistake shows its type only."""
-    return f"<{type(value).__name__} of shape {value.shape}>" if np.ndim(getattr(value, "shape", 0)) else BRIEF.repr(value)
+    has_shape = getattr(value, "shape", ()) != ()  # a NumPy scalar has the shape ()
+    return f"<{type(value).__name__} of shape {value.shape}>" if has_shape else BRIEF.repr(value)
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -5,7 +5,8 @@ A figure that is right for a plan fixed in advance may be wrong for choices made
 
 1. Charges *by themselves* come first, if at all: their epsilons and deltas add up to (E, D).
 2. All others are charged by their Gaussian cover :math:`(\mu_j, s_j)` against what is then left,
-   :math:`(\varepsilon', \delta') = (\varepsilon - E, \delta - D)`. With a reserve :math:`s = \delta' / 1000` they have to keep
+   :math:`(\varepsilon', \delta') = (\varepsilon - E, \delta - D)`. With a reserve s, about a thousandth of :math:`\delta'`, they
+   have to keep
 
 .. math:: \sum_j s_j \le s \quad\text{and}\quad \delta_m(\varepsilon') \le \delta' - s, \quad m^2 = \sum_j \mu_j^2.
 
@@ -20,14 +21,18 @@ The last step is the filter for adaptively chosen Gaussian releases [2]_.
 
 **Why a reserve.** A ledger that gave Gaussian fits all of delta and turned to another rule at the first sampled fit would be
 wrong: the analyst turns after a result that makes the Gaussian rest useless to him, and gains the delta of the sampled fit on
-top (a delta 1.49 times the stated one was found). The reserve is that delta; it costs Gaussian fits about one part in 20000 of
-epsilon.
+top (a delta 1.49 times the stated one was found). The reserve is that delta. It costs Gaussian fits about one part in 20000 of
+epsilon for a delta of 1e-6, and up to one in 300 where delta is 1e-9 and the reserve a tenth of it.
+
+Fits may also run side by side: Gaussian releases, and by their covers all others, compose concurrently as they do one after the
+other [3]_. Their noise has to be independent, which is why a seed does not repeat inside a ledger.
 
 References
 ----------
 .. [1] R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters", NeurIPS 2016: sums of epsilons and deltas.
 .. [2] A. Smith, A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022; the same in
    A. Koskela, M. Tobaben, A. Honkela, "Individual privacy accounting with Gaussian differential privacy", ICLR 2023.
+.. [3] S. Vadhan, W. Zhang, "Concurrent composition theorems for differential privacy", STOC 2023.
 """
 
 import math
@@ -39,7 +44,7 @@ from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 
 __all__ = ["Charge", "Filter"]
 
-RESERVE = 1e-3
+RESERVE, RESOLVED, LARGEST_RESERVE = 1e-3, 1e-10, 0.1  # shares of delta, and what float64 convolutions resolve with room
 NEXT_SLACK = 1 / 50  # share of the rest of the reserve that the next cover may use
 SMALLEST_EPSILON = 1e-6
 
@@ -107,10 +112,16 @@ class Filter:
         return max(epsilon, 0.0), max(delta, 0.0)
 
     @cached_property
+    def reserve(self) -> float:
+        """Part of delta that is kept for the slacks of covers."""
+        delta = self.rest[1]
+        return min(max(RESERVE * delta, RESOLVED), LARGEST_RESERVE * delta)
+
+    @cached_property
     def largest_mu(self) -> float:
         """Bound on the root of the sum of the squared mu of all covers; 0 where nothing is left."""
         epsilon, delta = self.rest
-        return gaussian_mu(epsilon, delta * (1 - RESERVE)) if epsilon > SMALLEST_EPSILON and delta > 0 else 0.0
+        return gaussian_mu(epsilon, delta - self.reserve) if epsilon > SMALLEST_EPSILON and delta > 0 else 0.0
 
     @property
     def mu_left(self) -> float:
@@ -120,7 +131,7 @@ class Filter:
     @property
     def slack_left(self) -> float:
         """Rest of the reserve."""
-        return max(0.0, math.fsum([RESERVE * self.rest[1], *(-charge.slack for charge in self._covered)]))
+        return max(0.0, math.fsum([self.reserve, *(-charge.slack for charge in self._covered)]))
 
     @property
     def next_slack(self) -> float:
@@ -134,7 +145,7 @@ class Filter:
         alone = self.epsilon - self.rest[0]
         if not self._covered:
             return alone
-        return alone + gaussian_epsilon(math.sqrt(math.fsum(self._squares)), self.rest[1] * (1 - RESERVE))
+        return alone + gaussian_epsilon(math.sqrt(math.fsum(self._squares)), self.rest[1] - self.reserve)
 
     def epsilon_left(self, delta: float) -> float:
         """Return the largest epsilon at which a fit on full data still fits.

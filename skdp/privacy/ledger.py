@@ -3,11 +3,7 @@
 import contextlib
 import json
 import math
-import os
-import shutil
-import tempfile
 import uuid
-import weakref
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from numbers import Real
@@ -15,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp.privacy import active, composed
-from skdp.privacy._store import Store
+from skdp.privacy._store import Store, temporary_file
 from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Budget
 from skdp.privacy.covers import gaussian_cover, pure_cover
 from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
@@ -29,8 +25,8 @@ class PrivacyLedger:
     r"""The budget of a data set: what all fits on it may spend together, kept in a file.
 
     Inside ``with ledger:`` every fit of the process is charged, whatever estimator, clone or thread makes it; estimators that are
-    pickled inside (joblib's workers) are charged wherever they are fitted. A charge is written before the fit sees its training
-    data, and is never given back. A fit that would exceed the ceiling raises `BudgetExceededError`.
+    pickled inside (joblib's workers) are charged wherever they are fitted. A charge is written before the first release and never
+    given back. A fit that would exceed the ceiling raises `BudgetExceededError`.
 
     Parameters
     ----------
@@ -62,10 +58,18 @@ class PrivacyLedger:
     of which nothing else is known adds up by epsilon and delta while it comes before all others. The tight figure of the summary,
     by privacy loss distributions, holds for a plan fixed in advance only.
 
-    Not seen are fits outside of the block, estimators that a worker process builds for itself, an older copy of the file that is
-    put back, and anything else computed from the records. Fits are charged for the whole data set, also on a part of it; the
-    split must not depend on the records' values. A copy that was pickled or deep-copied inside the block stays bound to the
-    ledger (and its pickle names the file); save models after the block.
+    Not seen are fits outside of the block, estimators that a worker process builds for itself or received before the block, fits
+    that are submitted inside and run after it (collect all results inside), an older copy of the file that is put back, and
+    anything else computed from the records.
+
+    Fits are charged for the whole data set, also on a part of it. The part must hold each record at most once, and which records
+    it holds must not depend on their values: give searches ``cv=KFold(...)`` (their default for classifiers splits by label, and
+    one changed label can move many records), and `BaggingClassifier` ``bootstrap=False``. The labels of each part are public, as
+    those of a table are, unless the estimator has ``classes=[...]``.
+
+    Inside the block a seed does not repeat noise: each charge has its own. A copy that was pickled or deep-copied inside stays
+    bound to the ledger, and its pickle names the file; save models after the block. While fits run, leave the file to SQLite:
+    on POSIX systems a process that opens and closes it by other means drops its locks.
 
     References
     ----------
@@ -97,7 +101,7 @@ class PrivacyLedger:
         facts = _facts(epsilon, delta, adjacency)
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
             raise ValueError(f"There is no ledger {str(path)!r} yet; expected epsilon and delta for a new one.")
-        self.path = (_temporary_file(self) if path is None else Path(path)).absolute()
+        self.path = (temporary_file(self) if path is None else Path(path)).absolute()
         if not self.path.exists():
             Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None})
         self._store = Store(self.path)
@@ -188,13 +192,18 @@ class PrivacyLedger:
         """
         self._admitted(spending, self.entries)
 
-    def charge(self, spending: Spending) -> None:
+    def charge(self, spending: Spending) -> str:
         """Write a charge down, durably; fits inside ``with ledger:`` do it by themselves.
 
         Parameters
         ----------
         spending : Spending
             What a fit will spend.
+
+        Returns
+        -------
+        str
+            A receipt: identity of the ledger and number of the entry.
 
         Raises
         ------
@@ -208,7 +217,9 @@ class PrivacyLedger:
         with self._store.transaction(writing=True) as connection:
             entries = self._read(connection)
             charge = self._admitted(spending, entries)
-            self._store.append(connection, LedgerEntry(len(entries) + 1, _now(), spending, charge).to_json())
+            entry = LedgerEntry(len(entries) + 1, _now(), spending, charge)
+            self._store.append(connection, entry.to_json())
+        return f"{self.token[1]} {entry.number}"
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str) -> None:
         """Charge another release of the same records: a table that was published, a fit of another library.
@@ -378,18 +389,6 @@ def _facts(epsilon: object, delta: object, adjacency: object) -> dict[str, Any]:
     if adjacency is not None and adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
     return {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta), "adjacency": adjacency}  # type: ignore[arg-type]
-
-
-def _temporary_file(ledger: PrivacyLedger) -> Path:
-    """A file that goes with the object, in the process that made it."""
-    directory = tempfile.mkdtemp(prefix="skdp-ledger-")
-    weakref.finalize(ledger, _remove, directory, os.getpid())
-    return Path(directory) / "ledger.sqlite"
-
-
-def _remove(directory: str, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _now() -> str:

@@ -10,9 +10,10 @@ References
 .. [1] I. Mironov, "On significance of the least significant bits for differential privacy", CCS 2012.
 """
 
+import hashlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -51,6 +52,26 @@ class NoiseSource:
     def __init__(self, random_state: object = None) -> None:
         self.secure = random_state is None
         self._bytes = _byte_source(random_state)
+
+    def for_charge(self, receipts: Sequence[str]) -> "NoiseSource":
+        """Return a source whose noise no other charge has, also where it comes from the same seed.
+
+        Two fits with the same noise could be subtracted from each other, and composition would mean nothing.
+
+        Parameters
+        ----------
+        receipts : sequence of str
+            What the ledgers gave for this charge, each given once; empty without a ledger.
+
+        Returns
+        -------
+        NoiseSource
+            The source itself if it is secure or nothing was charged; else one seeded by this one and the receipts.
+        """
+        if self.secure or not receipts:
+            return self
+        mixed = hashlib.sha256(self._bytes(32) + "|".join(receipts).encode()).digest()
+        return NoiseSource(int.from_bytes(mixed, "big"))
 
     def normal(self, size: int) -> np.ndarray:
         """Draw standard normals whose tail has no holes.

@@ -1,6 +1,7 @@
 """The gate: every value that depends on the training data comes out of here, with noise on it."""
 
 import math
+import os
 import warnings
 from collections.abc import Callable
 
@@ -49,7 +50,7 @@ class Oracle:
         if budget.private and not (0 < scale < math.inf):
             raise PrivacyAccountingError(f"The noise scale is {scale!r}; expected a positive number.")
         self._rows, self._schedule, self._budget, self._scale, self._noise = rows, tuple(schedule), budget, scale, noise
-        self._on_release = on_release
+        self._on_release, self._process = on_release, os.getpid()
         self._pending = iter(self._schedule)
         self._transcript: list[Release] = []
 
@@ -100,6 +101,8 @@ class Oracle:
             )
 
     def _admit(self, query: Query) -> Release:
+        if os.getpid() != self._process:
+            raise PrivacyAccountingError("A fit was forked: each process would make the releases that were charged once.")
         if not (0 <= query.clip_norm <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
             raise PrivacyAccountingError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "

@@ -9,7 +9,7 @@ from skdp.privacy.ledger_entries import Spending
 __all__ = ["pay"]
 
 
-def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
+def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
     """Charge a fit to all active accounts and to the ledgers that its estimator is bound to, each once.
 
     Parameters
@@ -18,6 +18,11 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
         What the fit will spend.
     bound : iterable of (path, identity)
         Tokens of ledgers, from `skdp.privacy.active.carried`.
+
+    Returns
+    -------
+    tuple of str
+        A receipt per account, for `NoiseSource.for_charge`.
 
     Raises
     ------
@@ -28,5 +33,4 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
     accounts |= {token: PrivacyLedger.bound(token) for token in bound if token not in accounts}
     for account in accounts.values() if len(accounts) > 1 else ():
         account.check(spending)
-    for account in accounts.values():
-        account.charge(spending)
+    return tuple(account.charge(spending) for account in accounts.values())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
-from skdp.privacy.filters import RESERVE, Charge, Filter
+from skdp.privacy.filters import Charge, Filter
 
 
 def gaussian(mu, slack=0.0):
@@ -32,25 +32,28 @@ EMPTY = Filter(3.0, 1e-6, ())
 
 def test_gaussian_charges_add_by_their_squares():
     rule = charged(EMPTY, gaussian(0.3), gaussian(0.4))
-    assert rule.spent_epsilon == pytest.approx(gaussian_epsilon(0.5, 1e-6 * (1 - RESERVE)), rel=1e-12)
+    assert rule.spent_epsilon == pytest.approx(gaussian_epsilon(0.5, 1e-6 - rule.reserve), rel=1e-12)
     assert rule.mu_left == pytest.approx(math.sqrt(rule.largest_mu**2 - 0.25), rel=1e-12)
     assert rule.admits(gaussian(rule.mu_left * (1 - 1e-9)))
     assert not rule.admits(gaussian(rule.mu_left * (1 + 1e-6)))
 
 
-def test_the_reserve_costs_one_part_in_ten_thousand():
-    for delta in (1e-9, 1e-6, 1e-4):
-        assert gaussian_mu(3.0, delta * (1 - RESERVE)) > 0.9998 * gaussian_mu(3.0, delta)
+@pytest.mark.parametrize("delta, cost", ((1e-9, 1 / 200), (1e-6, 1 / 15_000), (1e-4, 1 / 10_000)))
+def test_what_the_reserve_costs(delta, cost):
+    """Of the epsilon at which a single fit on full data is charged by its cover."""
+    rule = Filter(3.0, delta, ())
+    assert (1 - cost) * 3.0 < gaussian_epsilon(rule.largest_mu, delta) < 3.0
+    assert 1e-10 <= rule.reserve <= 0.1 * delta
 
 
 def test_slack_is_limited_by_the_reserve():
-    assert EMPTY.admits(gaussian(0.1, RESERVE * 1e-6))
-    assert not EMPTY.admits(gaussian(0.1, 1.01 * RESERVE * 1e-6))
+    assert EMPTY.admits(gaussian(0.1, EMPTY.reserve))
+    assert not EMPTY.admits(gaussian(0.1, 1.01 * EMPTY.reserve))
     rule = EMPTY
     for _ in range(150):  # the next slack shrinks with the rest, and what is charged is counted
         assert 0 < rule.next_slack <= rule.slack_left / 50
         rule = charged(rule, gaussian(1e-3, rule.next_slack))
-    assert math.fsum(charge.slack for charge in rule.charges) == pytest.approx(RESERVE * 1e-6 - rule.slack_left)
+    assert math.fsum(charge.slack for charge in rule.charges) == pytest.approx(EMPTY.reserve - rule.slack_left)
 
 
 def test_guarantees_of_which_nothing_else_is_known_add_up_and_come_first():
@@ -59,10 +62,10 @@ def test_guarantees_of_which_nothing_else_is_known_add_up_and_come_first():
     assert rule.rest == pytest.approx((1.5, 6e-7))
     assert not rule.admits(alone(1.6, 0.0))
     assert not rule.admits(alone(0.1, 7e-7))
-    assert rule.largest_mu == gaussian_mu(rule.rest[0], rule.rest[1] * (1 - RESERVE))
+    assert rule.largest_mu == gaussian_mu(rule.rest[0], rule.rest[1] - rule.reserve)
     rule = charged(rule, gaussian(0.1))
     assert not rule.admits(alone(0.1, 0.0))
-    assert rule.spent_epsilon == pytest.approx(1.5 + gaussian_epsilon(0.1, rule.rest[1] * (1 - RESERVE)))
+    assert rule.spent_epsilon == pytest.approx(1.5 + gaussian_epsilon(0.1, rule.rest[1] - rule.reserve))
 
 
 def test_a_whole_ceiling_can_be_spent_at_once_and_then_nothing():

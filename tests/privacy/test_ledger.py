@@ -12,12 +12,13 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, NotPrivateWarning, PrivacyLedger
 from skdp.privacy import active
+from skdp.privacy._store import Store
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
@@ -97,9 +98,9 @@ def test_a_copy_made_inside_stays_bound(way, ledger):
 
 def test_searches_are_charged_in_full(ledger):
     with ledger:
-        cross_val_score(GD, X, y, cv=3, n_jobs=2)
-        GridSearchCV(GD, {"alpha": [0.1, 0.2]}, cv=2, n_jobs=2).fit(X, y)
-        BaggingClassifier(GD, n_estimators=2, n_jobs=2, random_state=0).fit(X, y)
+        cross_val_score(GD, X, y, cv=KFold(3), n_jobs=2)
+        GridSearchCV(GD, {"alpha": [0.1, 0.2]}, cv=KFold(2), n_jobs=2).fit(X, y)
+        BaggingClassifier(GD, n_estimators=2, bootstrap=False, max_samples=0.5, n_jobs=2, random_state=0).fit(X, y)
     assert len(ledger.entries) == 3 + (2 * 2 + 1) + 2
     numbers = [entry.number for entry in ledger.entries]
     assert numbers == list(range(1, 11))
@@ -199,6 +200,49 @@ def test_two_active_ledgers_are_both_charged_or_none(ledger):
     assert (len(ledger.entries), len(small.entries)) == (1, 1)
 
 
+def test_a_seed_does_not_repeat_inside_a_ledger(ledger):
+    """Else two fits would cancel each other's noise, for anybody."""
+    outside = [clone(GD).fit(X, y).coef_ for _ in range(2)]
+    assert np.array_equal(*outside)
+    for seed in (0, np.random.RandomState(0), np.random.default_rng(0)):
+        with ledger:
+            inside = [clone(GD).set_params(random_state=copy.deepcopy(seed)).fit(X, y).coef_ for _ in range(2)]
+        assert not np.array_equal(*inside)
+        assert not any(np.array_equal(outside[0], coef) for coef in inside)
+
+
+def test_a_ledger_that_is_replaced_while_in_use_is_noticed(ledger):
+    with ledger:
+        GD.fit(X, y)
+        ledger.path.unlink()
+        other = PrivacyLedger(ledger.path, epsilon=3, delta=DELTA)
+        with pytest.raises(LedgerError, match="was replaced by another one"):
+            GD.fit(X, y)
+    assert other.entries == ()
+
+
+def test_a_fit_that_forks_makes_no_second_release():
+    oracle = Oracle.__new__(Oracle)
+    oracle._process = -1
+    with pytest.raises(PrivacyAccountingError, match="was forked"):
+        oracle.ask(None)
+
+
+def test_a_file_system_without_links_makes_one_ledger(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.link", lambda *names: (_ for _ in ()).throw(OSError("no links here")))
+    path = tmp_path / "study.sqlite"
+    first = PrivacyLedger(path, epsilon=3, delta=DELTA)
+    assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
+    facts = {"epsilon": 3.0, "delta": DELTA, "adjacency": None, "identity": "late", "temporary": False}
+    Store.create(path, facts)  # a slower process
+    assert PrivacyLedger(path).token == first.token
+    path.unlink()
+    (tmp_path / "study.sqlite.claim").touch()
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    with pytest.raises(LedgerError, match=r"no file study\.sqlite\.claim is left"):
+        PrivacyLedger(path, epsilon=3, delta=DELTA)
+
+
 def test_entries_say_what_was_done_and_survive_the_session(ledger):
     with ledger:
         GD.fit(X, y)
@@ -288,6 +332,7 @@ DAMAGES = {
     "entry changed": """UPDATE entries SET content = replace(content, '"mu": 0.', '"mu": 0.0') WHERE number = 1""",
     "ceiling changed": """UPDATE facts SET value = replace(value, '"epsilon": 3', '"epsilon": 9')""",
     "all lost": "DELETE FROM entries",
+    "facts broken": "UPDATE facts SET value = substr(value, 2)",
     "no head": "DELETE FROM facts WHERE name = 'head'",
     "no table": "DROP TABLE entries",
 }
