@@ -87,7 +87,7 @@ class PrivacyLedger:
     >>> len(ledger.entries)
     1
     >>> ledger.epsilon_left(delta=1e-6)
-    0.86...
+    0.841
     """
 
     def __init__(
