@@ -72,7 +72,9 @@ def fit(
         Of the estimator.
     """
     facts = Schema.read(schema)
-    account = nullcontext() if ledger is None else PrivacyLedger(ledger)
+    if ledger is not None and not ledger.exists():
+        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 makes one.")
+    account = None if ledger is None else PrivacyLedger(ledger)
     check_output(model, MODELS, overwrite=False)
     check_output(report, REPORTS, schema, table)
     content = json.loads(schema.read_text(encoding="utf-8"))
@@ -82,7 +84,7 @@ def fit(
         estimator.plan(n_samples=1000, n_features=facts.n_features)
     data = read_labelled(table, facts, test)
     prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    with account, redirect_stdout(Forgiving(sys.stderr)):  # progress
+    with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
         fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
     _state_schema(fitted, content, test)
     statement = fitted[-1].privacy_report_
@@ -90,6 +92,9 @@ def fit(
     if report is not None:
         write_report(statement, report)
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
+    if account is not None:
+        left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
+        print(f"Charged: {ledger}, now {len(account.entries)} charges; left: {left}")
     print(statement if report is None else str(statement).split("\nPublic")[0])
     if test is not None:
         print(_test_scores(fitted, data))

@@ -31,5 +31,8 @@ def test_a_ledger_is_made_charged_shown_and_kept(tmp_path, monkeypatch, capsys):
         assert Path(out).stat().st_size > 500
     assert fit("--ledger", "other.sqlite", "--model", "b.skops") == 2
     assert main(["ledger", "other.sqlite"]) == 2
-    assert "There is no ledger 'other.sqlite' yet; expected epsilon and delta" in capsys.readouterr().err
+    assert (
+        "There is no ledger 'other.sqlite' yet; a new one needs a ceiling; expected epsilon and delta too."
+        in capsys.readouterr().err
+    )
     assert b"study.sqlite" not in Path("a.skops").read_bytes()

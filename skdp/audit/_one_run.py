@@ -18,7 +18,7 @@ GUESSED = 4  # one canary in so many is guessed by default
 PRECISION, STEP, LARGEST_EPSILON = 1e-6, 0.05, 100.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneRunResult:
     """Lower bound on epsilon by one fit.
 
@@ -66,6 +66,14 @@ class OneRunResult:
         facts = asdict(self)
         return facts | facts.pop("budget") | {"consistent": self.consistent}
 
+    @property
+    def provable(self) -> float:
+        """Bound if every guess were right: a claim above it cannot be refuted by so few guesses."""
+        return guessing_epsilon(self.n_canaries, self.n_guesses, self.n_guesses, self.budget.delta, self.confidence)
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         """Return a few lines for a reader."""
         claim = f"the claimed epsilon of {self.budget.epsilon:g} (delta {self.budget.delta:g}, {self.budget.adjacency})"
@@ -74,6 +82,11 @@ class OneRunResult:
             if self.consistent
             else f"VIOLATION: one fit proves an epsilon of at least {self.bound:.3g}, above {claim}."
         )
+        if self.provable <= self.budget.epsilon:
+            verdict = (
+                f"INCONCLUSIVE: {self.n_guesses} guesses can prove no more than epsilon {self.provable:.3g}, below {claim}; more "
+                f"canaries and guesses are needed. Proved: {self.bound:.3g}."
+            )
         guesses = f"{self.n_correct} of {self.n_guesses} guesses right, about {self.n_canaries} canaries"
         return f"{verdict}\n{self.estimator}, solver {self.solver!r}\n{guesses}; confidence {self.confidence:g}."
 

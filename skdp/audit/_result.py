@@ -31,6 +31,8 @@ class Bound:
         Upper confidence bounds of the error rates at the threshold.
     threshold : float
         Score from which on the attack says "canary".
+    provable : float
+        Bound if the attack never erred: a claim above it cannot be refuted by so few runs.
     """
 
     view: str
@@ -40,9 +42,10 @@ class Bound:
     false_positive_rate: float
     false_negative_rate: float
     threshold: float
+    provable: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditResult:
     """Lower bounds on the epsilon that an estimator spends, against its claim.
 
@@ -178,6 +181,9 @@ class AuditResult:
 
         return TradeOffDisplay.from_audit(self, view=view, ax=ax)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         """Return a few lines for a reader."""
         strongest = max(bound.epsilon for bound in self.bounds)
@@ -187,6 +193,11 @@ class AuditResult:
             if self.consistent
             else f"VIOLATION: the attacks prove an epsilon of at least {strongest:.3g}, above {claim}."
         )
+        if all(bound.provable <= self.epsilon for bound in self.bounds):
+            most = max(bound.provable for bound in self.bounds)
+            verdict = (
+                f"INCONCLUSIVE: {self.n_runs} runs can prove no more than epsilon {most:.3g}, below {claim}; more are needed."
+            )
         lines = [verdict, f"{self.estimator}, solver {self.solver!r}"]
         lines += [
             f"  with {SEEN[bound.view]}: epsilon >= {bound.epsilon:.3g}, by {METHODS[bound.method]}" for bound in self.bounds

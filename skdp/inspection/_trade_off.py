@@ -130,7 +130,11 @@ class TradeOffDisplay:
 
     def _draw_attack(self) -> None:
         (self.line_,) = self.ax_.plot(
-            self.false_positive_rate, self.false_negative_rate, color=BLUE, linewidth=2, label="attack, as observed"
+            self.false_positive_rate,
+            self.false_negative_rate,
+            color=BLUE,
+            linewidth=2,
+            label="attack, as observed (the circle decides)",
         )
         label = f"confidence bound, $\\varepsilon$ ≥ {self.bound:.3g}"
         self.ax_.plot(*self.point, "o", color=BLUE, markersize=8, markerfacecolor="white", markeredgewidth=2, label=label)

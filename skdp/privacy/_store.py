@@ -60,6 +60,8 @@ class Store:
         facts : dict
             What never changes.
         """
+        if not path.parent.is_dir():
+            raise LedgerError(f"There is no folder {str(path.parent)!r} for the ledger {path.name!r}.")
         handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".new", dir=path.parent)
         os.close(handle)
         try:
@@ -88,7 +90,7 @@ class Store:
             A connection of this thread and process.
         """
         if not self.path.is_file():
-            raise LedgerError(f"There is no ledger at {str(self.path)!r} any more; nothing can be charged to it.")
+            raise LedgerError(f"There is no ledger file at {str(self.path)!r}; nothing can be charged to it.")
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as connection:
                 connection.execute(f"PRAGMA synchronous = {'OFF' if self.facts['temporary'] else 'EXTRA'}")
@@ -234,8 +236,8 @@ def _await(path: Path) -> None:
 
 def _damaged(path: Path) -> LedgerError:
     return LedgerError(
-        f"The ledger {str(path)!r} is damaged, half written, or no ledger. Nothing was charged. What was spent cannot be read "
-        "from it: go back to a copy that holds all entries, or take the budget as spent."
+        f"The file {str(path)!r} is no ledger, or a damaged or half-written one. Nothing was charged. If it was a ledger, what "
+        "was spent cannot be read from it: go back to a copy that holds all entries, or take the budget as spent."
     )
 
 

@@ -134,6 +134,11 @@ class Filter:
         return max(0.0, math.fsum([self.reserve, *(-charge.slack for charge in self._covered)]))
 
     @property
+    def delta_left(self) -> float:
+        """Largest delta that a charge of which nothing else is known may have."""
+        return self.slack_left if self._covered else self.rest[1]
+
+    @property
     def next_slack(self) -> float:
         """Slack for the next cover, a power of two, so that equal fits have equal covers."""
         slack = NEXT_SLACK * self.slack_left
@@ -147,21 +152,23 @@ class Filter:
             return alone
         return alone + gaussian_epsilon(math.sqrt(math.fsum(self._squares)), self.rest[1] - self.reserve)
 
-    def epsilon_left(self, delta: float) -> float:
-        """Return the largest epsilon at which a fit on full data still fits.
+    def epsilon_left(self, delta: float, n_fits: int = 1) -> float:
+        """Return the largest epsilon at which some fits on full data still fit.
 
         Parameters
         ----------
         delta : float
-            The delta of that fit.
+            The delta of each fit.
+        n_fits : int, default=1
+            How many, all with the same epsilon.
 
         Returns
         -------
         float
             Rounded down to four digits; 0 if nothing fits.
         """
-        covered = gaussian_epsilon(self.mu_left, delta) if self.mu_left > 0 else 0.0
-        alone = self.rest[0] if not self._covered and delta <= self.rest[1] else 0.0
+        covered = gaussian_epsilon(self.mu_left / math.sqrt(n_fits), delta) if self.mu_left > 0 else 0.0
+        alone = self.rest[0] if n_fits == 1 and not self._covered and delta <= self.rest[1] else 0.0
         return _rounded_down(max(covered * (1 - 1e-8), alone))
 
     @property

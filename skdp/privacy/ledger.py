@@ -16,7 +16,7 @@ from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Bud
 from skdp.privacy.covers import gaussian_cover, pure_cover
 from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
 from skdp.privacy.filters import Charge, Filter
-from skdp.privacy.ledger_entries import LedgerEntry, LedgerSummary, Spending
+from skdp.privacy.ledger_entries import LedgerEntry, LedgerSummary, Spending, refusal
 
 __all__ = ["PrivacyLedger"]
 
@@ -100,7 +100,9 @@ class PrivacyLedger:
     ) -> None:
         facts = _facts(epsilon, delta, adjacency)
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
-            raise ValueError(f"There is no ledger {str(path)!r} yet; expected epsilon and delta for a new one.")
+            known = "A ledger in memory" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
+            missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
+            raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
         self.path = (temporary_file(self) if path is None else Path(path)).absolute()
         if not self.path.exists():
             Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None})
@@ -221,15 +223,17 @@ class PrivacyLedger:
             self._store.append(connection, entry.to_json())
         return f"{self.token[1]} {entry.number}"
 
-    def add(self, epsilon: float, delta: float = 0.0, *, note: str) -> None:
+    def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None) -> None:
         """Charge another release of the same records: a table that was published, a fit of another library.
 
         Parameters
         ----------
         epsilon, delta : float
-            Its guarantee, under the adjacency of the ledger.
+            Its guarantee.
         note : str
             What it was.
+        adjacency : {"replace_one", "zero_out"} or None, default=None
+            Which tables are neighbours in that guarantee; None takes what the ledger has.
 
         Raises
         ------
@@ -238,17 +242,24 @@ class PrivacyLedger:
         """
         if not (0 < epsilon < math.inf and 0 <= delta < 1):
             raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}; expected a positive number and one in [0, 1).")
-        if self.adjacency is None:
-            raise ValueError("The ledger has no adjacency yet; expected adjacency= at its making.")
-        self.charge(Spending(str(note), {}, (), self.adjacency, float(epsilon), float(delta)))
+        if adjacency is not None and adjacency not in ADJACENCIES:
+            raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
+        neighbours = adjacency or self.adjacency
+        if neighbours is None:
+            raise ValueError(
+                f"The ledger has no adjacency before its first charge; expected adjacency= one of {sorted(ADJACENCIES)}."
+            )
+        self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta)))
 
-    def import_accountant(self, accountant: Any) -> None:
+    def import_accountant(self, accountant: Any, *, adjacency: str | None = None) -> None:
         """Charge the sum of what a `diffprivlib.BudgetAccountant` has spent, as one entry.
 
         Parameters
         ----------
         accountant : diffprivlib.BudgetAccountant
-            Its ``spent_budget`` is read; diffprivlib states no adjacency, so that the ledger's holds is for the user to know.
+            Its ``spent_budget`` is read.
+        adjacency : {"replace_one", "zero_out"} or None, default=None
+            Which tables are neighbours; diffprivlib does not state it. None takes what the ledger has.
 
         Raises
         ------
@@ -258,22 +269,24 @@ class PrivacyLedger:
         spent = [(float(epsilon), float(delta)) for epsilon, delta in accountant.spent_budget]
         if spent:
             epsilon, delta = (math.fsum(column) for column in zip(*spent, strict=True))
-            self.add(epsilon, delta, note=f"diffprivlib BudgetAccountant, {len(spent)} releases")
+            self.add(epsilon, delta, note=f"diffprivlib BudgetAccountant, {len(spent)} releases", adjacency=adjacency)
 
-    def epsilon_left(self, delta: float | None = None) -> float:
-        """Return the largest epsilon at which a fit on full data (solver "gd") still fits.
+    def epsilon_left(self, delta: float | None = None, n_fits: int = 1) -> float:
+        """Return the largest epsilon at which a fit on full data (solver "gd") still fits, or each of several.
 
         Parameters
         ----------
         delta : float or None, default=None
-            The delta of that fit; None takes that of the ledger.
+            The delta of a fit; None takes that of the ledger. At a smaller one, epsilon may be larger.
+        n_fits : int, default=1
+            How many fits: a grid search makes candidates times folds, plus one.
 
         Returns
         -------
         float
             Rounded down to four digits; 0 if nothing fits.
         """
-        return self._filter(self.entries).epsilon_left(self.delta if delta is None else delta)
+        return self._filter(self.entries).epsilon_left(self.delta if delta is None else delta, n_fits)
 
     @property
     def spent_after_each(self) -> list[float]:
@@ -341,7 +354,7 @@ class PrivacyLedger:
             if rule.admits(alone):
                 return alone
         left = rule.epsilon_left(spending.delta or self.delta)
-        raise BudgetExceededError(_refusal(spending, self, rule, left), left)
+        raise BudgetExceededError(refusal(spending, str(self.path), rule, left), left)
 
     def _composed(self) -> tuple[tuple[LedgerEntry, ...], composed.Losses]:
         """All entries with the losses of those that are not full-data Gaussian, from the cache as far as it goes."""
@@ -368,17 +381,6 @@ def _covered(spending: Spending, slack: float) -> Charge:
     budget = Budget(spending.epsilon, spending.delta, spending.adjacency)
     mu = gaussian_cover(spending.composition, budget, slack)
     return Charge(spending.epsilon, spending.delta, mu, slack if spending.composition.sampled else 0.0)
-
-
-def _refusal(spending: Spending, ledger: PrivacyLedger, rule: Filter, left: float) -> str:
-    asked = f"{spending.estimator} would spend epsilon={spending.epsilon:.6g}, delta={spending.delta:.6g}"
-    spent = f"{rule.spent_epsilon:.6g} of epsilon={ledger.epsilon!r} at delta={ledger.delta!r} is spent"
-    fits = (
-        f"a full-data fit (solver='gd') with this delta and epsilon up to {left!r} would still fit"
-        if left
-        else "nothing more fits"
-    )
-    return f"{asked}; in the ledger {str(ledger.path)!r} {spent}, and {fits}. Nothing was charged."
 
 
 def _facts(epsilon: object, delta: object, adjacency: object) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 import functools
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skdp.privacy.filters import Charge
+from skdp.privacy.filters import Charge, Filter
 from skdp.privacy.subsampled import Composition
 
-__all__ = ["LedgerEntry", "LedgerSummary", "Spending"]
+__all__ = ["LedgerEntry", "LedgerSummary", "Spending", "refusal"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class LedgerEntry:
         slack = f", slack {charge.slack:.3g}" if charge.slack else ""
         cost = "charged by itself" if charge.by_itself else f"charged as mu {charge.mu:.4g}{slack}"
         guarantee = f"epsilon {spending.epsilon:.4g}, delta {spending.delta:.3g}"
-        return f"{self.number:>4}  {self.time[:19]}  {spending.estimator}: {guarantee}; {cost}"
+        return f"{self.number:>4}  {self.time[:19]}Z  {spending.estimator}: {guarantee}; {cost}"
 
 
 @dataclass(frozen=True)
@@ -161,3 +162,39 @@ class LedgerSummary:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def refusal(spending: Spending, path: str, rule: Filter, left: float) -> str:
+    """Return the message about a fit that does not fit.
+
+    Parameters
+    ----------
+    spending : Spending
+        What was asked.
+    path : str
+        File of the ledger.
+    rule : Filter
+        What was charged before.
+    left : float
+        Epsilon of a fit on full data that still fits.
+
+    Returns
+    -------
+    str
+        What was asked, what is spent, what would fit.
+    """
+    asked = f"{spending.estimator} would spend epsilon={spending.epsilon:.6g}, delta={spending.delta:.6g}"
+    spent = f"{rule.spent_epsilon:.6g} of epsilon={rule.epsilon!r} at delta={rule.delta!r} is spent"
+    if spending.epsilon == math.inf:
+        fits = "a fit without noise can never be charged"
+    elif spending.composition is None:
+        fits = (
+            f"releases of which only a guarantee is known have delta={rule.delta_left:.3g} left, and cost much once fits are "
+            "charged; expected them before the first fit"
+        )
+    elif left:
+        smaller = " (a fit's delta below the ledger's lets epsilon be larger)" if spending.delta < rule.delta else ""
+        fits = f"a full-data fit (solver='gd') with this delta and epsilon up to {left!r} would still fit{smaller}"
+    else:
+        fits = "nothing more fits"
+    return f"{asked}; in the ledger {path!r} {spent}, and {fits}. Nothing was charged."

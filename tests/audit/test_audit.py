@@ -164,3 +164,12 @@ def test_labels_may_be_anything_that_fit_takes(labels):
         found = audit(estimator(solver=SGD(2, batch_size=10)), X, labels, n_runs=20, random_state=0)
     assert found.bounds[0].method == "subsampled"
     assert np.isfinite(found.scores["final"]).all()
+
+
+def test_an_audit_that_could_prove_nothing_says_so(result):
+    assert all(bound.provable > bound.epsilon for bound in result.bounds)
+    few = audit(estimator(), X, Y, n_runs=20, method="clopper-pearson", random_state=0)
+    assert str(few).startswith("INCONCLUSIVE: 20 runs can prove no more than epsilon")
+    one = audit_one_run(estimator(), np.zeros((400, 100)), np.arange(400) % 2, random_state=0)
+    assert one.provable < 4 and str(one).startswith("INCONCLUSIVE: 24 guesses can prove no more than epsilon 2.01, below")
+    assert repr(result) == str(result) and repr(one) == str(one)

@@ -146,3 +146,11 @@ def test_turning_to_sums_of_guarantees_after_a_look_would_break_the_ceiling():
     assert gaussian_delta(math.hypot(first, rest), epsilon) <= delta * (1 + 1e-6)
     found = value(first, gain(LOSSES, rest, epsilon), response(LOSSES, epsilon, own, other))
     assert found > 1.4 * delta
+
+
+def test_what_is_left_for_several_fits_fits_several_times():
+    rule = charged(EMPTY, gaussian(0.2))
+    left = rule.epsilon_left(1e-6, n_fits=7)
+    each = gaussian(gaussian_mu(left, 1e-6))
+    rule = charged(rule, *[each] * 7)
+    assert rule.epsilon_left(1e-6) < 0.1 * left

@@ -270,10 +270,12 @@ def test_entries_say_what_was_done_and_survive_the_session(ledger):
 
 
 def test_other_releases_can_be_added(ledger):
-    with pytest.raises(ValueError, match="no adjacency yet"):
+    with pytest.raises(ValueError, match="no adjacency before its first charge; expected adjacency="):
         ledger.add(0.5, note="a histogram")
-    ledger = PrivacyLedger(epsilon=3, delta=DELTA, adjacency="zero_out")
-    ledger.add(0.5, 1e-7, note="a histogram")
+    with pytest.raises(ValueError, match="adjacency='both'; expected one of"):
+        ledger.add(0.5, note="a histogram", adjacency="both")
+    ledger.add(0.5, 1e-7, note="a histogram", adjacency="zero_out")
+    assert ledger.adjacency == "zero_out"
     assert ledger.summary().spent_epsilon == pytest.approx(0.5)
     assert ledger.summary().tight_epsilon == pytest.approx(0.5, rel=1e-3)
     for bad in (
@@ -289,7 +291,7 @@ def test_other_releases_can_be_added(ledger):
         clone(GD).set_params(adjacency="zero_out").fit(X, y)
     ledger.add(0.1, note="later: by its cover")
     assert not ledger.entries[-1].charge.by_itself
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(BudgetExceededError, match=r"have delta=9e-10 left.* before the first fit"):
         ledger.add(0.1, 5e-7, note="later, with a delta for which there is no reserve")
 
 
@@ -344,9 +346,9 @@ def test_a_changed_file_is_noticed(statement, ledger):
         GD.fit(X, y)
         GD.fit(X, y)
     damage(ledger.path, statement)
-    with pytest.raises(LedgerError, match="damaged"):
+    with pytest.raises(LedgerError, match="damaged or half-written"):
         PrivacyLedger(ledger.path).summary()
-    with ledger, pytest.raises(LedgerError, match="damaged"):
+    with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
         GD.fit(X, y)
 
 
@@ -358,9 +360,9 @@ def test_a_half_written_file_is_noticed(kept, ledger):
     content = ledger.path.read_bytes()
     assert len(content) > 12_000
     ledger.path.write_bytes(content[:kept])
-    with pytest.raises(LedgerError, match="damaged"):
+    with pytest.raises(LedgerError, match="damaged or half-written"):
         PrivacyLedger(ledger.path).summary()
-    with ledger, pytest.raises(LedgerError, match="damaged"):
+    with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
         GD.fit(X, y)
 
 

@@ -116,5 +116,5 @@ PrivacyLedger({str(ledger.path)!r}).add(0.1, note="half")
     ledger.add(0.1, note="after")
     assert len(ledger.entries) == 2
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(LedgerError, match="damaged"):
+    with pytest.raises(LedgerError, match="damaged or half-written"):
         PrivacyLedger(tmp_path / "empty.sqlite", epsilon=1, delta=DELTA)
