@@ -182,9 +182,22 @@ class Rows:
         return total[0], total[1]
 
     def label_counts(self, n_classes: int) -> np.ndarray:
-        """Return how many records there are of each class, without null records; shape (n_classes,)."""
-        counts = np.bincount(self._y, minlength=n_classes) - np.bincount(self._y[self._null], minlength=n_classes)
-        return counts.astype(np.float64)
+        """Return how many records there are of each class.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Without null records.
+        """
+        counts = np.zeros(n_classes)
+        for part in self._parts():
+            counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
+        return counts
 
     def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
         """Return how many records of each of two classes have a raw prediction near each of some evenly spaced numbers.

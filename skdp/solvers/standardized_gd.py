@@ -16,6 +16,7 @@ WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes ma
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
 LARGEST_SHARPENING = 1e-3  # the largest scaled variance is taken to be at least this
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
+FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 WIDEST_CLIP = 1.0
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.1  # how known noise is taken off the length of the coefficients
 CALIBRATION_STEPS, CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 30, 2.0, 4.0
@@ -32,6 +33,8 @@ class Standard:
         Centre and scale of the features.
     variances : ndarray of shape (n_features,)
         Of the scaled features, at most 1.
+    usual : float
+        Mean squared norm of a standardised row.
     start : ndarray of shape (n_outputs,)
         Intercept that fits the class frequencies.
     clip_norm : float
@@ -42,6 +45,7 @@ class Standard:
 
     geometry: Standardization
     variances: np.ndarray
+    usual: float
     start: np.ndarray
     clip_norm: float
     path: float
@@ -54,7 +58,7 @@ class StandardizedGradientDescent(Solver):
        a scale p: variances get a floor that follows the noise, so that noise is not blown up.
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the first release tells; the total step length is the one at which the gathered noise of
-       a raw prediction is 3 (less for unbalanced classes), so it follows from n, the budget and :math:`\rho`. Where that would
+       a raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`. Where that would
        exceed 1600, the clip opens instead, up to the usual norm.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
@@ -78,8 +82,8 @@ class StandardizedGradientDescent(Solver):
 
     Notes
     -----
-    There is no penalty by default: the step length limits the coefficients. The estimator's ``clip_norm`` overrides ``clip``; it is a
-    bound on gradients in z.
+    There is no penalty by default: the step length limits the coefficients. The estimator's ``clip_norm`` overrides ``clip``; it
+    bounds gradients in z.
 
     **Privacy.** One Gaussian release of the moments, with sensitivity 1.5 R (``zero_out``) or :math:`\sqrt{5.5} R`
     (``replace_one``), T of clipped gradients (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add
@@ -188,7 +192,7 @@ class StandardizedGradientDescent(Solver):
         n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
         tau = self._moment_noise(problem)
         mean, squares, labels = answer[:d] / n, answer[d : 2 * d] * norm / n, answer[2 * d :] / (n * norm / 2)
-        mean *= max(0.0, 1 - d * tau**2 / max(mean @ mean, 1e-300)) if problem.intercept_scaling else 0.0
+        mean *= max(0.0, 1 - d * tau**2 / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
         spread = np.maximum(squares - mean**2, 0.0)
         floor = NOISE_FLOOR * tau * norm * math.sqrt(2 * math.log(d + 1))
         scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5
@@ -196,18 +200,24 @@ class StandardizedGradientDescent(Solver):
         variances = scale**2 * spread
         geometry = Standardization(mean, scale, bool(problem.intercept_scaling), norm)
         start, balance = _frequencies(problem, labels, tau / norm)
-        usual, bound = float(geometry.intercept) + float(variances.sum()), problem.max_weight * problem.loss.lipschitz
-        path = self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        usual: float = float(geometry.intercept) + float(variances.sum())
+        bound = problem.max_weight * problem.loss.lipschitz
+        faint = min(1.0, problem.signal_to_noise / FAINT)
+        path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
         opened = self.clip * max(1.0, min(path / LONGEST_PATH, WIDEST_CLIP / self.clip)) if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        return Standard(geometry, variances, start, clip_norm, min(max(path, SHORTEST_PATH), LONGEST_PATH))
+        return Standard(geometry, variances, usual, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
 
     def _descend(self, problem: Problem, standard: Standard, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
         n_steps = self._steps(problem)
         step_size = standard.path * (1 - self.momentum) / (n_steps * problem.max_weight)
+        if not problem.budget.private:  # nothing is clipped, so the step has to be stable
+            step_size = min(
+                step_size, 1.5 * (1 + self.momentum) / (problem.max_weight * problem.loss.smoothness * standard.usual)
+            )
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = standard.start
