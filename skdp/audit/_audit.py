@@ -161,7 +161,7 @@ def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confid
     threshold = best_threshold(pilot, single, lambda rates: claim.strength(rates, method))
     rates = upper_bounds(error_rates(judged, np.array([threshold]))[:, 0], n_runs, single)
     mu = float(claim.strength(rates, method)) if method == "gaussian" else None
-    provable = claim.epsilon(upper_bounds(np.zeros(2), n_runs, single), method)
+    provable = claim.epsilon(upper_bounds(np.zeros(2), n_runs, single), "gaussian" if method == "subsampled" else method)
     return Bound(view, method, claim.epsilon(rates, method), mu, float(rates[0]), float(rates[1]), threshold, provable)
 
 

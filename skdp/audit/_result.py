@@ -32,7 +32,7 @@ class Bound:
     threshold : float
         Score from which on the attack says "canary".
     provable : float
-        Bound if the attack never erred: a claim above it cannot be refuted by so few runs.
+        Bound if the attack never erred, for "subsampled" about that: a claim above it cannot be refuted by so few runs.
     """
 
     view: str
