@@ -167,8 +167,10 @@ class Rows:
 
         Returns
         -------
-        sums, squares : ndarray of shape (n_features,)
+        sums : ndarray of shape (n_features,)
             Accumulated in float64.
+        squares : ndarray of shape (n_features,)
+            The same.
         """
         total = np.zeros((2, self.n_features))
         if self._by_column:

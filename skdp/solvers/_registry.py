@@ -14,8 +14,8 @@ __all__ = ["SOLVERS", "choose_solver"]
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent)}
 
-AUTO = "standardized_gd"
-AUTO_REASON = "it is the most accurate for smooth losses, and its accounting is exact"
+AUTO = "gd"
+AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"
 
 
 def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:

@@ -14,12 +14,12 @@ __all__ = ["StandardizedGradientDescent"]
 
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
-LARGEST_SHARPENING = 1e-3  # the largest scaled variance is taken to be at least this
+LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 WIDEST_CLIP = 1.0
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.1  # how known noise is taken off the length of the coefficients
-CALIBRATION_STEPS, CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 30, 2.0, 4.0
+CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
 
 
@@ -57,9 +57,9 @@ class StandardizedGradientDescent(Solver):
     1. One release of the sums of ``(x, x * x / R, y R / 2)`` gives the mean m of the features, their variances, and from these
        a scale p: variances get a floor that follows the noise, so that noise is not blown up.
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
-       :math:`\sqrt\rho` of z, which the first release tells; the total step length is the one at which the gathered noise of
-       a raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`. Where that would
-       exceed 1600, the clip opens instead, up to the usual norm.
+       :math:`\sqrt\rho` of z, which the first release tells. The total step length is the one at which the gathered noise of a
+       raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
+       Where that would exceed 1600, the clip opens instead, up to the usual norm.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
@@ -71,6 +71,8 @@ class StandardizedGradientDescent(Solver):
         Share of the squared Gaussian-DP parameter that the first release gets, in (0, 1).
     calibration_share : float, default=0.05
         Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes.
+    n_calibration_steps : int, default=30
+        Number of steps of the calibration.
     clip : float, default=0.25
         Clip norm over the usual norm of a record's gradient.
     noise : float, default=3.0
@@ -113,6 +115,7 @@ class StandardizedGradientDescent(Solver):
         *,
         moments_share: float = 0.1,
         calibration_share: float = 0.05,
+        n_calibration_steps: int = 30,
         clip: float = 0.25,
         noise: float = 3.0,
         momentum: float = 0.8,
@@ -121,6 +124,7 @@ class StandardizedGradientDescent(Solver):
         self.n_steps = n_steps
         self.moments_share = moments_share
         self.calibration_share = calibration_share
+        self.n_calibration_steps = n_calibration_steps
         self.clip = clip
         self.noise = noise
         self.momentum = momentum
@@ -161,8 +165,8 @@ class StandardizedGradientDescent(Solver):
             (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / steps_share)))),
         ]
         if binary:
-            weight = math.sqrt(CALIBRATION_STEPS / self.calibration_share)
-            entries.append((CALIBRATION_STEPS, Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP)))
+            weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
+            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP)))
         return Schedule(tuple(entries))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
@@ -196,11 +200,11 @@ class StandardizedGradientDescent(Solver):
         spread = np.maximum(squares - mean**2, 0.0)
         floor = NOISE_FLOOR * tau * norm * math.sqrt(2 * math.log(d + 1))
         scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5
-        scale /= math.sqrt(max(float((scale**2 * spread).max()), LARGEST_SHARPENING))
+        scale /= math.sqrt(max(float((scale**2 * spread).max()), LEAST_SPREAD))
         variances = scale**2 * spread
         geometry = Standardization(mean, scale, bool(problem.intercept_scaling), norm)
         start, balance = _frequencies(problem, labels, tau / norm)
-        usual: float = float(geometry.intercept) + float(variances.sum())
+        usual = max(float(geometry.intercept) + float(variances.sum()), LEAST_SPREAD)
         bound = problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT)
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
@@ -255,16 +259,16 @@ class StandardizedGradientDescent(Solver):
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
         point, average = np.array([length, offset]), np.zeros(2)
-        step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * CALIBRATION_STEPS))
-        half = CALIBRATION_STEPS // 2
-        for number in range(CALIBRATION_STEPS):
+        step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps))
+        half = self.n_calibration_steps // 2
+        for number in range(self.n_calibration_steps):
             gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP, weights))
             point = point - step / problem.max_weight * gradient / problem.n_samples * [
                 1.0,
                 float(bool(problem.intercept_scaling)),
             ]
             if number >= half:
-                average += point / (CALIBRATION_STEPS - half)
+                average += point / (self.n_calibration_steps - half)
         calibrated = coef.copy()
         calibrated[features] *= max(average[0] / length, LEAST_SLOPE)
         calibrated[problem.n_features :] = average[1]
@@ -291,6 +295,7 @@ class StandardizedGradientDescent(Solver):
 
     def _check(self) -> None:
         check_integer("n_steps", self.n_steps, minimum=1, optional=True)
+        check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1)
         check_number("moments_share", self.moments_share, above=0.0, below=1.0)
         check_number("calibration_share", self.calibration_share, above=0.0, below=1 - self.moments_share)
         check_number("clip", self.clip, above=0.0)
