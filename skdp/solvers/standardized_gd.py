@@ -1,5 +1,6 @@
 """Gradient descent on privately standardised features, then private calibration: the untuned default for classification."""
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -13,11 +14,12 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 __all__ = ["StandardizedGradientDescent"]
 
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
+MOST_GIVEN = 10**7
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
 LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
-WIDEST_CLIP = 1.0
+WIDEST_CLIP, LARGEST = 1.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.1  # how known noise is taken off the length of the coefficients
 CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
@@ -156,7 +158,9 @@ class StandardizedGradientDescent(Solver):
         TypeError, ValueError
             If a parameter of the solver is out of its range.
         """
-        self._check()
+        return self._settled()._schedule(problem)
+
+    def _schedule(self, problem: Problem) -> Schedule:
         binary, n_steps = problem.loss.n_outputs == 1, self._steps(problem)
         steps_share = 1 - self.moments_share - (self.calibration_share if binary else 0.0)
         moments = self._moments(problem)
@@ -186,6 +190,9 @@ class StandardizedGradientDescent(Solver):
         SolverResult
             Coefficients for rows as they are.
         """
+        return self._settled()._solve(problem, ask)
+
+    def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
         standard = self._standard(problem, ask(self._moments(problem)))
         inner = self._shrunk(problem, standard, self._descend(problem, standard, ask))
         if problem.loss.n_outputs == 1:
@@ -293,15 +300,21 @@ class StandardizedGradientDescent(Solver):
         cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
         return int(min(max(WORK / cells, FEWEST), MOST))
 
-    def _check(self) -> None:
-        check_integer("n_steps", self.n_steps, minimum=1, optional=True)
-        check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1)
+    def _settled(self) -> "StandardizedGradientDescent":
+        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
+        check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
         check_number("moments_share", self.moments_share, above=0.0, below=1.0)
-        check_number("calibration_share", self.calibration_share, above=0.0, below=1 - self.moments_share)
-        check_number("clip", self.clip, above=0.0)
-        check_number("noise", self.noise, above=0.0)
+        check_number("calibration_share", self.calibration_share, above=0.0, below=1 - float(self.moments_share))
+        check_number("clip", self.clip, above=0.0, maximum=LARGEST)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+        settled = copy.copy(self)
+        for name in ("moments_share", "calibration_share", "clip", "noise", "momentum", "tail_average"):
+            setattr(settled, name, float(getattr(self, name)))
+        settled.n_calibration_steps = int(self.n_calibration_steps)
+        return settled
 
 
 def _frequencies(problem: Problem, labels: np.ndarray, noise: float) -> tuple[np.ndarray, float]:

@@ -101,7 +101,7 @@ def test_the_gradient_is_that_of_standardised_rows(storage, loss, intercept_scal
 def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage, rng):
     """Rows near the centre of a wide scale, where norms come from differences; margins of any size."""
     largest = 0.0
-    for scale in (1e-3, 1.0, 1e3):
+    for scale in (1e-3, 1.0, 1e3, 1e6):
         X = rng.normal(size=(300, 4))
         X /= np.linalg.norm(X, axis=1, keepdims=True) / R
         X[:100] = X[0] * (1 + 1e-9 * rng.normal(size=(100, 1)))
@@ -175,4 +175,5 @@ def test_sensitivities_of_gradients_are_twice_the_clip_or_once(rng):
     ):
         assert (query.sensitivity("replace_one"), query.sensitivity("zero_out")) == (0.6, 0.3)
     assert frame.rounding >= 1 + 2 * frame.scale.max() * R
+    assert geometry(rng, intercept=False).rounding > 3
     assert math.isfinite(frame.largest_norm)

@@ -45,9 +45,14 @@ class Standardization:
 
     @cached_property
     def rounding(self) -> float:
-        """How much larger the rounding of a sum may be than if z itself were summed, over the norm of z (at least 1, or 0)."""
-        largest = float(self.scale.max(initial=0.0)) * (self.data_norm + float(np.linalg.norm(self.centre)))
-        return 1.0 + 2.0 * largest
+        """How much larger the rounding of a sum of clipped gradients may be than if z itself were summed.
+
+        With intercept ``||z|| >= 1``, so residuals are at most C, and rows at most R long are scaled after the sum. Without it
+        there is no centre, and ``||x|| <= ||z|| / min(scale)``.
+        """
+        largest = float(self.scale.max())
+        spread = self.data_norm + float(np.linalg.norm(self.centre)) if self.intercept else 1 / float(self.scale.min())
+        return 1.0 + 2.0 * largest * spread
 
     @cached_property
     def largest_norm(self) -> float:
