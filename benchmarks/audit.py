@@ -12,11 +12,17 @@ from sklearn.base import BaseEstimator
 
 from benchmarks.report import row
 from benchmarks.run import versions
-from benchmarks.twins import HalvedNoise, UnderstatedGradientDescent, UnderstatedSGD, UnscheduledRelease
+from benchmarks.twins import (
+    HalvedNoise,
+    UnderstatedGradientDescent,
+    UnderstatedSGD,
+    UnderstatedStandardizedGradientDescent,
+    UnscheduledRelease,
+)
 from skdp import DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SGD, GradientDescent, Solver
+from skdp.solvers import SGD, GradientDescent, Solver, StandardizedGradientDescent
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
 
@@ -68,8 +74,20 @@ def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPLogisti
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. A single release more shows
 # best where hardly any run misses it.
 GD, HALF, MOST = ({"step_size": STILL} | batch for batch in ({}, {"batch_size": N_SAMPLES // 2}, {"batch_size": 0.8 * N_SAMPLES}))
+FEW = {
+    "noise": 1e-3,
+    "momentum": 0.0,
+    "n_calibration_steps": 1,
+    "moments_share": 0.01,
+    "calibration_share": 0.01,
+}  # most for the gradients
 AUDITED = {
     "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
+    "standardized_gd": Audited(
+        StandardizedGradientDescent(4, **FEW),
+        0.7,
+        twins(StandardizedGradientDescent(4, **FEW), UnderstatedStandardizedGradientDescent(2, **FEW)),
+    ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
 }
 

@@ -6,9 +6,15 @@ from typing import Any
 
 from skdp import DPLogisticRegression
 from skdp.privacy import Schedule
-from skdp.solvers import SGD, GradientDescent, Problem
+from skdp.solvers import SGD, GradientDescent, Problem, StandardizedGradientDescent
 
-__all__ = ["HalvedNoise", "UnderstatedGradientDescent", "UnderstatedSGD", "UnscheduledRelease"]
+__all__ = [
+    "HalvedNoise",
+    "UnderstatedGradientDescent",
+    "UnderstatedSGD",
+    "UnderstatedStandardizedGradientDescent",
+    "UnscheduledRelease",
+]
 
 
 class HalvedNoise(DPLogisticRegression):
@@ -42,7 +48,13 @@ class UnderstatedSGD(Understated, SGD):
     """Asks once more than it states."""
 
 
+class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDescent):
+    """Asks once more than it states."""
+
+
 def with_more(schedule: Schedule, number: int) -> Schedule:
-    """Schedule whose first release is asked so many times more."""
-    (count, release), *others = schedule.entries
-    return Schedule(((count + number, release), *others))
+    """Schedule whose gradients are asked so many times more."""
+    entries = list(schedule.entries)
+    place = next(place for place, (_, release) in enumerate(entries) if "Gradient" in release.query.__name__)
+    entries[place] = entries[place][0] + number, entries[place][1]
+    return Schedule(tuple(entries))

@@ -46,23 +46,23 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, ``"sgd"``, or a solver object with parameters such as ``GradientDescent(n_steps=100)``. "auto"
-        chooses from public facts; the report names the choice and its reason.
+        Algorithm: ``"standardized_gd"``, ``"gd"``, ``"sgd"``, or a solver object with parameters such as
+        ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
         Strength of the L2 penalty, which spares the intercept; ``1 / (C n_samples)`` in terms of scikit-learn's ``C``. None
-        leaves it to the solver, from public facts (``1 / n_samples`` for "gd").
+        leaves it to the solver, from public facts (0 for "standardized_gd", ``1 / n_samples`` for "gd").
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
         be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the
-        solver, from public facts ("gd": between half and all of the largest norm that a gradient can have).
+        solver ("standardized_gd": from its first release; "gd": from public facts).
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
-        Constant appended to each row for the intercept, in the units of X. The noise grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``.
+        Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" has its own.
     classes : array-like or None, default=None
         All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
@@ -101,6 +101,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
 
     See Also
     --------
+    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
     skdp.solvers.GradientDescent : The solver "gd".
     skdp.solvers.SGD : The solver "sgd".
 

@@ -62,9 +62,11 @@ def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
         return "no noise"
+    most = max(plan.schedule.entries, key=lambda entry: entry[0])[1].query  # the gradients, beside which others are few
     relative = [  # noise over the largest possible sum of clipped gradients
         (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
         for count, line in plan.schedule.entries
+        if line.query is most
     ]
     single = max(noise for _, noise in relative)
     average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
@@ -101,7 +103,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
     chosen = {
         "solver": repr(plan.solver),
         "data_norm": problem.data_norm,
-        "clip_norm": problem.clip_norm,
+        "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": f"{problem.penalty!r}, which spares the intercept",
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}

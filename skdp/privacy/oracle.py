@@ -134,7 +134,7 @@ class Oracle:
             scale=self._scale * release.mechanism.weight,
             n_samples=rows.n_samples,
             size=query.size,
-            summation_error=rows.summation_error,
+            summation_error=rows.summation_error * getattr(query, "rounding", 1.0),
         )
         return noise.add_to(self._evaluate(query, rows), self._noise)
 

@@ -27,11 +27,14 @@ class Records:
         2**-480, whose squares lose their digits, are taken as 2**-480.
     weights : ndarray of shape (m,) or None
         Factor of each record's loss.
+    present : ndarray of shape (m,) or None, default=None
+        1 for each record, 0 for a null record; None where there is no null record.
     """
 
     labels: np.ndarray
     inverse_norms: np.ndarray
     weights: np.ndarray | None
+    present: np.ndarray | None = None
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]
@@ -72,6 +75,9 @@ class Rows:
     ) -> None:
         self._X, self._y = X.tocsr() if by_row and sparse.issparse(X) else X, y
         self._sample: np.ndarray | None = None
+        self._null = np.empty(0, dtype=np.intp)
+        self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
+        self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
         self._by_column = sparse.issparse(self._X) and self._X.format == "csc"
@@ -107,7 +113,7 @@ class Rows:
         if self._by_column:
             raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
         sample = copy.copy(self)
-        sample._sample = indices
+        sample._sample, sample._view, sample._counts = indices, None, None
         return sample
 
     def without(self, indices: np.ndarray) -> "Rows":
@@ -126,9 +132,103 @@ class Rows:
             As many records; the null ones contribute nothing to the answer of any query.
         """
         table = copy.copy(self)
+        table._null, table._view, table._counts = np.union1d(self._null, indices).astype(np.intp), None, None
         table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
+
+    def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "Rows":
+        """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
+
+        Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
+
+        Parameters
+        ----------
+        centre, scale : ndarray of shape (n_features,)
+            From earlier releases. The view for the last two arrays is kept.
+
+        Returns
+        -------
+        Rows
+            A view. Without intercept the last entry of 1 is missing.
+        """
+        if self._view is None or self._view[0] is not centre or self._view[1] is not scale:
+            view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
+            with np.errstate(all="ignore"):
+                norms = np.sqrt(self._standardized_squares(centre, scale) + constant)
+                view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+            view._inverse_norms[self._null] = 0.0
+            view._intercept_scaling = constant
+            self._view = centre, scale, view
+        return self._view[2]
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of the clipped rows and of their squares, entry by entry, without the intercept's constant.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_features,)
+            Accumulated in float64.
+        squares : ndarray of shape (n_features,)
+            The same.
+        """
+        total = np.zeros((2, self.n_features))
+        if self._by_column:
+            for columns, chunk in self._column_chunks():
+                chunk = _scaled(chunk, self._scales)
+                total[:, columns] = [block.T @ np.ones(self.n_samples) for block in (chunk, _squared(chunk))]
+        else:
+            for part in self._parts():
+                block = _scaled(self._block(part), self._scales[part])
+                total += [entries.T @ np.ones(block.shape[0]) for entries in (block, _squared(block))]
+        return total[0], total[1]
+
+    def label_counts(self, n_classes: int) -> np.ndarray:
+        """Return how many records there are of each class.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Without null records.
+        """
+        counts = np.zeros(n_classes)
+        for part in self._parts():
+            counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
+        return counts
+
+    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
+        """Return how many records of each of two classes have a raw prediction near each of some evenly spaced numbers.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, 1)
+            Of the raw prediction; an earlier release. The counts for the last one are kept.
+        limit : float
+            The numbers span [-limit, limit]; predictions beyond count at the ends.
+        n_bins : int
+            How many numbers.
+
+        Returns
+        -------
+        ndarray of shape (2, n_bins)
+            Without null records.
+        """
+        if self._counts is None or self._counts[0] is not coef:
+            counts, width = np.zeros((2, n_bins)), 2 * limit / (n_bins - 1)
+
+            def count(raw: np.ndarray, records: Records) -> np.ndarray:
+                places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
+                np.add.at(counts, (records.labels, places), 1.0 if records.present is None else records.present)
+                return np.zeros((raw.shape[0], 1))
+
+            self.sum(coef, count)
+            self._counts = coef, counts
+        return self._counts[1]
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
@@ -195,10 +295,16 @@ class Rows:
         raw *= scales
         if constant:
             raw += constant * coef[self.n_features]
-        residuals = kernel(raw, Records(labels, self._inverse_norms[part], weights))
+        residuals = kernel(raw, Records(labels, self._inverse_norms[part], weights, self._present(part)))
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
         residuals *= scales
         return residuals, intercept
+
+    def _present(self, part: Part) -> np.ndarray | None:
+        if not self._null.size:
+            return None
+        numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
+        return (~np.isin(numbers, self._null)).astype(np.float64)
 
     def _block(self, part: Part) -> Any:
         """Float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample."""
@@ -224,6 +330,26 @@ class Rows:
         first, last = self._X.indptr[start], self._X.indptr[stop]
         entries = self._X.data[first:last].astype(np.float64, copy=False)
         return entries, self._X.indices[first:last], self._X.indptr[start : stop + 1] - first
+
+    def _standardized_squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Squared norms of ``scale * (x - centre)``, rounded up where they come from a difference."""
+        squares = np.zeros(self.n_samples)
+        if not sparse.issparse(self._X):
+            for part in self._parts():
+                block = _scaled(self._block(part), self._scales[part])
+                block -= centre
+                block *= scale
+                squares[part] = np.einsum("ij,ij->i", block, block)
+            return squares
+        products, sizes, shift = np.zeros(self.n_samples), np.square(scale), float(np.sum(np.square(scale * centre)))
+        chunks = self._column_chunks() if self._by_column else ((part, self._block(part)) for part in self._parts())
+        for part, chunk in chunks:
+            rows, columns = (slice(None), part) if self._by_column else (part, slice(None))
+            scaled = _scaled(chunk, self._scales[rows])
+            squares[rows] += _squared(scaled) @ sizes[columns]
+            products[rows] += scaled @ (sizes * centre)[columns]
+        error = 4 * (self.n_features + 8) * 2.0**-53
+        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift)
 
     def _row_norms(self) -> np.ndarray:
         squares = np.zeros(self.n_samples)
@@ -257,6 +383,20 @@ def summation_error(n_samples: int, by_column: bool) -> float:
     return (terms + 8) * 2.0**-53 * n_samples
 
 
+def _scaled(block: Any, scales: np.ndarray) -> Any:
+    """Rows times their scales, in the same storage."""
+    if not sparse.issparse(block):
+        return block * scales[:, None]
+    rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
+    return type(block)((block.data * rows, block.indices, block.indptr), shape=block.shape)
+
+
+def _squared(block: Any) -> Any:
+    """Entries squared, in the same storage."""
+    if not sparse.issparse(block):
+        return block * block
+    return type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
+
+
 def _sparse_squares(block: Any) -> np.ndarray:
-    squared = type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
-    return squared @ np.ones(block.shape[1])
+    return _squared(block) @ np.ones(block.shape[1])

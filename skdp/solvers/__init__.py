@@ -4,5 +4,16 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.sgd import SGD
+from skdp.solvers.standardized_gd import StandardizedGradientDescent
 
-__all__ = ["SGD", "SOLVERS", "Ask", "GradientDescent", "Problem", "Solver", "SolverResult", "choose_solver"]
+__all__ = [
+    "SGD",
+    "SOLVERS",
+    "Ask",
+    "GradientDescent",
+    "Problem",
+    "Solver",
+    "SolverResult",
+    "StandardizedGradientDescent",
+    "choose_solver",
+]

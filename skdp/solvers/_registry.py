@@ -8,10 +8,11 @@ from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.sgd import SGD
+from skdp.solvers.standardized_gd import StandardizedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD)}
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent)}
 
 AUTO = "gd"
 AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"

@@ -1,6 +1,18 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
 from skdp.privacy.queries._base import Loss, Query
+from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
+from skdp.privacy.queries.moments import ClassMoments, Moments
+from skdp.privacy.queries.standardized import Standardization, StandardizedGradient
 
-__all__ = ["Gradient", "Loss", "Query"]
+__all__ = [
+    "ClassMoments",
+    "Gradient",
+    "Loss",
+    "Moments",
+    "Query",
+    "ScoreGradient",
+    "Standardization",
+    "StandardizedGradient",
+]

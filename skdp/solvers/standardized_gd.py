@@ -1,0 +1,343 @@
+"""Gradient descent on privately standardised features, then private calibration: the untuned default for classification."""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._validation import check_integer, check_number
+from skdp.privacy.queries import ClassMoments, Gradient, Moments, ScoreGradient, Standardization, StandardizedGradient
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+
+__all__ = ["StandardizedGradientDescent"]
+
+WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
+MOST_GIVEN = 10**7
+NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
+LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
+SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
+FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
+WIDEST_CLIP, LARGEST = 1.0, 1e6
+DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.1  # how known noise is taken off the length of the coefficients
+CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
+SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What the first release says of the table, and what follows for the steps.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Centre and scale of the features.
+    variances : ndarray of shape (n_features,)
+        Of the scaled features, at most 1.
+    usual : float
+        Mean squared norm of a standardised row.
+    start : ndarray of shape (n_outputs,)
+        Intercept that fits the class frequencies.
+    clip_norm : float
+        Bound on the norm of one record's gradient.
+    path : float
+        Total step length.
+    """
+
+    geometry: Standardization
+    variances: np.ndarray
+    usual: float
+    start: np.ndarray
+    clip_norm: float
+    path: float
+
+
+class StandardizedGradientDescent(Solver):
+    r"""Clipped gradient descent with momentum on privately standardised features, then private calibration.
+
+    1. One release of the sums of ``(x, x * x / R, y R / 2)`` gives the mean m of the features, their variances, and from these
+       a scale p: variances get a floor that follows the noise, so that noise is not blown up.
+    2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
+       :math:`\sqrt\rho` of z, which the first release tells. The total step length is the one at which the gathered noise of a
+       raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
+       Where that would exceed 1600, the clip opens instead, up to the usual norm.
+    3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
+       of step 2 leaves the order of predictions right but not their probabilities.
+
+    Parameters
+    ----------
+    n_steps : int or None, default=None
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables; 1000 for ``epsilon=inf``.
+    moments_share : float, default=0.1
+        Share of the squared Gaussian-DP parameter that the first release gets, in (0, 1).
+    calibration_share : float, default=0.05
+        Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes.
+    n_calibration_steps : int, default=30
+        Number of steps of the calibration.
+    clip : float, default=0.25
+        Clip norm over the usual norm of a record's gradient.
+    noise : float, default=3.0
+        Noise of a raw prediction that sets the total step length.
+    momentum : float, default=0.8
+        Heavy-ball coefficient in [0, 1).
+    tail_average : float, default=0.5
+        Fraction of the last iterates that are averaged, in [0, 1].
+
+    Notes
+    -----
+    There is no penalty by default: the step length limits the coefficients. The estimator's ``clip_norm`` overrides ``clip``; it
+    bounds gradients in z.
+
+    **Privacy.** One Gaussian release of the moments, with sensitivity 1.5 R (``zero_out``) or :math:`\sqrt{5.5} R`
+    (``replace_one``), T of clipped gradients (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add
+    up to that of the budget. Centre, scale, clip norm and step length depend on earlier releases only, and the noise
+    multiplier of every release is fixed in advance. Public: the shape of the table, the data norm R, and every parameter.
+
+    References
+    ----------
+    .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
+       NeurIPS 2017, Algorithm 4: the steps.
+    .. [2] J. Platt, "Probabilistic outputs for support vector machines", 1999: calibration by slope and offset.
+
+    Examples
+    --------
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.solvers import StandardizedGradientDescent
+    >>> model = DPLogisticRegression(epsilon=1.0, solver=StandardizedGradientDescent(n_steps=50))
+    """
+
+    name = "standardized_gd"
+    title = "gradient descent on privately standardised features, with private calibration"
+    needs = frozenset({"smooth"})
+
+    def __init__(
+        self,
+        n_steps: int | None = None,
+        *,
+        moments_share: float = 0.1,
+        calibration_share: float = 0.05,
+        n_calibration_steps: int = 30,
+        clip: float = 0.25,
+        noise: float = 3.0,
+        momentum: float = 0.8,
+        tail_average: float = 0.5,
+    ) -> None:
+        self.n_steps = n_steps
+        self.moments_share = moments_share
+        self.calibration_share = calibration_share
+        self.n_calibration_steps = n_calibration_steps
+        self.clip = clip
+        self.noise = noise
+        self.momentum = momentum
+        self.tail_average = tail_average
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return 0: the total step length limits the coefficients."""
+        return 0.0
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return ``inf``: the clip norm is set by the first release."""
+        return math.inf
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return one release of moments, T of gradients and, for two classes, 30 of slope and offset.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            Two or three entries, weighted so that their shares of the budget are as stated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        return self._settled()._schedule(problem)
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        binary, n_steps = problem.loss.n_outputs == 1, self._steps(problem)
+        steps_share = 1 - self.moments_share - (self.calibration_share if binary else 0.0)
+        moments = self._moments(problem)
+        entries = [
+            (1, Release(type(moments), Gaussian(self.moments_share**-0.5), moments.clip_norm)),
+            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / steps_share)))),
+        ]
+        if binary:
+            weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
+            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP)))
+        return Schedule(tuple(entries))
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Standardise, descend, calibrate.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            Coefficients for rows as they are.
+        """
+        return self._settled()._solve(problem, ask)
+
+    def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        standard = self._standard(problem, ask(self._moments(problem)))
+        inner = self._shrunk(problem, standard, self._descend(problem, standard, ask))
+        if problem.loss.n_outputs == 1:
+            inner = self._calibrated(problem, standard, inner, ask)
+        return SolverResult(_outer(problem, standard.geometry, inner), self._steps(problem))
+
+    def _standard(self, problem: Problem, answer: np.ndarray) -> Standard:
+        n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
+        tau = self._moment_noise(problem)
+        mean, squares, labels = answer[:d] / n, answer[d : 2 * d] * norm / n, answer[2 * d :] / (n * norm / 2)
+        mean *= max(0.0, 1 - d * tau**2 / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
+        spread = np.maximum(squares - mean**2, 0.0)
+        floor = NOISE_FLOOR * tau * norm * math.sqrt(2 * math.log(d + 1))
+        scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5
+        scale /= math.sqrt(max(float((scale**2 * spread).max()), LEAST_SPREAD))
+        variances = scale**2 * spread
+        geometry = Standardization(mean, scale, bool(problem.intercept_scaling), norm)
+        start, balance = _frequencies(problem, labels, tau / norm)
+        usual = max(float(geometry.intercept) + float(variances.sum()), LEAST_SPREAD)
+        bound = problem.max_weight * problem.loss.lipschitz
+        faint = min(1.0, problem.signal_to_noise / FAINT)
+        path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        opened = self.clip * max(1.0, min(path / LONGEST_PATH, WIDEST_CLIP / self.clip)) if problem.budget.private else math.inf
+        clip_norm = bound * min(opened * math.sqrt(usual), geometry.largest_norm)
+        if problem.clip_norm < math.inf:
+            clip_norm = problem.clip_norm
+        return Standard(geometry, variances, usual, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
+
+    def _descend(self, problem: Problem, standard: Standard, ask: Ask) -> np.ndarray:
+        """Average of the last iterates, in the geometry of standardised rows."""
+        n_steps = self._steps(problem)
+        step_size = standard.path * (1 - self.momentum) / (n_steps * problem.max_weight)
+        if not problem.budget.private:  # nothing is clipped, so the step has to be stable
+            step_size = min(
+                step_size, 1.5 * (1 + self.momentum) / (problem.max_weight * problem.loss.smoothness * standard.usual)
+            )
+        first = n_steps - max(1, round(self.tail_average * n_steps))
+        coef = np.zeros(problem.shape)
+        coef[problem.n_features :] = standard.start
+        velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
+        for step in range(n_steps):
+            query = StandardizedGradient(problem.loss, coef, standard.clip_norm, standard.geometry)
+            gradient = ask(query).reshape(problem.shape) / problem.n_samples
+            gradient[: problem.n_features] += problem.alpha * standard.geometry.scale[:, None] ** 2 * coef[: problem.n_features]
+            velocity = self.momentum * velocity + gradient
+            coef = coef - step_size * velocity
+            if step >= first:
+                average += coef / (n_steps - first)
+        return average
+
+    def _shrunk(self, problem: Problem, standard: Standard, coef: np.ndarray) -> np.ndarray:
+        """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
+        variances, features = standard.variances, slice(problem.n_features)
+        share = 1 - self.moments_share - (self.calibration_share if problem.loss.n_outputs == 1 else 0.0)
+        noise = standard.clip_norm / problem.max_weight / (problem.signal_to_noise * math.sqrt(share))
+        decay = DECAY * variances + 1e-12
+        gathered = variances * standard.path * -np.expm1(-2 * decay * standard.path) / (2 * decay)
+        length = float((variances[:, None] * coef[features] ** 2).sum())
+        expected = noise**2 * float(gathered.sum()) * problem.loss.n_outputs
+        kept = coef.copy()
+        kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
+        return kept
+
+    def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> np.ndarray:
+        """Coefficients with a new slope and offset."""
+        features, signal = slice(problem.n_features), problem.signal_to_noise
+        length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
+        direction = coef / length
+        direction[problem.n_features :] = 0.0
+        score = _outer(problem, standard.geometry, direction)
+        weights = None if problem.class_weight is None else np.array(problem.class_weight)
+        offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
+        point, average = np.array([length, offset]), np.zeros(2)
+        step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps))
+        half = self.n_calibration_steps // 2
+        for number in range(self.n_calibration_steps):
+            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP, weights))
+            point = point - step / problem.max_weight * gradient / problem.n_samples * [
+                1.0,
+                float(bool(problem.intercept_scaling)),
+            ]
+            if number >= half:
+                average += point / (self.n_calibration_steps - half)
+        calibrated = coef.copy()
+        calibrated[features] *= max(average[0] / length, LEAST_SLOPE)
+        calibrated[problem.n_features :] = average[1]
+        return calibrated
+
+    def _moments(self, problem: Problem) -> Moments:
+        if problem.loss.n_outputs == 1:
+            return Moments(problem.data_norm, problem.n_features)
+        return ClassMoments(problem.data_norm, problem.n_features, problem.loss.n_outputs)
+
+    def _moment_noise(self, problem: Problem) -> float:
+        """Standard deviation of the noise of a feature's mean."""
+        query, adjacency = self._moments(problem), problem.budget.adjacency
+        signal = problem.signal_to_noise * Gradient.relative_sensitivity[adjacency]
+        return query.sensitivity(adjacency) / (math.sqrt(self.moments_share) * signal)
+
+    def _steps(self, problem: Problem) -> int:
+        if self.n_steps is not None:
+            return int(self.n_steps)
+        if not problem.budget.private:
+            return NOISELESS
+        cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
+        return int(min(max(WORK / cells, FEWEST), MOST))
+
+    def _settled(self) -> "StandardizedGradientDescent":
+        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
+        check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
+        check_number("moments_share", self.moments_share, above=0.0, below=1.0)
+        check_number("calibration_share", self.calibration_share, above=0.0, below=1 - float(self.moments_share))
+        check_number("clip", self.clip, above=0.0, maximum=LARGEST)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("momentum", self.momentum, minimum=0.0, below=1.0)
+        check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+        settled = copy.copy(self)
+        for name in ("moments_share", "calibration_share", "clip", "noise", "momentum", "tail_average"):
+            setattr(settled, name, float(getattr(self, name)))
+        settled.n_calibration_steps = int(self.n_calibration_steps)
+        return settled
+
+
+def _frequencies(problem: Problem, labels: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Intercept that fits the released class frequencies, and how balanced these are: 1 for equal ones."""
+    least = max(1 / problem.n_samples, noise)
+    if problem.loss.n_outputs == 1:
+        limit = 1 - min(1.0, 2 * least)
+        difference = float(np.clip(labels[0], -limit, limit))
+        shares = np.array([1 - difference, 1 + difference]) / 2
+        balance = math.sqrt(1 - difference**2)
+    else:
+        shares = np.maximum(labels, min(least, 1 / problem.loss.n_outputs))
+        shares /= shares.sum()
+        balance = math.sqrt(2 / problem.loss.n_outputs)
+    if problem.class_weight is not None:
+        shares = shares * problem.class_weight
+    logs = np.log(shares)
+    return (logs[1:] - logs[0] if problem.loss.n_outputs == 1 else logs - logs.mean()), balance
+
+
+def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
+    """Coefficients for rows as they are, from those for standardised rows."""
+    outer = geometry.to_rows(coef)
+    if problem.intercept_scaling:
+        outer[problem.n_features :] /= problem.intercept_scaling
+    return outer

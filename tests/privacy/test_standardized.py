@@ -1,0 +1,179 @@
+"""The queries of standardized_gd: their definitions, and their sensitivities searched for over neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+from skdp.losses import Logistic, Multinomial
+from skdp.privacy.queries import ClassMoments, Moments, ScoreGradient, Standardization, StandardizedGradient
+from skdp.privacy.rows import Rows
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_matrix,
+}
+R = 1.3
+NULL = np.array([0, 3])
+
+
+def table(rng, n=50, d=4, n_classes=2):
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    X[4] = [1e200, -1e300, 0.0, 1e10]  # its squared norm overflows: a row of zeros
+    return X, rng.integers(0, n_classes, n).astype(np.int8)
+
+
+def clipped(X):
+    X = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(X, axis=1)
+    return X * np.where(np.isfinite(norms), R / np.maximum(norms, R), 0.0)[:, None]
+
+
+def geometry(rng, d=4, intercept=True):
+    centre = rng.normal(size=d) / 3 if intercept else np.zeros(d)
+    return Standardization(centre, rng.uniform(0.3, 4.0, d), intercept, R)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("intercept_scaling", (0.0, 0.7))
+@pytest.mark.parametrize("null", (False, True))
+def test_moments_are_the_sums(storage, intercept_scaling, null, rng):
+    X, y = table(rng, n_classes=3)
+    X = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15))
+    rows = Rows(X, y, data_norm=R, intercept_scaling=intercept_scaling)
+    x, kept = clipped(X), np.ones(50, dtype=bool)
+    if null:
+        rows, kept[NULL] = rows.without(NULL), False
+    expected = [x[kept].sum(axis=0), (x[kept] ** 2).sum(axis=0) / R, np.bincount(y[kept], minlength=3) * R / 2]
+    np.testing.assert_allclose(ClassMoments(R, 4, 3).evaluate(rows), np.concatenate(expected), rtol=1e-6, atol=1e-6)
+    y2 = (y > 0).astype(np.int8)
+    rows = Rows(X, y2, data_norm=R, intercept_scaling=intercept_scaling)
+    rows = rows.without(NULL) if null else rows
+    assert Moments(R, 4).evaluate(rows)[-1] == pytest.approx((2.0 * y2[kept] - 1).sum() * R / 2)
+
+
+@pytest.mark.parametrize("kind, n_labels", ((Moments, 2), (ClassMoments, 3)))
+def test_moments_never_move_further_than_the_sensitivity_and_come_near(kind, n_labels, rng):
+    query = kind(R, 3) if kind is Moments else kind(R, 3, n_labels)
+
+    def contribution(x, label):
+        return query.evaluate(Rows(np.array([x]), np.array([label], dtype=np.int8), data_norm=R))
+
+    def moved(flat):
+        return -np.linalg.norm(contribution(flat[:3], 0) - contribution(flat[3:], 1))
+
+    starts = rng.normal(size=(40, 6)) * rng.choice([0.3, 1.0, 3.0], size=(40, 1))
+    found = max(-minimize(moved, start, method="Nelder-Mead", options={"maxiter": 2000}).fun for start in starts)
+    assert 0.99 < found / query.sensitivity("replace_one") <= 1 + 1e-12
+    alone = max(np.linalg.norm(contribution(x, 1)) for x in [*rng.normal(size=(200, 3)) * 3, [9.0, 0, 0]])
+    assert 0.99 < alone / query.sensitivity("zero_out") <= 1 + 1e-12
+    assert query.sensitivity("zero_out") == pytest.approx(query.clip_norm)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", (Logistic(), Multinomial(3)), ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept_scaling", (0.0, 0.7))
+@pytest.mark.parametrize("clip_norm", (0.2, 100.0))
+@pytest.mark.parametrize("null", (False, True))
+def test_the_gradient_is_that_of_standardised_rows(storage, loss, intercept_scaling, clip_norm, null, rng):
+    X, y = table(rng, n_classes=max(2, loss.n_outputs))
+    X = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15))
+    weights, frame = np.array([0.5, 2.0, 1.0]), geometry(rng, intercept=bool(intercept_scaling))
+    z = frame.scale * (clipped(X) - frame.centre)
+    z = np.column_stack([z, np.ones(50)]) if intercept_scaling else z
+    coef = rng.normal(size=(z.shape[1], loss.n_outputs))
+    residuals = weights[y][:, None] * loss.derivative(z @ coef, y)
+    sizes = np.linalg.norm(z, axis=1) * np.linalg.norm(residuals, axis=1)
+    residuals *= np.minimum(1, clip_norm / np.maximum(sizes, 1e-300))[:, None]
+    rows = Rows(X, y, data_norm=R, intercept_scaling=intercept_scaling, class_weight=weights)
+    if null:
+        rows, residuals[NULL] = rows.without(NULL), 0.0
+    value = StandardizedGradient(loss, coef, clip_norm, frame).evaluate(rows)
+    np.testing.assert_allclose(value, (z.T @ residuals).ravel(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage, rng):
+    """Rows near the centre of a wide scale, where norms come from differences; margins of any size."""
+    largest = 0.0
+    for scale in (1e-3, 1.0, 1e3, 1e6):
+        X = rng.normal(size=(300, 4))
+        X /= np.linalg.norm(X, axis=1, keepdims=True) / R
+        X[:100] = X[0] * (1 + 1e-9 * rng.normal(size=(100, 1)))
+        frame = Standardization(X[0].copy(), scale * rng.uniform(0.5, 1, 4), True, R)
+        coef = rng.normal(size=(5, 1)) * 10.0 ** rng.integers(-3, 4)
+        query = StandardizedGradient(Logistic(), coef, 0.3, frame)
+        table = STORAGES[storage](X)
+        for label in (0, 1):
+            rows = Rows(table, np.full(300, label, dtype=np.int8), data_norm=R, intercept_scaling=1.0)
+            view = rows.standardized(frame.centre, frame.scale)
+            x = clipped(table)
+            z = np.column_stack([frame.scale * (x - frame.centre), np.ones(300)])
+            true = np.linalg.norm(z, axis=1)
+            assert (view._inverse_norms * true <= 1 + 2.0**-31).all()
+            for i in (0, 50, 200):
+                record = (
+                    rows.subset(np.array([i]))
+                    if storage != "csc"
+                    else Rows(table.tocsr(), np.full(300, label), data_norm=R, intercept_scaling=1.0).subset(np.array([i]))
+                )
+                size = np.linalg.norm(query.evaluate(record))
+                assert size <= 0.3 * (1 + 2.0**-30) + 1e-12 * frame.rounding
+                largest = max(largest, size)
+    assert largest > 0.99 * 0.3
+
+
+def test_views_are_kept_for_the_same_geometry_only(rng):
+    X, y = table(rng)
+    rows, frame = Rows(X, y, data_norm=R, intercept_scaling=1.0), geometry(rng)
+    view = rows.standardized(frame.centre, frame.scale)
+    assert rows.standardized(frame.centre, frame.scale) is view
+    assert rows.standardized(frame.centre.copy(), frame.scale) is not view
+    assert rows.without(NULL)._view is None and rows.subset(NULL)._view is None
+
+
+@pytest.mark.parametrize("null", (False, True))
+def test_the_score_gradient_is_that_of_rounded_scores(null, rng):
+    X, y = table(rng)
+    rows, kept = Rows(X, y, data_norm=R, intercept_scaling=0.7), np.ones(50, dtype=bool)
+    if null:
+        rows, kept[NULL] = rows.without(NULL), False
+    coef, point, weights = rng.normal(size=(5, 1)) * 3, np.array([1.7, -0.4]), np.array([0.5, 2.0])
+    u = np.clip(np.column_stack([clipped(X), np.full(50, 0.7)]) @ coef, -3, 3)[:, 0]
+    u = np.rint((u + 3) * 100) / 100 - 3
+    residuals = weights[y] * Logistic().derivative((point[0] * u + point[1])[:, None], y)[:, 0]
+    limits = 0.9 / np.hypot(u, 1)
+    residuals = np.clip(residuals, -limits, limits) * kept
+    query = ScoreGradient(Logistic(), coef, point, 0.9, weights)
+    np.testing.assert_allclose(query.evaluate(rows), [residuals @ u, residuals.sum()], rtol=1e-9, atol=1e-9)
+    again = ScoreGradient(Logistic(), coef, point + 1, 0.9, weights)
+    before = rows._counts
+    again.evaluate(rows)
+    assert rows._counts is before  # one pass serves all
+
+
+def test_one_score_gradient_never_exceeds_the_clip_and_reaches_it(rng):
+    sizes = []
+    for _ in range(300):
+        X, label = rng.normal(size=(1, 2)) * 10.0 ** rng.integers(-2, 3), int(rng.integers(2))
+        coef, point = rng.normal(size=(3, 1)) * 10.0 ** rng.integers(-1, 4), rng.normal(size=2) * 10.0 ** rng.integers(-1, 4)
+        rows = Rows(X, np.array([label], dtype=np.int8), data_norm=R, intercept_scaling=1.0)
+        sizes.append(np.linalg.norm(ScoreGradient(Logistic(), coef, point, 0.9).evaluate(rows)))
+    assert 0.99 * 0.9 < max(sizes) <= 0.9 * (1 + 1e-12)
+
+
+def test_sensitivities_of_gradients_are_twice_the_clip_or_once(rng):
+    frame = geometry(rng)
+    for query in (
+        StandardizedGradient(Logistic(), np.zeros((5, 1)), 0.3, frame),
+        ScoreGradient(Logistic(), np.zeros((5, 1)), np.zeros(2), 0.3),
+    ):
+        assert (query.sensitivity("replace_one"), query.sensitivity("zero_out")) == (0.6, 0.3)
+    assert frame.rounding >= 1 + 2 * frame.scale.max() * R
+    assert geometry(rng, intercept=False).rounding > 3
+    assert math.isfinite(frame.largest_norm)
