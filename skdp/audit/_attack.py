@@ -3,7 +3,6 @@
 An estimator of a derived class hands its own `_run` the rows of either table and a solver that records; nothing else changes.
 """
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -151,7 +150,7 @@ class Adversary:
     Parameters
     ----------
     plan : Plan
-        Stated releases and noise. What is asked beyond them is scored like the last of them.
+        Stated releases and noise. What is asked beyond them is scored like another release of the same query.
     canaries : Canaries
         Records to tell apart.
     rows : Rows
@@ -166,7 +165,8 @@ class Adversary:
         if not sees_releases:
             self._releases: Any = None
             return
-        self._releases = itertools.chain(plan.schedule, itertools.repeat(plan.schedule.entries[-1][1]))
+        self._releases = list(plan.schedule)
+        self._kinds = {release.query: release for _, release in plan.schedule.entries}
         self._others = rows.without(np.arange(len(canaries.rows)))
         codes = canaries.codes[:1] if canaries.null else canaries.codes
         self._records = [self._single_records(code) for code in codes]
@@ -182,7 +182,13 @@ class Adversary:
         if self._releases is None:
             return
         with np.errstate(all="ignore"):
-            self._score(query, answer, next(self._releases))
+            self._score(query, answer, self._release(query))
+
+    def _release(self, query: Query) -> Release:
+        """The stated release that was asked for, or one that was stated for the same query."""
+        if self._releases and self._releases[0].query is type(query):
+            return self._releases.pop(0)
+        return self._kinds[type(query)]
 
     def _score(self, query: Query, answer: np.ndarray, release: Release) -> None:
         noise = noise_multiplier(release, self._plan.scale, self._plan.problem.budget.adjacency) * query.clip_norm
