@@ -84,7 +84,7 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
         relative_sensitivity=sensitivity,
         scale=nominal / sensitivity,
         n_samples=problem.n_samples,
-        size=math.prod(problem.shape),
+        size=release.size or math.prod(problem.shape),
         summation_error=summation_error(problem.n_samples, by_column),
     )
     return noise.std / (nominal * clip_norm) - 1

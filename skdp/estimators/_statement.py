@@ -62,11 +62,10 @@ def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
         return "no noise"
-    most = max(plan.schedule.entries, key=lambda entry: entry[0])[1].query  # the gradients, beside which others are few
     relative = [  # noise over the largest possible sum of clipped gradients
         (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
         for count, line in plan.schedule.entries
-        if line.query is most
+        if line.size is None  # a gradient of the model
     ]
     single = max(noise for _, noise in relative)
     average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))

@@ -108,6 +108,8 @@ class Oracle:
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
             )
+        if not (1 <= getattr(query, "rounding", 1.0) <= LARGEST_CLIP_NORM):
+            raise PrivacyAccountingError(f"The rounding of {type(query).__name__} has no bound; expected a tamer geometry.")
         release = next(self._pending, None)
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
             expected = (

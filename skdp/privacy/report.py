@@ -60,7 +60,8 @@ class ReleaseLine:
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
         sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
-        rounding = f"{100 * self.rounding_allowance:.2g}% more for rounding"
+        least = "" if self.clip_norm is not None else "at least "
+        rounding = f"{least}{100 * self.rounding_allowance:.2g}% more for rounding"
         return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {rounding}"
 
 

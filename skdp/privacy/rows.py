@@ -145,32 +145,30 @@ class Rows:
         Parameters
         ----------
         centre, scale : ndarray of shape (n_features,)
-            From earlier releases. The view for the last two arrays is kept.
+            From earlier releases.
 
         Returns
         -------
         Rows
-            A view. Without intercept the last entry of 1 is missing.
+            A view, kept until others are asked for. Without intercept the last entry of 1 is missing.
         """
-        if self._view is None or self._view[0] is not centre or self._view[1] is not scale:
+        if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
                 norms = np.sqrt(self._standardized_squares(centre, scale) + constant)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             view._inverse_norms[self._null] = 0.0
             view._intercept_scaling = constant
-            self._view = centre, scale, view
+            self._view = centre.copy(), scale.copy(), view
         return self._view[2]
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self) -> np.ndarray:
         """Return the sums of the clipped rows and of their squares, entry by entry, without the intercept's constant.
 
         Returns
         -------
-        sums : ndarray of shape (n_features,)
-            Accumulated in float64.
-        squares : ndarray of shape (n_features,)
-            The same.
+        ndarray of shape (2, n_features)
+            Sums, and sums of squares, accumulated in float64.
         """
         total = np.zeros((2, self.n_features))
         if self._by_column:
@@ -181,7 +179,7 @@ class Rows:
             for part in self._parts():
                 block = _scaled(self._block(part), self._scales[part])
                 total += [entries.T @ np.ones(block.shape[0]) for entries in (block, _squared(block))]
-        return total[0], total[1]
+        return total
 
     def label_counts(self, n_classes: int) -> np.ndarray:
         """Return how many records there are of each class.
@@ -218,7 +216,8 @@ class Rows:
         ndarray of shape (2, n_bins)
             Without null records.
         """
-        if self._counts is None or self._counts[0] is not coef:
+        asked = np.append(coef, [limit, n_bins])
+        if self._counts is None or not np.array_equal(self._counts[0], asked):
             counts, width = np.zeros((2, n_bins)), 2 * limit / (n_bins - 1)
 
             def count(raw: np.ndarray, records: Records) -> np.ndarray:
@@ -227,7 +226,7 @@ class Rows:
                 return np.zeros((raw.shape[0], 1))
 
             self.sum(coef, count)
-            self._counts = coef, counts
+            self._counts = asked, counts
         return self._counts[1]
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
@@ -349,7 +348,8 @@ class Rows:
             squares[rows] += _squared(scaled) @ sizes[columns]
             products[rows] += scaled @ (sizes * centre)[columns]
         error = 4 * (self.n_features + 8) * 2.0**-53
-        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift)
+        lost = self.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
+        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
 
     def _row_norms(self) -> np.ndarray:
         squares = np.zeros(self.n_samples)

@@ -81,11 +81,14 @@ class Release:
         What is added to the answer.
     clip_norm : float or None
         Bound on one record's contribution, where it is known in advance; None where earlier releases set it.
+    size : int or None
+        Number of coordinates of the answer; None for a gradient of the model.
     """
 
     query: type[Query]
     mechanism: Mechanism
     clip_norm: float | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True)

@@ -163,14 +163,14 @@ class StandardizedGradientDescent(Solver):
     def _schedule(self, problem: Problem) -> Schedule:
         binary, n_steps = problem.loss.n_outputs == 1, self._steps(problem)
         steps_share = 1 - self.moments_share - (self.calibration_share if binary else 0.0)
-        moments = self._moments(problem)
+        moments, clip_norm = self._moments(problem), problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
-            (1, Release(type(moments), Gaussian(self.moments_share**-0.5), moments.clip_norm)),
-            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / steps_share)))),
+            (1, Release(type(moments), Gaussian(self.moments_share**-0.5), moments.clip_norm, moments.size)),
+            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / steps_share)), clip_norm)),
         ]
         if binary:
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
-            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP)))
+            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP, 2)))
         return Schedule(tuple(entries))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:

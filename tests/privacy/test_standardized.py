@@ -1,6 +1,7 @@
 """The queries of standardized_gd: their definitions, and their sensitivities searched for over neighbours."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassMoments, Moments, ScoreGradient, Standardization, StandardizedGradient
 from skdp.privacy.rows import Rows
 
@@ -133,7 +136,12 @@ def test_views_are_kept_for_the_same_geometry_only(rng):
     rows, frame = Rows(X, y, data_norm=R, intercept_scaling=1.0), geometry(rng)
     view = rows.standardized(frame.centre, frame.scale)
     assert rows.standardized(frame.centre, frame.scale) is view
-    assert rows.standardized(frame.centre.copy(), frame.scale) is not view
+    scale = frame.scale.copy()
+    assert rows.standardized(frame.centre.copy(), scale) is view
+    scale *= 1000  # the norms of a changed scale are worked out anew
+    assert rows.standardized(frame.centre, scale) is not view
+    with pytest.raises(ValueError, match="read-only"):
+        frame.scale[0] = 1.0
     assert rows.without(NULL)._view is None and rows.subset(NULL)._view is None
 
 
@@ -151,10 +159,12 @@ def test_the_score_gradient_is_that_of_rounded_scores(null, rng):
     residuals = np.clip(residuals, -limits, limits) * kept
     query = ScoreGradient(Logistic(), coef, point, 0.9, weights)
     np.testing.assert_allclose(query.evaluate(rows), [residuals @ u, residuals.sum()], rtol=1e-9, atol=1e-9)
-    again = ScoreGradient(Logistic(), coef, point + 1, 0.9, weights)
     before = rows._counts
-    again.evaluate(rows)
+    ScoreGradient(Logistic(), coef.copy(), point + 1, 0.9, weights).evaluate(rows)
     assert rows._counts is before  # one pass serves all
+    coef *= 2
+    ScoreGradient(Logistic(), coef, point, 0.9, weights).evaluate(rows)
+    assert rows._counts is not before
 
 
 def test_one_score_gradient_never_exceeds_the_clip_and_reaches_it(rng):
@@ -177,3 +187,28 @@ def test_sensitivities_of_gradients_are_twice_the_clip_or_once(rng):
     assert frame.rounding >= 1 + 2 * frame.scale.max() * R
     assert geometry(rng, intercept=False).rounding > 3
     assert math.isfinite(frame.largest_norm)
+
+
+@pytest.mark.parametrize("storage", ("C", "csr", "csc"))
+def test_squares_that_underflow_are_not_lost(storage):
+    """Entries of 1e-162 in a geometry of 1e53, under a loss of anybody's: the clip holds."""
+
+    class Steep:
+        name, lipschitz, smoothness, n_outputs = "steep", 1.0, 1.0, 1
+
+        def derivative(self, raw, labels):
+            return np.full_like(raw, 1e300)
+
+    X = np.full((1, 1001), 1.5e-162)
+    frame = Standardization(np.zeros(1001), np.full(1001, 1e53), False, 1e-50)
+    rows = Rows(STORAGES[storage](X), np.zeros(1, dtype=np.int8), data_norm=1e-50)
+    with np.errstate(all="ignore"):
+        assert np.linalg.norm(StandardizedGradient(Steep(), np.zeros((1001, 1)), 1.0, frame).evaluate(rows)) <= 1 + 1e-9
+
+
+def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
+    oracle = Oracle.__new__(Oracle)
+    oracle._process = os.getpid()
+    frame = Standardization(np.zeros(2), np.array([1e200, 1.0]), True, 1.0)
+    with pytest.raises(PrivacyAccountingError, match="rounding of StandardizedGradient has no bound"):
+        oracle.ask(StandardizedGradient(Logistic(), np.zeros((3, 1)), 1.0, frame))

@@ -31,6 +31,12 @@ class Standardization:
     intercept: bool
     data_norm: float
 
+    def __post_init__(self) -> None:
+        for name in ("centre", "scale"):  # copies that nobody can change: norms are worked out once
+            own = np.array(getattr(self, name), dtype=np.float64)
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+
     def to_rows(self, coef: np.ndarray) -> np.ndarray:
         """Return coefficients of ``(x, 1)`` with the raw predictions that ``coef`` has on z; both of shape (n_coordinates, m)."""
         weights = self.scale[:, None] * coef[: self.scale.size]
