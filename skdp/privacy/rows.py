@@ -206,10 +206,8 @@ class Rows:
         ----------
         coef : ndarray of shape (n_coordinates, 1)
             Of the raw prediction; an earlier release. The counts for the last one are kept.
-        limit : float
-            The numbers span [-limit, limit]; predictions beyond count at the ends.
-        n_bins : int
-            How many numbers.
+        limit, n_bins : float, int
+            So many numbers span [-limit, limit]; predictions beyond count at the ends.
 
         Returns
         -------
