@@ -13,7 +13,7 @@ from scipy import sparse
 
 from skdp.solvers import GradientDescent
 
-SECRETS = re.compile(r"secret|31415|2718281", re.IGNORECASE)  # every hostile table and no parameter is made of them
+SECRETS = re.compile(r"secret|(?<![\d.])(31415|2718281)", re.IGNORECASE)  # every hostile table and no parameter is made of them
 SECRET, NAN = 31415.9265, math.nan
 X = np.random.default_rng(0).normal(size=(24, 3))
 X[5] *= SECRET
