@@ -21,6 +21,7 @@ class Logistic:
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
     n_outputs: ClassVar[int] = 1
+    targets: ClassVar[str] = "classes"
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.
@@ -74,6 +75,7 @@ class Multinomial:
     name: ClassVar[str] = "multinomial"
     lipschitz: ClassVar[float] = math.sqrt(2.0)
     smoothness: ClassVar[float] = 0.5
+    targets: ClassVar[str] = "classes"
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from products import fitting
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -24,7 +25,7 @@ from skdp.privacy.rows import Rows
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 PACKAGE = Path(skdp.__file__).parent
-TRUSTED = ("privacy/rows.py", "privacy/oracle.py", "privacy/queries/", "losses.py", "scorers.py")
+TRUSTED = ("privacy/rows.py", "privacy/blocks.py", "privacy/oracle.py", "privacy/queries/", "losses.py", "scorers.py")
 LABELS = {"binary": np.arange(300) % 2, "multinomial": np.arange(300) % 3}
 STORAGES = {
     "C": np.ascontiguousarray,
@@ -56,6 +57,15 @@ def every_estimator():
 
 ESTIMATORS = list(every_estimator())
 every = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_kind = pytest.mark.parametrize(
+    "estimator, kind",
+    [
+        pytest.param(*p.values, kind, id=f"{p.id}-{kind}")
+        for p in ESTIMATORS
+        for kind in LABELS
+        if fitting(kind, p.values[0].solver)
+    ],
+)
 
 
 FAMILIES = ("skdp.estimators", "skdp.solvers")  # an audit derives its own, to watch them
@@ -101,7 +111,9 @@ def frames_with_data(estimator, X, y):
             return
         name = Path(path).relative_to(PACKAGE).as_posix()
         if name == "privacy/rows.py" and frame.f_code.co_name == "__init__" and event == "return":
-            guarded.extend([*stored_arrays(frame.f_locals["self"]._X), frame.f_locals["y"]])  # what it holds may be a copy
+            guarded.extend(
+                [*stored_arrays(frame.f_locals["self"]._blocks.table), frame.f_locals["y"]]
+            )  # what it holds may be a copy
             validated.append(True)
         if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
             return
@@ -120,18 +132,17 @@ def frames_with_data(estimator, X, y):
     return found
 
 
-@every
+@every_kind
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("labels", LABELS)
-def test_no_frame_but_the_gates_holds_the_data(estimator, storage, labels, rng):
-    assert frames_with_data(clone(estimator), STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels]) == set()
+def test_no_frame_but_the_gates_holds_the_data(estimator, kind, storage, rng):
+    assert frames_with_data(clone(estimator), STORAGES[storage](rng.normal(size=(300, 3))), LABELS[kind]) == set()
 
 
 WAYS = {
-    "table": lambda rows: rows._X,
-    "part": lambda rows: stored_arrays(rows._X)[0][1:],
+    "table": lambda rows: rows._blocks.table,
+    "part": lambda rows: stored_arrays(rows._blocks.table)[0][1:],
     "labels": lambda rows: rows._y,
-    "in a list": lambda rows: [1, rows._X],
+    "in a list": lambda rows: [1, rows._blocks.table],
     "on a solver": lambda rows: setattr(solver := GradientDescent(), "kept", rows._y[:2]) or solver,
 }
 
@@ -182,12 +193,11 @@ def printed_values(thing, X):
 REAL_STORAGES = [name for name in STORAGES if name != "int8"]  # eight random bits are found by chance
 
 
-@every
+@every_kind
 @pytest.mark.parametrize("storage", REAL_STORAGES)
-@pytest.mark.parametrize("n_classes", (2, 3))
-def test_a_pickle_holds_no_training_value(estimator, storage, n_classes, rng):
+def test_a_pickle_holds_no_training_value(estimator, kind, storage, rng):
     """Nor does the report, in any of its forms; labels are random doubles too, and public as the set of classes only."""
-    X, y = STORAGES[storage](rng.normal(size=(300, 3))), np.arange(300) % n_classes
+    X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[kind]
     model = clone(estimator).fit(X, y)
     assert training_values(model, model.coef_[:, 1:], [])  # the search finds what is there
     assert training_values(model, X, []) == []

@@ -57,7 +57,7 @@ class Plan:
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = chosen.schedule(problem)
         scale = calibrate(schedule, problem.budget)
-        by_column = by_column and not schedule.samples  # converted once
+        by_column = by_column and not schedule.by_row  # converted once
         allowances = tuple(_rounding_allowance(problem, release, scale, by_column) for _, release in schedule.entries)
         return cls(problem, chosen, reason, schedule, scale, allowances)
 
@@ -69,7 +69,7 @@ class Plan:
             "data_norm": self.problem.data_norm,
             "intercept_scaling": self.problem.intercept_scaling,
             "class_weight": weights,
-            "by_row": self.schedule.samples,
+            "by_row": self.schedule.by_row,
         }
 
 

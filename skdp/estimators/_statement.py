@@ -91,8 +91,8 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
     storage = f"{facts.storage} {facts.dtype}"
-    if facts.storage == "CSC" and plan.schedule.samples:
-        storage += ", converted to CSR once, because samples are gathered by rows"
+    if facts.storage == "CSC" and plan.schedule.by_row:
+        storage += ", converted to CSR once, because whole rows are read"
     return {**shape, "feature_names": names, "storage": storage, "classes": facts.classes.tolist()}
 
 

@@ -1,17 +1,18 @@
 """The one holder of the training data: sums over its rows, block by block, without a copy."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from skdp.privacy.blocks import BLOCK, Blocks, Part, row_squares, scaled, squared
+
 __all__ = ["Records", "Rows", "summation_error"]
 
 SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
-BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Records:
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]
-Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
 
 
 class Rows:
@@ -60,7 +60,7 @@ class Rows:
     class_weight : ndarray of shape (n_classes,) or None, default=None
         Factor of the loss of a record, by label.
     by_row : bool, default=False
-        Convert CSC to CSR once, because samples will be taken.
+        Convert CSC to CSR once, because whole rows will be read.
     """
 
     def __init__(
@@ -73,14 +73,12 @@ class Rows:
         class_weight: np.ndarray | None = None,
         by_row: bool = False,
     ) -> None:
-        self._X, self._y = X.tocsr() if by_row and sparse.issparse(X) else X, y
-        self._sample: np.ndarray | None = None
+        self._blocks, self._y = Blocks(X, by_row), y
         self._null = np.empty(0, dtype=np.intp)
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
-        self._by_column = sparse.issparse(self._X) and self._X.format == "csc"
         with np.errstate(all="ignore"):
             norms = self._row_norms()
             self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
@@ -90,7 +88,7 @@ class Rows:
     @property
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the rows, over the largest norm of a term."""
-        return summation_error(self.n_samples, self._by_column)
+        return summation_error(self.n_samples, self._blocks.by_column)
 
     def subset(self, indices: np.ndarray) -> "Rows":
         """Return the same table reduced to a sample of its rows, which are gathered block by block, when they are summed.
@@ -110,10 +108,8 @@ class Rows:
         ValueError
             If the table is stored by columns: it would have to be converted for every sample.
         """
-        if self._by_column:
-            raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
         sample = copy.copy(self)
-        sample._sample, sample._view, sample._counts = indices, None, None
+        sample._blocks, sample._view, sample._counts = self._blocks.subset(indices), None, None
         return sample
 
     def without(self, indices: np.ndarray) -> "Rows":
@@ -171,14 +167,14 @@ class Rows:
             Sums, and sums of squares, accumulated in float64.
         """
         total = np.zeros((2, self.n_features))
-        if self._by_column:
-            for columns, chunk in self._column_chunks():
-                chunk = _scaled(chunk, self._scales)
-                total[:, columns] = [block.T @ np.ones(self.n_samples) for block in (chunk, _squared(chunk))]
+        if self._blocks.by_column:
+            for columns, chunk in self._blocks.columns():
+                chunk = scaled(chunk, self._scales)
+                total[:, columns] = [block.T @ np.ones(self.n_samples) for block in (chunk, squared(chunk))]
         else:
-            for part in self._parts():
-                block = _scaled(self._block(part), self._scales[part])
-                total += [entries.T @ np.ones(block.shape[0]) for entries in (block, _squared(block))]
+            for part in self._blocks.parts():
+                block = scaled(self._blocks.rows(part), self._scales[part])
+                total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
         return total
 
     def label_counts(self, n_classes: int) -> np.ndarray:
@@ -195,7 +191,7 @@ class Rows:
             Without null records.
         """
         counts = np.zeros(n_classes)
-        for part in self._parts():
+        for part in self._blocks.parts():
             counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
         return counts
 
@@ -242,48 +238,64 @@ class Rows:
         ndarray of shape (n_coordinates, k)
             The sum, accumulated in float64.
         """
-        return self._sum_by_columns(coef, kernel) if self._by_column else self._sum_by_blocks(coef, kernel)
+        return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
+
+    def gram(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        """Return ``sum_i kernel(x_i^T coef) x_i x_i^T``, one pass over the data.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, m)
+            Points at which raw predictions are taken.
+        kernel : callable
+            Maps raw predictions (rows of a block, m) and their `Records` to weights (rows of the block, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, n_coordinates)
+            The sum, accumulated in float64; null records contribute nothing.
+
+        Raises
+        ------
+        ValueError
+            If the table is stored by columns: whole rows are needed.
+        """
+        if self._blocks.by_column:
+            raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
+        total = np.zeros((coef.shape[0], coef.shape[0]))
+        for part in self._blocks.parts():
+            block = scaled(self._blocks.rows(part), self._scales[part])
+            block = block.toarray() if sparse.issparse(block) else block
+            if self._intercept_scaling:
+                block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
+            labels, present = self._y[part], self._present(part)
+            weights = None if self._class_weight is None else self._class_weight[labels]
+            raw = block @ coef
+            factors = kernel(raw, Records(labels, self._inverse_norms[part], weights, present))
+            total += block.T @ (block * (factors if present is None else factors * present[:, None]))
+        return total
 
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         total: np.ndarray | None = None
-        for part in self._parts():
-            block = self._block(part)
-            residuals, intercept = self._residuals(kernel, self._raw(block, coef[: self.n_features]), coef, part)
+        for part in self._blocks.parts():
+            block = self._blocks.rows(part)
+            residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
             term = np.concatenate([block.T @ residuals, intercept])
             total = term if total is None else np.add(total, term, out=total)
         return np.asarray(total)
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         raw = np.zeros((self.n_samples, coef.shape[1]))
-        for columns, chunk in self._column_chunks():
+        for columns, chunk in self._blocks.columns():
             raw += chunk @ coef[columns]
         residuals, intercept = raw, np.zeros((1, 1))
-        for part in self._parts():
+        for part in self._blocks.parts():
             block, term = self._residuals(kernel, raw[part], coef, part)
             if block.shape[1] != residuals.shape[1]:  # the kernel combines several points into one
                 residuals = np.empty((self.n_samples, block.shape[1]))
             residuals[part] = block
             intercept = intercept + term if term.size else term
-        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._column_chunks()), intercept])
-
-    def _parts(self) -> Iterator[Part]:
-        """Yield blocks of rows; a sample without rows is one empty block."""
-        if self._sample is None:
-            yield from (slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK))
-        else:
-            yield from (self._sample[start : start + BLOCK] for start in range(0, max(1, self._sample.size), BLOCK))
-
-    def _raw(self, block: Any, coef: np.ndarray) -> np.ndarray:
-        """Raw predictions of a block.
-
-        In a sample the place of a row depends on which others were drawn, and BLAS may round a row by its place. The
-        accounting compares samples with and without one record, so there every row is worked out alone, by a loop of NumPy's.
-        """
-        if self._sample is None or sparse.issparse(block):
-            return block @ coef
-        if block.shape[0] == 1:  # which einsum sums in another order when it is wide
-            return self._raw(np.repeat(block, 2, axis=0), coef)[:1]
-        return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
+        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._blocks.columns()), intercept])
 
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
@@ -303,62 +315,39 @@ class Rows:
         numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
         return (~np.isin(numbers, self._null)).astype(np.float64)
 
-    def _block(self, part: Part) -> Any:
-        """Float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample."""
-        if not sparse.issparse(self._X):
-            return self._X[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
-        if not isinstance(part, slice):
-            return self._X[part].astype(np.float64, copy=False)
-        return sparse.csr_matrix(self._compressed(part.start, part.stop), shape=(part.stop - part.start, self.n_features))
-
-    def _column_chunks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield float64 runs of columns with as many cells as a block of rows.
-
-        Their width is public: chosen by the number of entries, one record could change the order in which the raw predictions
-        of all others are summed, and their rounding with it.
-        """
-        width = max(1, BLOCK * self.n_features // self.n_samples)
-        for start in range(0, self.n_features, width):
-            stop = min(start + width, self.n_features)
-            yield slice(start, stop), sparse.csc_matrix(self._compressed(start, stop), shape=(self.n_samples, stop - start))
-
-    def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
-        first, last = self._X.indptr[start], self._X.indptr[stop]
-        entries = self._X.data[first:last].astype(np.float64, copy=False)
-        return entries, self._X.indices[first:last], self._X.indptr[start : stop + 1] - first
-
     def _standardized_squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Squared norms of ``scale * (x - centre)``, rounded up where they come from a difference."""
         squares = np.zeros(self.n_samples)
-        if not sparse.issparse(self._X):
-            for part in self._parts():
-                block = _scaled(self._block(part), self._scales[part])
+        if not sparse.issparse(self._blocks.table):
+            for part in self._blocks.parts():
+                block = scaled(self._blocks.rows(part), self._scales[part])
                 block -= centre
                 block *= scale
-                squares[part] = np.einsum("ij,ij->i", block, block)
+                squares[part] = row_squares(block)
             return squares
         products, sizes, shift = np.zeros(self.n_samples), np.square(scale), float(np.sum(np.square(scale * centre)))
-        chunks = self._column_chunks() if self._by_column else ((part, self._block(part)) for part in self._parts())
+        chunks = (
+            self._blocks.columns()
+            if self._blocks.by_column
+            else ((part, self._blocks.rows(part)) for part in self._blocks.parts())
+        )
         for part, chunk in chunks:
-            rows, columns = (slice(None), part) if self._by_column else (part, slice(None))
-            scaled = _scaled(chunk, self._scales[rows])
-            squares[rows] += _squared(scaled) @ sizes[columns]
-            products[rows] += scaled @ (sizes * centre)[columns]
+            rows, columns = (slice(None), part) if self._blocks.by_column else (part, slice(None))
+            clipped = scaled(chunk, self._scales[rows])
+            squares[rows] += squared(clipped) @ sizes[columns]
+            products[rows] += clipped @ (sizes * centre)[columns]
         error = 4 * (self.n_features + 8) * 2.0**-53
         lost = self.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
         return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
 
     def _row_norms(self) -> np.ndarray:
         squares = np.zeros(self.n_samples)
-        if self._by_column:
-            for _, chunk in self._column_chunks():
-                squares += _sparse_squares(chunk)
+        if self._blocks.by_column:
+            for _, chunk in self._blocks.columns():
+                squares += row_squares(chunk)
         else:
-            for part in self._parts():
-                block = self._block(part)
-                dense = not sparse.issparse(block)
-                squares[part] = np.einsum("ij,ij->i", block, block) if dense else _sparse_squares(block)
+            for part in self._blocks.parts():
+                squares[part] = row_squares(self._blocks.rows(part))
         return np.sqrt(squares, out=squares)
 
 
@@ -379,22 +368,3 @@ def summation_error(n_samples: int, by_column: bool) -> float:
     """
     terms = n_samples if by_column else BLOCK + n_samples / BLOCK
     return (terms + 8) * 2.0**-53 * n_samples
-
-
-def _scaled(block: Any, scales: np.ndarray) -> Any:
-    """Rows times their scales, in the same storage."""
-    if not sparse.issparse(block):
-        return block * scales[:, None]
-    rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
-    return type(block)((block.data * rows, block.indices, block.indptr), shape=block.shape)
-
-
-def _squared(block: Any) -> Any:
-    """Entries squared, in the same storage."""
-    if not sparse.issparse(block):
-        return block * block
-    return type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
-
-
-def _sparse_squares(block: Any) -> np.ndarray:
-    return _squared(block) @ np.ones(block.shape[1])

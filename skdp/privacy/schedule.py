@@ -119,6 +119,11 @@ class Schedule:
         """Whether any release reads a sample of the records only."""
         return any(isinstance(release.mechanism, PoissonGaussian) for _, release in self.entries)
 
+    @property
+    def by_row(self) -> bool:
+        """Whether whole rows are read, so that a table stored by columns has to be converted once."""
+        return self.samples or any(getattr(release.query, "by_row", False) for _, release in self.entries)
+
     def __len__(self) -> int:
         return sum(count for count, _ in self.entries)
 

@@ -56,6 +56,17 @@ class Problem:
     clip_norm: float = math.inf
 
     @property
+    def offers(self) -> frozenset[str]:
+        """What solvers may need: "smooth", "classes" (class labels), "binary" (two of them), "squared" (the squared loss)."""
+        facts = {
+            "smooth": self.loss.smoothness < math.inf,
+            "classes": self.loss.targets == "classes",
+            "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
+            "squared": self.loss.name == "squared",
+        }
+        return frozenset(name for name, holds in facts.items() if holds)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Shape of the coefficients: features, then the intercept's row where there is one; one column per output."""
         return self.n_features + bool(self.intercept_scaling), self.loss.n_outputs
@@ -152,7 +163,7 @@ class Solver(BaseEstimator, ABC):
     title : str
         One line for the report.
     needs : frozenset of str
-        Properties of the problem that the algorithm rests on.
+        What the algorithm rests on, out of `Problem.offers`.
     """
 
     name: ClassVar[str]

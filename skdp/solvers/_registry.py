@@ -1,7 +1,5 @@
 """From ``solver=`` to a solver, with the reason for the choice."""
 
-import math
-
 from sklearn.base import clone
 
 from skdp._validation import shown
@@ -14,6 +12,12 @@ __all__ = ["SOLVERS", "choose_solver"]
 
 SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent)}
 
+NEEDS = {
+    "smooth": "a smooth loss",
+    "classes": "class labels",
+    "binary": "exactly two classes",
+    "squared": "a number to predict, with the squared loss",
+}
 AUTO = "gd"
 AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"
 
@@ -57,10 +61,9 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:
-    offered = {"smooth"} if problem.loss.smoothness < math.inf else set()
-    if missing := solver.needs - offered:
-        fitting = sorted(name for name, other in SOLVERS.items() if other.needs <= offered)
+    if missing := solver.needs - problem.offers:
+        fitting = sorted(name for name, other in SOLVERS.items() if other.needs <= problem.offers)
         raise ValueError(
-            f"solver={solver.name!r} needs a {' and '.join(sorted(missing))} problem; the {problem.loss.name} loss is not. "
-            f"Solvers that fit: {', '.join(fitting) or 'none'}."
+            f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}, and the {problem.loss.name} "
+            f"loss is not for that. Solvers that fit: {', '.join(fitting) or 'none'}."
         )

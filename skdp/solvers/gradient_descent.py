@@ -64,7 +64,7 @@ class GradientDescent(MomentumSolver):
 
     name = "gd"
     title = "DP-GD, full-data gradient descent with momentum and tail averaging (Wang, Ye, Xu 2017, Algorithm 4)"
-    needs = frozenset({"smooth"})
+    needs = frozenset({"smooth", "classes"})
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ class StandardizedGradientDescent(Solver):
 
     name = "standardized_gd"
     title = "gradient descent on privately standardised features, with private calibration"
-    needs = frozenset({"smooth"})
+    needs = frozenset({"smooth", "classes"})
 
     def __init__(
         self,

@@ -43,4 +43,4 @@ def test_samples_may_draw_null_records(intercept_scaling, rng):
 def test_the_table_is_not_copied(rng):
     X = rng.normal(size=(8, 3))
     null = Rows(X, np.zeros(8, dtype=int), data_norm=1.0).without(NULL)
-    assert np.shares_memory(null._X, X)
+    assert np.shares_memory(null._blocks.table, X)

@@ -2,23 +2,23 @@
 
 import numpy as np
 import pytest
+from products import fitting
 
 from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
-from skdp.solvers import SOLVERS
 
 X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
+LABELS = {"binary": y > 0, "multinomial": y}
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
-@pytest.mark.parametrize("labels", (y > 0, y), ids=("binary", "multinomial"))
+@pytest.mark.parametrize("kind, solver", [(kind, solver) for kind in LABELS for solver in fitting(kind)])
 @pytest.mark.parametrize("epsilon", (0.1, 5.0))
-def test_transcript_is_the_schedule_and_spends_the_budget(solver, adjacency, labels, epsilon, monkeypatch):
+def test_transcript_is_the_schedule_and_spends_the_budget(kind, solver, adjacency, epsilon, monkeypatch):
     oracles = []
     finish = Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (oracles.append(self), finish(self))[1])
-    model = DPLogisticRegression(epsilon, adjacency=adjacency, solver=solver, random_state=0).fit(X, labels)
+    model = DPLogisticRegression(epsilon, adjacency=adjacency, solver=solver, random_state=0).fit(X, LABELS[kind])
     (oracle,) = oracles
     kinds = [(line.query, line.mechanism, line.clip_norm) for line in model.privacy_report_.releases for _ in range(line.count)]
     made = [(release.query.__name__, type(release.mechanism).__name__, release.clip_norm) for release in oracle.transcript]

@@ -99,7 +99,7 @@ def test_the_report_states_samples_and_conversions(rng):
     assert (line.count, line.mechanism, line.sampling_rate) == (10, "PoissonGaussian", 0.1)
     assert "10 x Gradient on a Poisson sample of rate 0.1" in str(report)
     assert "privacy loss distributions" in str(report) and "dp_accounting" in report.versions
-    assert report.public["storage"] == "CSC float64, converted to CSR once, because samples are gathered by rows"
+    assert report.public["storage"] == "CSC float64, converted to CSR once, because whole rows are read"
     assert f"per coordinate, {line.noise_multiplier / 20:.3g} times the largest possible mean gradient" in report.noise_size
     dense = DPLogisticRegression(solver=SGD(10, batch_size=20)).fit(X, y).privacy_report_
     assert dense.public["storage"] == "dense float64"

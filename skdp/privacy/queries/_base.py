@@ -20,6 +20,10 @@ class Query(Protocol):
         Bound on the norm of one record's contribution to the answer.
     size : int
         Number of coordinates of the answer.
+    by_row : bool, optional
+        True where whole rows are read, so that a table stored by columns is converted once.
+    rounding : float, optional
+        How much larger the rounding error of the answer may be than that of a sum of clipped rows; 1 where it is missing.
     """
 
     relative_sensitivity: ClassVar[dict[str, float]]
@@ -58,6 +62,8 @@ class Loss(Protocol):
         Bound on the norm of the derivative in the raw prediction.
     smoothness : float
         Lipschitz constant of the derivative; ``inf`` for a non-smooth loss.
+    targets : {"classes", "numbers"}
+        What is predicted.
     """
 
     @property
@@ -78,6 +84,11 @@ class Loss(Protocol):
     @property
     def n_outputs(self) -> int:
         """Raw predictions per record."""
+        ...
+
+    @property
+    def targets(self) -> str:
+        """What is predicted: "classes" (labels are class numbers) or "numbers"."""
         ...
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -1,0 +1,122 @@
+"""How the training table is stored: dense, CSR or CSC, read in float64 blocks of rows or runs of columns, without a copy."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["BLOCK", "Blocks", "Part", "row_squares", "scaled", "squared"]
+
+BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
+
+Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
+
+
+class Blocks:
+    """A table, or a sample of its rows, block by block.
+
+    Parameters
+    ----------
+    X : ndarray, CSR or CSC of shape (n_samples, n_features)
+        Finite records; a sparse table has no duplicate entries.
+    by_row : bool, default=False
+        Convert CSC to CSR once, because rows will be gathered.
+    """
+
+    def __init__(self, X: Any, by_row: bool = False) -> None:
+        self.table = X.tocsr() if by_row and sparse.issparse(X) else X
+        self.sample: np.ndarray | None = None
+        self.n_samples, self.n_features = X.shape
+        self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
+
+    def subset(self, indices: np.ndarray) -> "Blocks":
+        """Return the same table reduced to some of its rows, which are gathered block by block, when they are read.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Sorted row numbers; may be empty.
+
+        Returns
+        -------
+        Blocks
+            The sample.
+
+        Raises
+        ------
+        ValueError
+            If the table is stored by columns: it would have to be converted for every sample.
+        """
+        if self.by_column:
+            raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
+        sample = copy.copy(self)
+        sample.sample = indices
+        return sample
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the rows of each block; a sample without rows is one empty block."""
+        if self.sample is None:
+            yield from (slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK))
+        else:
+            yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
+
+    def rows(self, part: Part) -> Any:
+        """Return float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample."""
+        if not sparse.issparse(self.table):
+            return self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+        if not isinstance(part, slice):
+            return self.table[part].astype(np.float64, copy=False)
+        return sparse.csr_matrix(self._compressed(part.start, part.stop), shape=(part.stop - part.start, self.n_features))
+
+    def columns(self) -> Iterator[tuple[slice, Any]]:
+        """Yield float64 runs of columns with as many cells as a block of rows.
+
+        Their width is public: chosen by the number of entries, one record could change the order in which the raw predictions
+        of all others are summed, and their rounding with it.
+        """
+        width = max(1, BLOCK * self.n_features // self.n_samples)
+        for start in range(0, self.n_features, width):
+            stop = min(start + width, self.n_features)
+            yield slice(start, stop), sparse.csc_matrix(self._compressed(start, stop), shape=(self.n_samples, stop - start))
+
+    def predictions(self, block: Any, coef: np.ndarray) -> np.ndarray:
+        """Return ``block @ coef``.
+
+        In a sample the place of a row depends on which others were drawn, and BLAS may round a row by its place. The
+        accounting compares samples with and without one record, so there every row is worked out alone, by a loop of NumPy's.
+        """
+        if self.sample is None or sparse.issparse(block):
+            return block @ coef
+        if block.shape[0] == 1:  # which einsum sums in another order when it is wide
+            return self.predictions(np.repeat(block, 2, axis=0), coef)[:1]
+        return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
+
+    def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
+        first, last = self.table.indptr[start], self.table.indptr[stop]
+        entries = self.table.data[first:last].astype(np.float64, copy=False)
+        return entries, self.table.indices[first:last], self.table.indptr[start : stop + 1] - first
+
+
+def scaled(block: Any, scales: np.ndarray) -> Any:
+    """Return rows times their scales, in the same storage."""
+    if not sparse.issparse(block):
+        return block * scales[:, None]
+    rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
+    return type(block)((block.data * rows, block.indices, block.indptr), shape=block.shape)
+
+
+def squared(block: Any) -> Any:
+    """Return entries squared, in the same storage."""
+    if not sparse.issparse(block):
+        return block * block
+    return type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
+
+
+def row_squares(block: Any) -> np.ndarray:
+    """Return the squared norm of each row."""
+    if not sparse.issparse(block):
+        return np.einsum("ij,ij->i", block, block)
+    return squared(block) @ np.ones(block.shape[1])
