@@ -29,7 +29,8 @@ from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.noise import GridGaussian, NoiseSource
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import BLOCK, Rows, summation_error
+from skdp.privacy.blocks import BLOCK
+from skdp.privacy.rows import Rows, summation_error
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 RESULTS = Path(__file__).parent / "results" / "resources.json"

@@ -1,5 +1,8 @@
 """From ``solver=`` to a solver, with the reason for the choice."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from sklearn.base import clone
 
 from skdp._validation import shown
@@ -18,8 +21,23 @@ NEEDS = {
     "binary": "exactly two classes",
     "squared": "a number to predict, with the squared loss",
 }
-AUTO = "gd"
-AUTO_REASON = "it is the solver for smooth losses, its accounting is exact, and its defaults follow from public facts"
+
+
+class Choice(NamedTuple):
+    """One line of the table behind ``solver="auto"``."""
+
+    solver: str
+    holds: Callable[[Problem], bool]
+    reason: str
+
+
+AUTO = (  # the first line that holds, and whose solver fits the problem
+    Choice(
+        "standardized_gd",
+        lambda problem: True,
+        "it learns privately how to centre and scale the features, so no parameter needs tuning",
+    ),
+)
 
 
 def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
@@ -51,13 +69,22 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     elif not isinstance(solver, str):
         raise TypeError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     elif solver == "auto":
-        chosen, reason = SOLVERS[AUTO](), f"chosen by solver='auto': {AUTO_REASON}"
+        choice = next((choice for choice in AUTO if _fits(choice, problem)), None)
+        if choice is None:
+            raise ValueError(
+                f"solver='auto' knows no solver for the {problem.loss.name} loss; expected one of {sorted(SOLVERS)}."
+            )
+        chosen, reason = SOLVERS[choice.solver](), f"chosen by solver='auto': {choice.reason}"
     elif solver in SOLVERS:
         chosen, reason = SOLVERS[solver](), "given as solver="
     else:
         raise ValueError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     _check_needs(chosen, problem)
     return chosen, reason
+
+
+def _fits(choice: Choice, problem: Problem) -> bool:
+    return SOLVERS[choice.solver].needs <= problem.offers and choice.holds(problem)
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:

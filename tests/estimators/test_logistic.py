@@ -150,7 +150,7 @@ def test_random_state_repeats_and_none_does_not(table):
 @pytest.mark.parametrize("n_classes", (2, 4))
 def test_attributes_state_what_was_spent(adjacency, n_classes, rng):
     X, y = rng.normal(size=(300, 3)), np.arange(300) % n_classes
-    model = DPLogisticRegression(0.7, adjacency=adjacency, random_state=0).fit(X, y)
+    model = DPLogisticRegression(0.7, adjacency=adjacency, solver="gd", random_state=0).fit(X, y)
     assert 0.999 * 0.7 <= model.privacy_spent_.epsilon <= 0.7
     assert model.privacy_spent_.delta == 1 / 300**2
     (line,) = model.privacy_report_.releases
@@ -158,6 +158,12 @@ def test_attributes_state_what_was_spent(adjacency, n_classes, rng):
     assert line.noise_multiplier == model.noise_multiplier_
     assert line.query == "Gradient"
     assert model.n_features_in_ == 3
+
+
+def test_no_single_noise_multiplier_stands_for_several_kinds_of_release(table):
+    model = DPLogisticRegression(random_state=0).fit(*table)
+    assert len(model.privacy_report_.releases) == 3
+    assert not hasattr(model, "noise_multiplier_")
 
 
 def test_report_in_all_its_forms(table):
@@ -230,9 +236,9 @@ def test_noise_that_cannot_be_resolved_is_refused_before_the_data_are_read(table
 
 def test_rounding_allowance_is_small_and_grows_for_long_columns():
     """CSC sums columns whole; a plan is for blocks of rows."""
-    (line,) = DPLogisticRegression().plan(10**6, 50).releases
+    (line,) = DPLogisticRegression(solver="gd").plan(10**6, 50).releases
     assert 0 < line.rounding_allowance < 2**-9
-    model = DPLogisticRegression()._plan(10**8, 50, [0, 1], {}, by_column=True)
+    model = DPLogisticRegression(solver="gd")._plan(10**8, 50, [0, 1], {}, by_column=True)
     assert model.rounding_allowances[0] > 2
 
 
@@ -311,7 +317,7 @@ def test_labels_of_every_kind_reach_the_json():
 
 def test_infinite_epsilon_warns_and_reports_no_privacy(table):
     with pytest.warns(NotPrivateWarning, match="not private"):
-        model = DPLogisticRegression(math.inf).fit(*table)
+        model = DPLogisticRegression(math.inf, solver="gd").fit(*table)
     assert model.privacy_spent_.epsilon == math.inf
     assert model.noise_multiplier_ == 0
     assert json.loads(model.privacy_report_.to_json())["epsilon"] == "inf"
