@@ -14,6 +14,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 __all__ = ["StandardizedGradientDescent"]
 
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
+FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error that sampling hides
 MOST_GIVEN = 10**7
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
 LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
@@ -61,14 +62,15 @@ class StandardizedGradientDescent(Solver):
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the first release tells. The total step length is the one at which the gathered noise of a
        raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, the clip opens instead, up to the usual norm.
+       Where that would exceed 1600, the clip opens instead, by the square root of the excess, up to the usual norm.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables; 1000 for ``epsilon=inf``.
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the square root
+        of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
     moments_share : float, default=0.1
         Share of the squared Gaussian-DP parameter that the first release gets, in (0, 1).
     calibration_share : float, default=0.05
@@ -79,6 +81,8 @@ class StandardizedGradientDescent(Solver):
         Clip norm over the usual norm of a record's gradient.
     noise : float, default=3.0
         Noise of a raw prediction that sets the total step length.
+    ridge : float, default=1.0
+        L2 penalty on the coefficients of the standardised features, times n: scikit-learn's ``1 / C`` after a StandardScaler.
     momentum : float, default=0.8
         Heavy-ball coefficient in [0, 1).
     tail_average : float, default=0.5
@@ -86,8 +90,8 @@ class StandardizedGradientDescent(Solver):
 
     Notes
     -----
-    There is no penalty by default: the step length limits the coefficients. The estimator's ``clip_norm`` overrides ``clip``; it
-    bounds gradients in z.
+    The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
+    ``clip_norm`` overrides ``clip``; it bounds gradients in z.
 
     **Privacy.** One Gaussian release of the moments, with sensitivity 1.5 R (``zero_out``) or :math:`\sqrt{5.5} R`
     (``replace_one``), T of clipped gradients (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add
@@ -120,6 +124,7 @@ class StandardizedGradientDescent(Solver):
         n_calibration_steps: int = 30,
         clip: float = 0.25,
         noise: float = 3.0,
+        ridge: float = 1.0,
         momentum: float = 0.8,
         tail_average: float = 0.5,
     ) -> None:
@@ -129,11 +134,12 @@ class StandardizedGradientDescent(Solver):
         self.n_calibration_steps = n_calibration_steps
         self.clip = clip
         self.noise = noise
+        self.ridge = ridge
         self.momentum = momentum
         self.tail_average = tail_average
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: the total step length limits the coefficients."""
+        """Return 0: ``ridge`` is the penalty."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
@@ -170,7 +176,12 @@ class StandardizedGradientDescent(Solver):
         ]
         if binary:
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
-            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP, 2)))
+            entries.append(
+                (
+                    int(self.n_calibration_steps),
+                    Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP * problem.max_weight, 2),
+                )
+            )
         return Schedule(tuple(entries))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
@@ -215,7 +226,8 @@ class StandardizedGradientDescent(Solver):
         bound = problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT)
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
-        opened = self.clip * max(1.0, min(path / LONGEST_PATH, WIDEST_CLIP / self.clip)) if problem.budget.private else math.inf
+        opened = self.clip * max(1.0, min(math.sqrt(path / LONGEST_PATH), WIDEST_CLIP / self.clip))
+        opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
@@ -232,13 +244,14 @@ class StandardizedGradientDescent(Solver):
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = standard.start
+        shrinkage = 1 + step_size / (1 - self.momentum) * self._penalty(problem, standard)  # implicit: never too long a step
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             query = StandardizedGradient(problem.loss, coef, standard.clip_norm, standard.geometry)
             gradient = ask(query).reshape(problem.shape) / problem.n_samples
-            gradient[: problem.n_features] += problem.alpha * standard.geometry.scale[:, None] ** 2 * coef[: problem.n_features]
             velocity = self.momentum * velocity + gradient
             coef = coef - step_size * velocity
+            coef[: problem.n_features] /= shrinkage
             if step >= first:
                 average += coef / (n_steps - first)
         return average
@@ -267,19 +280,23 @@ class StandardizedGradientDescent(Solver):
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
         point, average = np.array([length, offset]), np.zeros(2)
         step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps))
+        step /= problem.max_weight
+        penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
+        free, shrinkage = np.array([1.0, float(bool(problem.intercept_scaling))]), np.array([1 + step * penalty, 1.0])
         half = self.n_calibration_steps // 2
         for number in range(self.n_calibration_steps):
-            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP, weights))
-            point = point - step / problem.max_weight * gradient / problem.n_samples * [
-                1.0,
-                float(bool(problem.intercept_scaling)),
-            ]
+            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP * problem.max_weight, weights))
+            point = (point - step * gradient / problem.n_samples * free) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
         calibrated = coef.copy()
         calibrated[features] *= max(average[0] / length, LEAST_SLOPE)
         calibrated[problem.n_features :] = average[1]
         return calibrated
+
+    def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
+        """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
+        return problem.alpha * standard.geometry.scale[:, None] ** 2 + self.ridge / problem.n_samples
 
     def _moments(self, problem: Problem) -> Moments:
         if problem.loss.n_outputs == 1:
@@ -298,7 +315,8 @@ class StandardizedGradientDescent(Solver):
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
-        return int(min(max(WORK / cells, FEWEST), MOST))
+        affordable = min(max(WORK / cells, FEWEST), MOST)
+        return int(min(max(affordable, FEWEST * math.sqrt(problem.signal_to_noise / FEW_SUFFICE)), NOISELESS))
 
     def _settled(self) -> "StandardizedGradientDescent":
         """A copy whose parameters are checked, and floats whatever type of number they were."""
@@ -308,10 +326,11 @@ class StandardizedGradientDescent(Solver):
         check_number("calibration_share", self.calibration_share, above=0.0, below=1 - float(self.moments_share))
         check_number("clip", self.clip, above=0.0, maximum=LARGEST)
         check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
         settled = copy.copy(self)
-        for name in ("moments_share", "calibration_share", "clip", "noise", "momentum", "tail_average"):
+        for name in ("moments_share", "calibration_share", "clip", "noise", "ridge", "momentum", "tail_average"):
             setattr(settled, name, float(getattr(self, name)))
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
