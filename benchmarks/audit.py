@@ -79,6 +79,7 @@ FEW = {
     "momentum": 0.0,
     "n_calibration_steps": 1,
     "moments_share": 0.01,
+    "labels_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
 AUDITED = {

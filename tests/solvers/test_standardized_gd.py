@@ -28,7 +28,7 @@ def problem(n=10_000, d=8, loss=None, budget=BUDGET, **more):
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
-@pytest.mark.parametrize("loss, shares", ((Logistic(), (0.1, 0.85, 0.05)), (Multinomial(3), (0.1, 0.9))))
+@pytest.mark.parametrize("loss, shares", ((Logistic(), (0.01, 0.09, 0.85, 0.05)), (Multinomial(3), (0.01, 0.09, 0.9))))
 def test_the_budget_is_shared_as_stated(adjacency, loss, shares):
     budget = Budget(1.0, 1e-6, adjacency)
     schedule = StandardizedGradientDescent().schedule(problem(loss=loss, budget=budget))
@@ -39,13 +39,13 @@ def test_the_budget_is_shared_as_stated(adjacency, loss, shares):
 
 @pytest.mark.parametrize("n, d, steps", ((1000, 10, 100), (100_000, 50, 50), (150_000, 100, 30)))
 def test_steps_follow_from_the_size_of_the_table(n, d, steps):
-    assert StandardizedGradientDescent().schedule(problem(n, d)).entries[1][0] == steps
-    assert StandardizedGradientDescent(7).schedule(problem(n, d)).entries[1][0] == 7
+    assert StandardizedGradientDescent().schedule(problem(n, d)).entries[2][0] == steps
+    assert StandardizedGradientDescent(7).schedule(problem(n, d)).entries[2][0] == 7
 
 
 def test_steps_grow_again_where_noise_hardly_limits_the_fit():
     """By the square root of n: the error that the steps leave falls with their square, that of sampling with n."""
-    few, many = (StandardizedGradientDescent().schedule(problem(n, 50)).entries[1][0] for n in (10**7, 4 * 10**7))
+    few, many = (StandardizedGradientDescent().schedule(problem(n, 50)).entries[2][0] for n in (10**7, 4 * 10**7))
     assert 100 < few
     assert many == pytest.approx(2 * few, rel=0.01)
 
@@ -149,6 +149,7 @@ def test_a_clip_norm_of_the_user_is_kept(rng):
     (
         {"n_steps": 0},
         {"moments_share": 0.0},
+        {"labels_share": 1.0},
         {"moments_share": 1.0},
         {"calibration_share": 0.95},
         {"clip": 0},

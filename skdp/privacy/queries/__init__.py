@@ -3,12 +3,14 @@
 from skdp.privacy.queries._base import Loss, Query
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
-from skdp.privacy.queries.moments import ClassMoments, Moments
+from skdp.privacy.queries.labels import ClassCounts, LabelSum
+from skdp.privacy.queries.moments import Moments
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient
 
 __all__ = [
-    "ClassMoments",
+    "ClassCounts",
     "Gradient",
+    "LabelSum",
     "Loss",
     "Moments",
     "Query",
