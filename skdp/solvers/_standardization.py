@@ -12,7 +12,7 @@ from skdp.solvers._base import Problem
 __all__ = ["Standard", "mean_noise", "moments", "moments_release", "standard"]
 
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
-LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
+LEAST_SPREAD = 0.1  # the largest scaled variance is taken to be at least this
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ __all__ = ["StandardizedGradientDescent"]
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
 FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error that sampling hides
 MOST_GIVEN = 10**7
-LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.15  # least and largest share of the class frequencies
+LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.3  # least and largest share of the class frequencies
 TOLERATED = 0.01, 3.0  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
+LEAST_DIFFERENCE = 0.1  # of the frequencies of two classes that a noisy one may still say, for its sign
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
@@ -42,15 +43,12 @@ class Descent:
         Bound on the norm of one record's gradient.
     path : float
         Total step length.
-    residual : float
-        Largest size of a usual record's residual.
     """
 
     standard: Standard
     start: np.ndarray
     clip_norm: float
     path: float
-    residual: float
 
 
 class StandardizedGradientDescent(Solver):
@@ -66,8 +64,6 @@ class StandardizedGradientDescent(Solver):
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
-    The coefficients are shrunk by what noise, and sampling where nothing is to be learnt, give them on average.
-
     Parameters
     ----------
     n_steps : int or None, default=None
@@ -75,7 +71,7 @@ class StandardizedGradientDescent(Solver):
         of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
-        larger class would cost: 0.01, and up to 0.15 on small tables.
+        larger class would cost: 0.01, and up to 0.3 on small tables.
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float, default=0.05
@@ -212,11 +208,9 @@ class StandardizedGradientDescent(Solver):
         counts = ask(labels) / problem.n_samples
         features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
         descent = self._planned(problem, features, counts, mean_noise(problem, labels, self._labels_share(problem)))
-        trained = self._descend(problem, descent, ask)
-        coef, generalizing = self._shrunk(problem, descent, trained)
+        coef = self._shrunk(problem, descent, self._descend(problem, descent, ask))
         if _binary(problem):
             coef = self._calibrated(problem, features, coef, ask)
-        coef[: problem.n_features] *= generalizing
         return SolverResult(features.to_rows(problem, coef), self._steps(problem))
 
     def _planned(self, problem: Problem, features: Standard, counts: np.ndarray, noise: float) -> Descent:
@@ -229,8 +223,7 @@ class StandardizedGradientDescent(Solver):
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        path = min(max(path, faint * SHORTEST_PATH), LONGEST_PATH)
-        return Descent(features, start, clip_norm, path, min(opened * problem.loss.lipschitz, balance / 2))
+        return Descent(features, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
@@ -256,25 +249,17 @@ class StandardizedGradientDescent(Solver):
                 average += coef / (n_steps - first)
         return average
 
-    def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> tuple[np.ndarray, float]:
-        """Coefficients without the length that noise gives them, and the share of the rest that sampling does not explain.
-
-        The noise is known. What the steps learn from the sample alone, which calibration on the same sample cannot see, is as if
-        residuals had no relation to features. Both matter where the data say little.
-        """
-        if not problem.budget.private:
-            return coef, 1.0
-        variances, features, outputs = descent.standard.variances, slice(problem.n_features), problem.loss.n_outputs
+    def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
+        """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
+        variances, features = descent.standard.variances, slice(problem.n_features)
         noise = descent.clip_norm / problem.max_weight / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
         decay = DECAY * variances + 1e-12
         gathered = variances * descent.path * -np.expm1(-2 * decay * descent.path) / (2 * decay)
         length = float((variances[:, None] * coef[features] ** 2).sum())
-        noise_part = SHRINK * noise**2 * float(gathered.sum()) * outputs
-        reach = -np.expm1(-decay * descent.path) / decay
-        sample_part = descent.residual**2 / problem.n_samples * float(((variances * reach) ** 2).sum()) * outputs
+        expected = noise**2 * float(gathered.sum()) * problem.loss.n_outputs
         kept = coef.copy()
-        kept[features] *= max(LEAST_KEPT, 1 - noise_part / max(length, 1e-30))
-        return kept, max(LEAST_KEPT, 1 - sample_part / max(length - noise_part, 1e-30))
+        kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
+        return kept
 
     def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> np.ndarray:
         """Coefficients with a new slope and offset."""
@@ -356,7 +341,7 @@ def _labels(problem: Problem) -> LabelSum | ClassCounts:
 def _frequencies(problem: Problem, counts: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
     """Intercept that fits the released class frequencies, and how balanced these are: 1 for equal ones."""
     if _binary(problem):
-        limit = 1 - min(1.0, max(2 / problem.n_samples, noise))
+        limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
         difference = float(np.clip(counts[0], -limit, limit))
         shares = np.array([1 - difference, 1 + difference]) / 2
         balance = math.sqrt(1 - difference**2)
