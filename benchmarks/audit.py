@@ -14,15 +14,25 @@ from benchmarks.report import row
 from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
+    RepeatedObjective,
+    RepeatedOutput,
     UnderstatedGradientDescent,
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
     UnscheduledRelease,
+    UnscheduledReleases,
 )
 from skdp import DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SGD, GradientDescent, Solver, StandardizedGradientDescent
+from skdp.solvers import (
+    SGD,
+    GradientDescent,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    Solver,
+    StandardizedGradientDescent,
+)
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
 
@@ -30,7 +40,8 @@ BUDGET = {"epsilon": 4.0, "delta": 1e-5}
 CONFIDENCE = 1 - 1e-4
 N_SAMPLES = 40
 TABLE = np.zeros((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2  # records of zeros contribute nothing: noise alone hides the canary
-STILL = 1e-3  # step size at which the model hardly moves, so that the canary's gradient stays the largest possible
+# step size, or noise that sets the penalty, at which the model hardly moves, so that the canary's gradient stays the largest
+STILL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,15 @@ AUDITED = {
         0.7,
         twins(StandardizedGradientDescent(4, **FEW), UnderstatedStandardizedGradientDescent(2, **FEW)),
     ),
+    "objective": Audited(
+        ObjectivePerturbation(STILL),
+        0.5,
+        {
+            "noise halved": (HalvedNoise, ObjectivePerturbation(STILL)),
+            "two releases unscheduled": (UnscheduledReleases, RepeatedObjective(STILL)),
+        },
+    ),
+    "output": Audited(OutputPerturbation(STILL), 0.7, twins(OutputPerturbation(STILL), RepeatedOutput(STILL))),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
 }
 

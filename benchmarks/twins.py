@@ -6,14 +6,25 @@ from typing import Any
 
 from skdp import DPLogisticRegression
 from skdp.privacy import Schedule
-from skdp.solvers import SGD, GradientDescent, Problem, StandardizedGradientDescent
+from skdp.solvers import (
+    SGD,
+    GradientDescent,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    Problem,
+    SolverResult,
+    StandardizedGradientDescent,
+)
 
 __all__ = [
     "HalvedNoise",
+    "RepeatedObjective",
+    "RepeatedOutput",
     "UnderstatedGradientDescent",
     "UnderstatedSGD",
     "UnderstatedStandardizedGradientDescent",
     "UnscheduledRelease",
+    "UnscheduledReleases",
 ]
 
 
@@ -27,9 +38,17 @@ class HalvedNoise(DPLogisticRegression):
 class UnscheduledRelease(DPLogisticRegression):
     """A gate that answers once more than the schedule says, for a solver that states one release fewer than it asks."""
 
+    number = 1
+
     def _run(self, plan: Any, rows: Any, noise: Any, progress: Any) -> Any:
         unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
-        return super()._run(replace(plan, schedule=with_more(plan.schedule, 1)), rows, noise, unseen)
+        return super()._run(replace(plan, schedule=with_more(plan.schedule, self.number)), rows, noise, unseen)
+
+
+class UnscheduledReleases(UnscheduledRelease):
+    """A gate that answers twice more than the schedule says."""
+
+    number = 2
 
 
 class Understated:
@@ -52,9 +71,30 @@ class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDe
     """Asks once more than it states."""
 
 
+class Repeated:
+    """Asks for the minimum several times, states one release, and returns the mean."""
+
+    times = 2
+
+    def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
+        """Return the mean of the answers."""
+        answers = [super(Repeated, self).solve(problem, ask, rng).coef for _ in range(self.times)]
+        return SolverResult(sum(answers) / self.times, None)
+
+
+class RepeatedObjective(Repeated, ObjectivePerturbation):
+    """Asks twice more than it states: the bound of the proof is not attained, so once more is too little to see."""
+
+    times = 3
+
+
+class RepeatedOutput(Repeated, OutputPerturbation):
+    """Asks once more than it states."""
+
+
 def with_more(schedule: Schedule, number: int) -> Schedule:
     """Schedule whose gradients are asked so many times more."""
     entries = list(schedule.entries)
-    place = next(place for place, (_, release) in enumerate(entries) if "Gradient" in release.query.__name__)
+    place = next(place for place, (_, release) in enumerate(entries) if release.query.__name__.endswith(("Gradient", "Minimum")))
     entries[place] = entries[place][0] + number, entries[place][1]
     return Schedule(tuple(entries))

@@ -22,6 +22,7 @@ class Logistic:
     smoothness: ClassVar[float] = 0.25
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "classes"
+    one_sided: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.

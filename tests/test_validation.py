@@ -38,7 +38,7 @@ PARAMETERS = [
     ({"epsilon": 10**400}, ValueError),
     ({"epsilon": None}, TypeError),
     ({"epsilon": True}, TypeError),
-    ({"delta": 0.0}, ValueError),
+    ({"delta": 0.0, "solver": "gd"}, ValueError),
     ({"delta": 1.0}, ValueError),
     ({"delta": -1e-5}, ValueError),
     ({"delta": 1 - 1e-15}, ValueError),

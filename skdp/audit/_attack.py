@@ -145,7 +145,8 @@ class Adversary:
 
     .. math:: \log(1 - p + p \exp((v^\top h - \|h\|^2 / 2) / \sigma^2)).
 
-    That is exact for releases of all records, and for samples to which the others contribute nothing.
+    That is exact for releases of all records, and for samples to which the others contribute nothing. Where the answer is a
+    model, not a sum over records, it is scored by its loss on the canary.
 
     Parameters
     ----------
@@ -191,6 +192,9 @@ class Adversary:
         return self._kinds[type(query)]
 
     def _score(self, query: Query, answer: np.ndarray, release: Release) -> None:
+        if not getattr(query, "additive", True):
+            self._total += self._by_loss(answer.reshape(self._plan.problem.shape))
+            return
         noise = noise_multiplier(release, self._plan.scale, self._plan.problem.budget.adjacency) * query.clip_norm
         if noise == 0:  # a clip norm of 0 releases zeros
             return
@@ -204,6 +208,10 @@ class Adversary:
         """Return the score of each canary, by the releases or by the loss of the final model."""
         if view == "transcript":
             return self._total
+        return self._by_loss(coef)
+
+    def _by_loss(self, coef: np.ndarray) -> np.ndarray:
+        """How much better a model fits the canaries than what replaces them."""
         scaling = self._plan.problem.intercept_scaling
         rows = self._canaries.rows
         extended = np.column_stack([rows, np.full(len(rows), scaling)]) if scaling else rows

@@ -91,7 +91,8 @@ def audit(
 
     A bound far below the claim proves nothing: another attack may do better. Both error rates are bounded by Clopper and
     Pearson's method, each wrong with probability at most ``(1 - confidence) / 2``. "gaussian" takes the least mu whose mu-GDP
-    permits them [1]_, "subsampled" the largest noise at which the privacy profile of the schedule does. The arithmetic rounds
+    permits them [1]_, "subsampled" and "proof" the largest noise at which the privacy profile of the schedule does. The
+    arithmetic rounds
     epsilon up by at most one part in 1000, far less than the runs resolve; it stays below the budget where the claim is true.
 
     References

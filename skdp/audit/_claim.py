@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from skdp.privacy.accounting import gaussian_epsilon
 from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.schedule import Schedule
 from skdp.privacy.subsampled import Composition
@@ -21,6 +22,7 @@ __all__ = ["METHODS", "Claim", "definition_epsilon", "gaussian_parameter"]
 METHODS = {
     "gaussian": "the trade-off of one Gaussian release",
     "subsampled": "the trade-off of the schedule at some noise",
+    "proof": "the trade-off that the proof of the mechanism gives at some noise",
     "clopper-pearson": "the definition alone",
 }
 STEP, TOLERANCE, MOST_STEPS = math.log(1.25), 1e-4, 40  # of the search for the logarithm of a noise scale
@@ -57,6 +59,8 @@ class Claim:
     @property
     def method(self) -> str:
         """The strongest argument from error rates to epsilon that holds for these releases, out of `METHODS`."""
+        if self.schedule.curve is not None:
+            return "proof"
         if self.composition is None:
             return "clopper-pearson"
         return "subsampled" if self.composition.sampled else "gaussian"
@@ -69,14 +73,16 @@ class Claim:
         rates : ndarray of shape (2, k)
             False positive and false negative rates.
         method : str
-            One of `METHODS`; "subsampled" is ranked as "gaussian" is, to which many samples tend.
+            One of `METHODS`; "subsampled" and "proof" are ranked as "gaussian" is, to which many samples tend; as the
+            definition is, where delta is 0.
 
         Returns
         -------
         ndarray of shape (k,)
             Epsilon, or a Gaussian-DP parameter.
         """
-        return definition_epsilon(rates, self.budget.delta) if method == "clopper-pearson" else gaussian_parameter(rates)
+        by_definition = method == "clopper-pearson" or self.budget.delta == 0
+        return definition_epsilon(rates, self.budget.delta) if by_definition else gaussian_parameter(rates)
 
     def trade_off(self, positive: np.ndarray, method: str) -> np.ndarray:
         """Return the least false negative rate that the claim permits.
@@ -99,9 +105,8 @@ class Claim:
         if method == "clopper-pearson":
             epsilons, deltas = np.array([self.budget.epsilon]), np.array([self.budget.delta])
         else:
-            assert self.composition is not None
             epsilons = np.linspace(0.0, 2 * self.budget.epsilon, POINTS)
-            deltas = _deltas(self.composition, self.scale, epsilons, self.budget)
+            deltas = self._deltas(self.scale, epsilons)
         return np.maximum(_least(positive[:, None], epsilons, deltas).max(axis=1), 0.0)
 
     def epsilon(self, rates: np.ndarray, method: str) -> float:
@@ -123,23 +128,29 @@ class Claim:
             return float(definition_epsilon(rates, self.budget.delta))
         if method == "gaussian":
             return gaussian_epsilon(float(gaussian_parameter(rates)), self.budget.delta)
-        return self._subsampled_epsilon(rates)
+        return self._profile_epsilon(rates)
 
-    def _subsampled_epsilon(self, rates: np.ndarray) -> float:
+    def _profile_epsilon(self, rates: np.ndarray) -> float:
         """Epsilon of the largest noise that permits the rates, by the whole privacy profile of the schedule."""
-        assert self.composition is not None
-        composition, budget = self.composition, self.budget
         if rates.sum() >= 1:
             return 0.0
         epsilons = np.linspace(0.0, -math.log(rates.min()), POINTS)
 
         def excess(log_scale: float) -> float:
             """How far below the trade-off curve the rates lie; increases with the noise."""
-            deltas = _deltas(composition, math.exp(log_scale), epsilons, budget)
+            deltas = self._deltas(math.exp(log_scale), epsilons)
             return float(_least(rates[0], epsilons, deltas).max() - rates[1])
 
         root = _root(excess, math.log(self.scale))
-        return composition.epsilon(math.exp(root + TOLERANCE), budget)
+        return spent_epsilon(self.schedule, math.exp(root + TOLERANCE), self.budget)
+
+    def _deltas(self, scale: float, epsilons: np.ndarray) -> np.ndarray:
+        """Upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""
+        if (curve := self.schedule.curve) is not None:
+            return curve.deltas(scale, epsilons, self.budget)
+        assert self.composition is not None
+        distribution, error = self.composition.losses(scale, self.budget)
+        return np.minimum(distribution.get_delta_for_epsilon(epsilons) + error, 1.0)
 
 
 def definition_epsilon(rates: np.ndarray, delta: float) -> np.ndarray:
@@ -185,12 +196,6 @@ def gaussian_parameter(rates: np.ndarray) -> np.ndarray:
        differentially private machine learning", USENIX Security 2023, section 4.
     """
     return np.maximum(-ndtri(rates).sum(axis=0), 0.0)
-
-
-def _deltas(composition: Composition, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
-    """Upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""
-    distribution, error = composition.losses(scale, budget)
-    return np.minimum(distribution.get_delta_for_epsilon(epsilons) + error, 1.0)
 
 
 def _least(positive: Any, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ class Bound:
     ----------
     view : {"transcript", "final"}
         What the adversary saw.
-    method : {"gaussian", "subsampled", "clopper-pearson"}
+    method : {"gaussian", "subsampled", "proof", "clopper-pearson"}
         How error rates became an epsilon.
     epsilon : float
         Lower confidence bound at the claimed delta.

@@ -104,7 +104,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _privacy_attributes(self, statement: PrivacyReport) -> dict[str, Any]:
         attributes: dict[str, Any] = {"privacy_report_": statement, "privacy_spent_": statement.spent}
-        if len(statement.releases) == 1:
+        if len(statement.releases) == 1 and statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier
         return attributes
 

@@ -198,7 +198,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         del table, codes
         result = self._run(plan, rows, noise, progress)
         coef, intercept = plan.problem.unpack(result.coef)
-        attributes |= {"classes_": facts.classes, "coef_": coef, "intercept_": intercept, "n_iter_": result.n_iter}
+        attributes |= {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
+        attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         progress.end(attributes, data)
         self._commit(attributes)
         return self

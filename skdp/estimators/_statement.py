@@ -21,6 +21,11 @@ from skdp.privacy.subsampled import Composition
 
 __all__ = ["report", "spending"]
 
+PURE = (
+    "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
+    "2**-200 that rounding is not covered is neglected, and the resolution of the random bits is covered at 8 times its root "
+    "mean square"
+)
 USELESS = 0.5  # noise over signal from which the report says so
 
 
@@ -35,7 +40,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         solver=plan.solver.name,
         solver_title=plan.solver.title,
         solver_reason=plan.reason,
-        releases=describe_releases(plan.schedule, plan.scale, problem.budget.adjacency, plan.rounding_allowances),
+        releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
         public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
@@ -47,6 +52,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
 def spending(plan: Plan, statement: PrivacyReport) -> Spending:
     """Return what a fit will spend, for ledgers."""
     budget = plan.problem.budget
+    known = budget.private and plan.schedule.curve is None
     return Spending(
         estimator=statement.estimator,
         parameters=dict(statement.public["parameters"]),
@@ -54,7 +60,7 @@ def spending(plan: Plan, statement: PrivacyReport) -> Spending:
         adjacency=budget.adjacency,
         epsilon=statement.spent.epsilon,
         delta=budget.delta,
-        composition=Composition.of(plan.schedule, budget.adjacency).at(plan.scale) if budget.private else None,
+        composition=Composition.of(plan.schedule, budget.adjacency).at(plan.scale) if known else None,
     )
 
 
@@ -62,6 +68,8 @@ def _noise_size(plan: Plan) -> str:
     problem = plan.problem
     if not problem.budget.private:
         return "no noise"
+    if plan.solver.penalizes_intercept:
+        return _minimum_noise(plan)
     relative = [  # noise over the largest possible sum of clipped gradients
         (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
         for count, line in plan.schedule.entries
@@ -77,6 +85,20 @@ def _noise_size(plan: Plan) -> str:
     return (
         f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
         f"average of all; {together:.3g} times over the {size} coordinates of the average together ({advice})"
+    )
+
+
+def _minimum_noise(plan: Plan) -> str:
+    problem, curve = plan.problem, plan.schedule.curve
+    (_, release), *_ = plan.schedule.entries
+    if curve is None:
+        coordinate = noise_multiplier(release, plan.scale, problem.budget.adjacency) * (release.clip_norm or 0.0)
+    else:
+        coordinate = curve.raw_noise(plan.scale, problem.budget)
+    raw = problem.row_norm * coordinate
+    return (
+        f"the raw prediction of a row of the largest norm, {problem.row_norm:.3g}, has noise of at most {raw:.3g} (root mean "
+        "square; raw predictions are log-odds, so 5 and above drowns the signal)"
     )
 
 
@@ -103,7 +125,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         "solver": repr(plan.solver),
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
-        "penalty": f"{problem.penalty!r}, which spares the intercept",
+        "penalty": f"{problem.penalty!r}, which {'includes' if plan.solver.penalizes_intercept else 'spares'} the intercept",
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
@@ -121,6 +143,7 @@ def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
         "no parameter was computed from the data: data_norm, class_weight and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
+        *([PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
 

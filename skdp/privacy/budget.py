@@ -26,7 +26,7 @@ class Budget:
     epsilon : float
         Privacy parameter, positive; ``inf`` means not private.
     delta : float
-        Privacy parameter in (0, 0.5].
+        Privacy parameter in [0, 0.5]; 0 is pure epsilon-differential privacy, which few solvers support.
     adjacency : {"replace_one", "zero_out"}
         Which tables the guarantee makes indistinguishable.
     """
@@ -107,13 +107,10 @@ def _delta(delta: Any, n_samples: int) -> float:
     if not _is_number(delta):
         raise TypeError(f"delta={shown(delta)} is not a number; expected a number in (0, 1), or None.")
     number = to_float(delta)
-    if number == 0:
+    if not (0 <= number <= LARGEST_DELTA and (number > 0) == (delta > 0)):
         raise ValueError(
-            f"delta={shown(delta)}: pure epsilon-DP is supported by no solver yet; expected a number in (0, 1), or None."
-        )
-    if not (0 < number <= LARGEST_DELTA):
-        raise ValueError(
-            f"delta={shown(delta)}; expected a number in (0, 1), at most 0.5, or None for max(1 / n_samples**2, 1e-11)."
+            f"delta={shown(delta)}; expected a number in (0, 1), at most 0.5, 0 for pure epsilon-DP, or None for "
+            "max(1 / n_samples**2, 1e-11)."
         )
     return number
 

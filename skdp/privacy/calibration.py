@@ -20,14 +20,15 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     Parameters
     ----------
     schedule : Schedule
-        Gaussian releases, full-data or subsampled.
+        Gaussian releases, full-data or subsampled, or one release with a proof of its own.
     budget : Budget
         What may be spent.
 
     Returns
     -------
     float
-        Standard deviation over sensitivity of a release of weight 1, rounded up; 0 for ``epsilon=inf``.
+        Standard deviation over sensitivity of a release of weight 1, or in the units of its mechanism, rounded up; 0 for
+        ``epsilon=inf``.
 
     Raises
     ------
@@ -36,6 +37,8 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     ValueError
         If delta is too small to account for subsampled releases.
     """
+    if (curve := schedule.curve) is not None:
+        return curve.scale(budget) if budget.private else 0.0
     composition = _composition(schedule, budget)
     if composition.selections:  # its loss on a grid is a step function of the noise
         raise PrivacyAccountingError("No calibration is known for the mechanism Selection.")
@@ -61,9 +64,11 @@ def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
     float
         The smallest epsilon for which (epsilon, delta)-DP holds, rounded up; ``inf`` without noise.
     """
-    composition = _composition(schedule, budget)
     if scale == 0:
         return math.inf
+    if (curve := schedule.curve) is not None:
+        return curve.epsilon(scale, budget)
+    composition = _composition(schedule, budget)
     if composition.sampled:
         return composition.epsilon(scale, budget)
     return gaussian_epsilon(math.sqrt(composition.full) / scale, budget.delta)

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 
 from skdp.privacy.errors import shown
 
-__all__ = ["GridGaussian", "NoiseSource"]
+__all__ = ["CELL_ERROR", "RELATIVE_SLACK", "GridGaussian", "NoiseSource", "power_of_two_below"]
 
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
 MAX_FEATURES = 2**22  # up to here the line above holds
@@ -89,11 +89,46 @@ class NoiseSource:
         ndarray of shape (size,)
             Independent standard normals.
         """
-        word = self._words(size)
-        sign = np.where(word >> np.uint64(63), 1.0, -1.0)
-        mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
-        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
-        return sign * ndtri(u)
+        positive, u = self._halves(size)
+        return np.where(positive, 1.0, -1.0) * ndtri(u)
+
+    def exponential(self, size: int) -> np.ndarray:
+        """Draw standard exponentials, as exact near 0 as in the tail.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent positive numbers, up to 745.
+        """
+        small, u = self._halves(size)
+        return np.where(small, -np.log1p(-u), -np.log(u))
+
+    def direction(self, size: int) -> np.ndarray:
+        """Draw a unit vector, uniform on the sphere.
+
+        The length of a vector of normals is independent of its direction, so short vectors, whose direction float64 rounds
+        worse, are drawn again.
+
+        Parameters
+        ----------
+        size : int
+            Number of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            A vector of norm 1.
+        """
+        length = 0.0
+        while length < math.sqrt(size) / 2:
+            vector = self.normal(size)
+            length = float(np.linalg.norm(vector))
+        return vector / length
 
     def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
         """Draw a Poisson sample: every record enters independently with the same probability.
@@ -125,6 +160,13 @@ class NoiseSource:
     def public_generator(self) -> np.random.Generator:
         """Return a generator for choices that need no secrecy, such as which coordinates to update."""
         return np.random.default_rng(int.from_bytes(self._bytes(16), "little"))
+
+    def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
+        word = self._words(size)
+        mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
+        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
+        return word >> np.uint64(63) > 0, u
 
     def _leading_zeros(self, size: int) -> np.ndarray:
         """Number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
@@ -207,7 +249,7 @@ class GridGaussian:
                 "epsilon, fewer features or fewer steps."
             )
         nominal = relative_sensitivity * clip_norm * scale
-        spacing = max(_power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
+        spacing = max(power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
         while True:
             covered = clip_norm * (1 + RELATIVE_SLACK + 2 * summation_error) + spacing * math.sqrt(size)
             std = relative_sensitivity * covered * scale
@@ -252,5 +294,6 @@ class GridGaussian:
         return STEP * np.rint(source.normal(size) * coarse) + np.rint(source.normal(size) * FINE)
 
 
-def _power_of_two_below(x: float) -> float:
+def power_of_two_below(x: float) -> float:
+    """Return the largest power of two at most ``x``; 0 where there is none."""
     return math.ldexp(1.0, math.frexp(x)[1] - 1) if x > 0 else 0.0

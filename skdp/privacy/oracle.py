@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise import GridGaussian, NoiseSource
 from skdp.privacy.queries import Query
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection
 
 __all__ = ["Oracle"]
 
@@ -70,7 +71,7 @@ class Oracle:
         Returns
         -------
         ndarray of shape (query.size,)
-            The un-noised answer plus Gaussian noise, on a grid.
+            The un-noised answer plus noise, on a grid.
 
         Raises
         ------
@@ -123,17 +124,19 @@ class Oracle:
     def _answer(self, query: Query, release: Release) -> np.ndarray:
         if query.clip_norm == 0:
             return np.zeros(query.size)
-        if not isinstance(release.mechanism, (Gaussian, PoissonGaussian)):
-            raise PrivacyAccountingError(f"No noise is known for the mechanism {release.mechanism!r}.")
-        rows = self._rows
-        if isinstance(release.mechanism, PoissonGaussian):
-            rows = rows.subset(self._noise.sample(rows.n_samples, release.mechanism.sampling_rate))
+        rows, mechanism = self._rows, release.mechanism
+        if isinstance(mechanism, Selection):
+            raise PrivacyAccountingError(f"No noise is known for the mechanism {mechanism!r}.")
+        if isinstance(mechanism, PoissonGaussian):
+            rows = rows.subset(self._noise.sample(rows.n_samples, mechanism.sampling_rate))
         if not self._budget.private:
             return query.evaluate(rows)  # an error may show: nothing is private here
+        if isinstance(mechanism, Curve):
+            return mechanism.answer(query, self._scale, self._budget, self._noise, partial(self._evaluate, rows=rows))
         noise = GridGaussian.calibrated(
             clip_norm=query.clip_norm,
             relative_sensitivity=query.sensitivity(self._budget.adjacency) / query.clip_norm,
-            scale=self._scale * release.mechanism.weight,
+            scale=self._scale * mechanism.weight,
             n_samples=rows.n_samples,
             size=query.size,
             summation_error=rows.summation_error * getattr(query, "rounding", 1.0),

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import noise_multiplier, spent_epsilon
-from skdp.privacy.schedule import Schedule
+from skdp.privacy.schedule import Curve, Release, Schedule
 
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 WIDTH = 110  # of the printed text
 LONG = 500  # characters of one line from which a page folds it
 
@@ -38,25 +38,30 @@ class ReleaseLine:
         Which noise was added.
     count : int
         How many times.
-    noise_multiplier : float
-        Standard deviation of the noise over the clip norm.
+    noise_multiplier : float or None
+        Standard deviation of the noise over the clip norm; None for a mechanism with its own proof.
     clip_norm : float or None
         Bound on one record's contribution; None where earlier releases set it.
     rounding_allowance : float
         Relative increase of the noise over that, which covers the rounding of sums and of random numbers.
     sampling_rate : float
         Probability that a record takes part in one release; 1 where all records do.
+    in_words : str, default=""
+        What a mechanism with its own proof does.
     """
 
     query: str
     mechanism: str
     count: int
-    noise_multiplier: float
+    noise_multiplier: float | None
     clip_norm: float | None
     rounding_allowance: float
     sampling_rate: float
+    in_words: str = ""
 
     def __str__(self) -> str:
+        if self.noise_multiplier is None:
+            return f"{self.count} x {self.query}, {self.in_words}"
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
         sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
@@ -183,11 +188,13 @@ class PrivacyReport:
     def _guarantee(self) -> str:
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
-        pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})"
+        pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
         limit = ", only while the seed is secret and not used again: not for publishing" if self.reproducible_noise else ""
         return f"{pair}-differential privacy of the training records, for one call of fit{limit}"
 
     def _accounting(self) -> str:
+        if any(line.in_words for line in self.releases):
+            return "the proof of its mechanism, rounded up"
         if all(line.sampling_rate == 1 for line in self.releases):
             return "exact accounting of all releases"
         return "privacy loss distributions of all releases, rounded up"
@@ -205,20 +212,27 @@ def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
     return PrivacySpent(spent_epsilon(schedule, scale, budget), budget.delta)
 
 
-def describe_releases(schedule: Schedule, scale: float, adjacency: str, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
+def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
     """Return one line per entry of a schedule."""
     return tuple(
         ReleaseLine(
             release.query.__name__,
             type(release.mechanism).__name__,
             count,
-            noise_multiplier(release, scale, adjacency),
+            None if isinstance(release.mechanism, Curve) else noise_multiplier(release, scale, budget.adjacency),
             release.clip_norm,
             allowance,
             getattr(release.mechanism, "sampling_rate", 1.0),
+            _in_words(release, scale, budget),
         )
         for (count, release), allowance in zip(schedule.entries, allowances, strict=True)
     )
+
+
+def _in_words(release: Release, scale: float, budget: Budget) -> str:
+    if not isinstance(release.mechanism, Curve):
+        return ""
+    return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"
 
 
 def _hanging(label: str, text: str) -> str:

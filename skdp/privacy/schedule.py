@@ -1,8 +1,12 @@
 """What a solver will release, stated before it runs: releases, their mechanisms, and how many of each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Query
 
@@ -55,7 +59,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Curve:
-    """Mechanism with its own proof of (epsilon, delta); alone in its schedule.
+    """Mechanism with its own proof of (epsilon, delta); alone in its schedule. Derived classes have the proof.
 
     Parameters
     ----------
@@ -64,6 +68,30 @@ class Curve:
     """
 
     name: str
+
+    def scale(self, budget: Budget) -> float:
+        """Return the noise, in the units of this mechanism, that spends a finite budget."""
+        raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
+
+    def epsilon(self, scale: float, budget: Budget) -> float:
+        """Return the epsilon that is spent at the budget's delta with positive noise, rounded up."""
+        raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
+
+    def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
+        """Return upper bounds of delta at many epsilons, where the noise is calibrated by a budget."""
+        raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
+
+    def answer(self, query: Any, scale: float, budget: Budget, source: Any, evaluate: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return the noisy answer; ``evaluate`` gives the un-noised one of a query. Only the oracle calls this."""
+        raise PrivacyAccountingError(f"No noise is known for the mechanism {self!r}.")
+
+    def raw_noise(self, scale: float, budget: Budget) -> float:
+        """Return the largest root mean square that the noise of a raw prediction can have."""
+        raise PrivacyAccountingError(f"No noise is known for the mechanism {self!r}.")
+
+    def in_words(self, scale: float, budget: Budget) -> str:
+        """Return the noise in words, for the report."""
+        return self.name
 
 
 Mechanism = Gaussian | PoissonGaussian | Selection | Curve
@@ -123,6 +151,20 @@ class Schedule:
     def by_row(self) -> bool:
         """Whether whole rows are read, so that a table stored by columns has to be converted once."""
         return self.samples or any(getattr(release.query, "by_row", False) for _, release in self.entries)
+
+    @property
+    def curve(self) -> Curve | None:
+        """The mechanism with its own proof, if there is one.
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If it is not alone.
+        """
+        curves = [release.mechanism for _, release in self.entries if isinstance(release.mechanism, Curve)]
+        if curves and len(self) != 1:
+            raise PrivacyAccountingError(f"The schedule has {len(self)} releases; expected {curves[0].name} to be alone.")
+        return curves[0] if curves else None
 
     def __len__(self) -> int:
         return sum(count for count, _ in self.entries)

@@ -164,11 +164,17 @@ class Solver(BaseEstimator, ABC):
         One line for the report.
     needs : frozenset of str
         What the algorithm rests on, out of `Problem.offers`.
+    pure : bool
+        Whether it supports ``delta=0``.
+    penalizes_intercept : bool
+        Whether the penalty is on all coefficients; else it spares the intercept.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    pure: ClassVar[bool] = False
+    penalizes_intercept: ClassVar[bool] = False
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the strength of the penalty for ``alpha=None``: ``1 / n_samples``, scikit-learn's ``C=1``."""

@@ -8,12 +8,17 @@ from sklearn.base import clone
 from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.objective import ObjectivePerturbation
+from skdp.solvers.output import OutputPerturbation
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver
+    for solver in (GradientDescent, SGD, StandardizedGradientDescent, ObjectivePerturbation, OutputPerturbation)
+}
 
 NEEDS = {
     "smooth": "a smooth loss",
@@ -32,6 +37,11 @@ class Choice(NamedTuple):
 
 
 AUTO = (  # the first line that holds, and whose solver fits the problem
+    Choice(
+        "objective",
+        lambda problem: problem.budget.delta == 0,
+        "it is the more accurate of the solvers that support delta = 0",
+    ),
     Choice(
         "standardized_gd",
         lambda problem: True,
@@ -88,9 +98,16 @@ def _fits(choice: Choice, problem: Problem) -> bool:
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:
+    pure = problem.budget.delta == 0
+    fits = [name for name, other in SOLVERS.items() if other.needs <= problem.offers and other.pure >= pure]
+    fitting = ", ".join(sorted(fits)) or "none"
     if missing := solver.needs - problem.offers:
-        fitting = sorted(name for name, other in SOLVERS.items() if other.needs <= problem.offers)
         raise ValueError(
             f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}, and the {problem.loss.name} "
-            f"loss is not for that. Solvers that fit: {', '.join(fitting) or 'none'}."
+            f"loss is not for that. Solvers that fit: {fitting}."
+        )
+    if pure and not solver.pure:
+        raise ValueError(
+            f"delta={problem.budget.delta!r}: solver={solver.name!r} does not support pure epsilon-DP; expected a number in "
+            f"(0, 1), or None. Solvers that support it here: {fitting}."
         )

@@ -21,7 +21,8 @@ def attacked(estimator, n_runs=N_RUNS):
 
 def test_every_solver_has_an_audit_and_twins():
     assert set(AUDITED) == set(SOLVERS)
-    assert all({"noise halved", "one release unscheduled"} <= set(audited.twins) for audited in AUDITED.values())
+    for audited in AUDITED.values():
+        assert "noise halved" in audited.twins and any(name.endswith("unscheduled") for name in audited.twins)
     assert all(audited.solver.name == name for name, audited in AUDITED.items())
 
 

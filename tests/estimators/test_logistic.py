@@ -171,7 +171,7 @@ def test_report_in_all_its_forms(table):
     report = model.privacy_report_
     content = json.loads(report.to_json())
     assert content == report.to_dict()
-    assert content["schema_version"] == "1.1"
+    assert content["schema_version"] == "1.2"
     assert (content["private"], content["reproducible_noise"]) == (False, True)
     assert json.loads(DPLogisticRegression().fit(*table).privacy_report_.to_json())["private"] is True
     assert content["planned"] is False
@@ -188,6 +188,7 @@ def test_report_in_all_its_forms(table):
             "clip_norm": report.releases[0].clip_norm,
             "rounding_allowance": report.releases[0].rounding_allowance,
             "sampling_rate": 1.0,
+            "in_words": "",
         }
     ]
     assert content["public"]["n_samples"] == 600

@@ -4,6 +4,7 @@ from skdp.privacy.queries._base import Loss, Query
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.labels import ClassCounts, LabelSum
+from skdp.privacy.queries.minimum import Minimum
 from skdp.privacy.queries.moments import Moments
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient
 
@@ -12,6 +13,7 @@ __all__ = [
     "Gradient",
     "LabelSum",
     "Loss",
+    "Minimum",
     "Moments",
     "Query",
     "ScoreGradient",

@@ -20,6 +20,8 @@ class Query(Protocol):
         Bound on the norm of one record's contribution to the answer.
     size : int
         Number of coordinates of the answer.
+    additive : bool, optional
+        False where the answer is not a sum of contributions of the records, so that an audit cannot take one out.
     by_row : bool, optional
         True where whole rows are read, so that a table stored by columns is converted once.
     rounding : float, optional

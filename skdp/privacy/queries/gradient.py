@@ -77,9 +77,10 @@ class Gradient:
         ndarray of shape (n_coordinates * n_outputs,)
             The sum, in C order of ``coef``.
         """
-        return rows.sum(self.coef, self._residuals).ravel()
+        return rows.sum(self.coef, self.residuals).ravel()
 
-    def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+    def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Return the clipped derivative of each record in its raw predictions; a kernel for `Rows.sum`."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

@@ -1,0 +1,136 @@
+"""The minimum of a strongly convex sum of clipped losses."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import solve
+
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.minima import Minimization
+from skdp.privacy.queries._base import Loss
+from skdp.privacy.queries._minimize import conjugate_gradients, minimize
+from skdp.privacy.queries.gradient import Gradient
+from skdp.privacy.rows import Records, Rows
+
+__all__ = ["Minimum"]
+
+LARGEST_HESSIAN = 1000  # coordinates up to which the Hessian is formed
+WIDTH = 1e-4  # of the difference quotient of a derivative, in units of the raw prediction
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    r"""Minimum of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`, up to a public norm of the gradient.
+
+    The gradient of :math:`\ell_i` is that of the loss of record i, clipped: ``clip(weight_i * loss'(x_i^T w, y_i)) x_i``. The
+    clipped derivative in the raw prediction still increases with it, so it belongs to a convex function.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pointwise convex loss of one raw prediction.
+    facts : Minimization
+        Public facts, with the clip norm and the penalty.
+    tilt : ndarray of shape (size,) or None, default=None
+        The vector b; drawn by the gate.
+    """
+
+    loss: Loss
+    facts: Minimization
+    tilt: np.ndarray | None = None
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    additive: ClassVar[bool] = False
+    by_row: ClassVar[bool] = True  # the bound on the rounding of sums is that of rows, and the Hessian needs them
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on what the presence of one record moves the answer by."""
+        return (self.facts.clip_norm + 2 * self.facts.precision) / self.facts.strength
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of the minimum."""
+        return self.facts.size
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: the question contains no earlier release."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return :math:`k (C + 2 \tau) / \Lambda`, with k = 2 under ``replace_one`` and 1 under ``zero_out``.
+
+        Proof. Let w and w' be the answers for neighbours, G and G' the gradients of their objectives, and e, e' what these
+        are at the answers, of norm at most :math:`\tau`. G is :math:`\Lambda`-strongly monotone, as a sum of gradients of
+        convex functions and :math:`\Lambda w`, so :math:`\Lambda \|w - w'\| \le \|G(w) - G(w')\|`. There :math:`G(w) = e`,
+        and :math:`G(w') = e' + h(w') - h'(w')`, where h and h' are the clipped gradients of the records that the tables do
+        not share: at most 2 C, or C where h' is that of a null record. So :math:`\Lambda \|w - w'\| \le k C + 2 \tau`. The
+        answer has such a gradient because `minimize` ends at no other point, and :math:`\tau` covers the rounding of the
+        gradient.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def tilted(self, tilt: np.ndarray) -> "Minimum":
+        """Return the same question with another b; only the gate calls this."""
+        return replace(self, tilt=tilt)
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the minimum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Where the norm of the gradient is at most ``facts.precision``.
+        """
+        facts = self.facts
+        if rows.n_samples != facts.n_samples:
+            raise PrivacyAccountingError(f"The table has another number of records than {facts.n_samples}.")
+        tilt = np.zeros(facts.size) if self.tilt is None else self.tilt
+
+        def gradient(point: np.ndarray) -> np.ndarray:
+            records = Gradient(self.loss, point[:, None], facts.clip_norm).evaluate(rows)
+            return records + facts.strength * point + tilt
+
+        def newton(point: np.ndarray, slope: np.ndarray) -> np.ndarray:
+            return -self._solved(rows, point, slope)
+
+        step = 1 / (facts.strength + facts.n_samples * facts.smoothness)
+        return minimize(gradient, newton, facts.size, step, facts.precision - facts.gradient_error)
+
+    def _solved(self, rows: Rows, point: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """The inverse of the Hessian times a gradient; approximately where there are many coordinates."""
+        strength = self.facts.strength
+        if self.size <= LARGEST_HESSIAN:
+            hessian = rows.gram(point[:, None], self._curvature)
+            hessian.flat[:: self.size + 1] += strength
+            return solve(hessian, slope, assume_a="pos")
+
+        def product(vector: np.ndarray) -> np.ndarray:
+            return rows.sum(np.stack([point, vector], axis=1), self._directional).ravel() + strength * vector
+
+        return conjugate_gradients(product, slope)
+
+    def _directional(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        return self._curvature(raw[:, :1].copy(), records) * raw[:, 1:]
+
+    def _curvature(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Difference quotient of the clipped derivative; nothing but the speed depends on it."""
+        residuals = Gradient(self.loss, np.zeros((0, 1)), self.facts.clip_norm).residuals
+        quotient = residuals(raw + WIDTH, records) - residuals(raw - WIDTH, records)
+        return np.maximum(quotient / (2 * WIDTH), 0.0)
