@@ -41,16 +41,17 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     epsilon : float, default=1.0
         Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "objective" and
+        "output" support.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``, ``"gd"``, ``"sgd"``, or a solver object with parameters such as
+        Algorithm: ``"standardized_gd"``, ``"gd"``, ``"sgd"``, ``"objective"``, ``"output"``, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
-        Strength of the L2 penalty, which spares the intercept; ``1 / (C n_samples)`` in terms of scikit-learn's ``C``. None
-        leaves it to the solver, from public facts (0 for "standardized_gd", ``1 / n_samples`` for "gd").
+        Strength of the L2 penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
+        terms of scikit-learn's ``C``. None leaves it to the solver, from public facts.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
@@ -82,7 +83,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercept, zero without ``fit_intercept``.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, public; not for "objective" and "output", where it would depend on the data.
     noise_multiplier_ : float
         Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
     privacy_spent_ : PrivacySpent
@@ -104,6 +105,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
     skdp.solvers.GradientDescent : The solver "gd".
     skdp.solvers.SGD : The solver "sgd".
+    skdp.solvers.ObjectivePerturbation : The solver "objective".
+    skdp.solvers.OutputPerturbation : The solver "output".
 
     Notes
     -----

@@ -107,7 +107,7 @@ def test_the_exact_density_never_exceeds_the_claim_and_comes_near(adjacency, los
                             )
                             assert found <= bound * (1 + 1e-4)
                             largest = max(largest, found / bound)
-    assert largest > 1 / 20
+    assert largest > (0.95 if loss.one_sided else 0.4)
 
 
 def hockey_stick(shared, pair, loss, strength, clip_norm, sigma, epsilon):
@@ -115,6 +115,7 @@ def hockey_stick(shared, pair, loss, strength, clip_norm, sigma, epsilon):
     grid = np.linspace(-12, 12, 6001)
     points = grid * (sigma + N * clip_norm / 6) / strength
     first, second = (log_density(points, [*shared, record], loss, strength, clip_norm, normal(sigma)) for record in pair)
+    assert np.trapezoid(np.exp(first), points) == pytest.approx(1, abs=0.02)  # up to the kinks of the clip
     gap = np.where(first > second + epsilon, -np.expm1(np.minimum(second + epsilon - first, 0.0)), 0.0)
     return float(np.trapezoid(np.exp(first) * gap, points))
 
