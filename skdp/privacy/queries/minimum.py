@@ -15,7 +15,7 @@ from skdp.privacy.rows import Records, Rows
 
 __all__ = ["Minimum"]
 
-LARGEST_HESSIAN = 1000  # coordinates up to which the Hessian is formed
+LARGEST_HESSIAN = 200  # coordinates up to which the Hessian is formed
 WIDTH = 1e-4  # of the difference quotient of a derivative, in units of the raw prediction
 
 
