@@ -130,6 +130,24 @@ def test_the_rounding_of_gradients_is_below_its_bound(scale, clip_norm, rng):
     assert known.precision == 1000 * known.gradient_error
 
 
+def test_the_rounding_of_raw_predictions_is_in_the_bound(rng):
+    """Equal rows across a long w: their raw predictions are what rounding leaves, and err together."""
+    largest = 0.0
+    for _ in range(20):
+        known = replace(facts(50, 40, strength=1e-4), tilt=5.0)
+        w = rng.normal(size=40)
+        w *= 2 * known.largest / np.linalg.norm(w)
+        row = rng.normal(size=40)
+        row -= w * (row @ w) / (w @ w)
+        X, y = np.repeat(row[None] * R / np.linalg.norm(row), 50, axis=0), np.zeros(50, dtype=np.int8)
+        long = np.float64(1) * X[0].astype(np.longdouble) @ w.astype(np.longdouble)
+        exact = 50 * X[0] / (1 + np.exp(-long))
+        error = float(np.linalg.norm(Gradient(Logistic(), w[:, None], R).evaluate(Rows(X, y, data_norm=R)) - exact))
+        assert error <= known.gradient_error
+        largest = max(largest, error)
+    assert largest > replace(known, strength=1e6, tilt=0.0).gradient_error  # where raw predictions are short
+
+
 def test_the_minimum_has_a_gradient_below_the_precision_and_a_norm_below_the_bound(rng):
     for _ in range(40):
         n, strength, size = int(rng.integers(1, 60)), 10.0 ** rng.uniform(-4, 2), 3

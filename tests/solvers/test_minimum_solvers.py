@@ -17,6 +17,7 @@ from skdp.privacy.errors import BudgetExceededError, NotPrivateWarning
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.schedule import Curve, Gaussian
 from skdp.solvers import SOLVERS, GradientDescent, ObjectivePerturbation, OutputPerturbation, Problem
+from skdp.solvers._minimum import minimization
 
 KINDS = {"objective": ObjectivePerturbation, "output": OutputPerturbation}
 both = pytest.mark.parametrize("solver", KINDS)
@@ -234,6 +235,13 @@ def test_parameters_are_checked(solver, value):
         return
     with pytest.raises((TypeError, ValueError), match="noise="):
         model(KINDS[solver](value), alpha=0.1).fit(X, y)
+
+
+def test_class_weights_are_in_every_bound():
+    plain, weighted = (minimization(problem(alpha=0.1, clip_norm=100.0, class_weight=given)) for given in (None, (0.5, 4.0)))
+    for name in ("clip_norm", "smoothness", "value"):
+        assert getattr(weighted, name) == pytest.approx(4 * getattr(plain, name))
+    assert plain.value == pytest.approx(math.log(2))
 
 
 def test_losses_keep_the_sign_that_they_claim():
