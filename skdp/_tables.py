@@ -53,8 +53,8 @@ class Facts:
         Column names of a data frame.
     dtype, storage : str
         How the numbers are stored.
-    classes : ndarray
-        Sorted class labels.
+    classes : ndarray or None
+        Sorted class labels; None for regression.
     """
 
     n_samples: int
@@ -62,7 +62,12 @@ class Facts:
     feature_names: np.ndarray | None
     dtype: str
     storage: str
-    classes: np.ndarray
+    classes: np.ndarray | None
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels as plain types; empty for regression."""
+        return [] if self.classes is None else self.classes.tolist()
 
 
 def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:
