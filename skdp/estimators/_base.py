@@ -19,7 +19,9 @@ from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
 from skdp.solvers import SolverResult
 
-__all__ = ["DPEstimator", "fitted_attributes"]
+__all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
+
+MOST_SAMPLES = 2**53  # that a plan is made for
 
 
 class DPEstimator(CallbackSupportMixin, BaseEstimator):

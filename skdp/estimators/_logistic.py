@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._progress import with_callbacks
 from skdp._tables import Facts, read_table, read_unlabelled
 from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.estimators._base import DPEstimator
+from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._statement import report
@@ -23,7 +23,7 @@ from skdp.solvers import Problem, Solver, SolverResult
 
 __all__ = ["DPLogisticRegression"]
 
-MOST_SAMPLES, MOST_CLASSES = 2**53, 2**20  # that a plan is made for
+MOST_CLASSES = 2**20  # that a plan is made for
 
 
 class DPLogisticRegression(ClassifierMixin, DPEstimator):

@@ -114,7 +114,7 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,
-        "no parameter was computed from the data: data_norm, class_weight and all other public values above",
+        "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
