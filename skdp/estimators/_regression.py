@@ -72,6 +72,8 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         Released coefficients.
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
+    target_bounds_ : tuple of float
+        The range of predictions.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float
@@ -210,9 +212,7 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
             Predictions.
         """
         check_is_fitted(self)
-        return np.clip(
-            read_unlabelled(self, X) @ self.coef_ + self.intercept_, *check_bounds("target_bounds", self.target_bounds)
-        )
+        return np.clip(read_unlabelled(self, X) @ self.coef_ + self.intercept_, *self.target_bounds_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -252,7 +252,7 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
             model = {"coef_": half_width * coef[0], "intercept_": np.float64(centre + half_width * intercept[0])}
         if not all(np.isfinite(value).all() for value in model.values()):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
-        return {**model, "n_iter_": result.n_iter}
+        return {**model, "target_bounds_": check_bounds("target_bounds", self.target_bounds), "n_iter_": result.n_iter}
 
     def _assumed_of_y(self) -> str:
         return "every target is one, too, and what lies outside of target_bounds is clipped to them"
