@@ -126,6 +126,7 @@ class Squared:
     lipschitz: ClassVar[float] = 2.0
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1
+    targets: ClassVar[str] = "numbers"
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.
