@@ -1,6 +1,7 @@
 """Private linear regression."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_callbacks
 from skdp._tables import Facts, read_regression_table, read_unlabelled
-from skdp._validation import check_bounds, check_integer
+from skdp._validation import check_bounds, check_integer, check_number
 from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
@@ -18,7 +19,7 @@ from skdp.losses import Squared
 from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport
-from skdp.solvers import Problem, Solver, SolverResult
+from skdp.solvers import Problem, Solver, SolverResult, Uncertainty
 
 __all__ = ["DPLinearRegression"]
 
@@ -42,24 +43,26 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, ``"sgd"``, or a solver object with parameters. "auto" chooses from public facts; the report names
-        the choice and its reason.
+        Algorithm: ``"whitened_gd"``, or a solver object with parameters such as ``WhitenedGradientDescent(n_steps=60)``. "auto"
+        chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
         afterwards. Must not be computed from the data. None raises at ``fit``.
     alpha : float or None, default=None
-        Strength of the L2 penalty, which spares the intercept. None leaves it to the solver, from public facts.
+        Strength of the L2 penalty, which spares the intercept. None leaves it to the solver, from public facts (0 for
+        "whitened_gd", which shrinks by what it knows of the noise).
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
         be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver.
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver
+        ("whitened_gd": from a release).
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without one, y is not centred, so its range should include 0.
     intercept_scaling : float, default=1.0
-        Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``.
+        Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" has its own.
     random_state : int, Generator, RandomState or None, default=None
         None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
         which is for tests: it is not private against someone who knows the seed.
@@ -74,8 +77,10 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         Released intercept, zero without ``fit_intercept``.
     target_bounds_ : tuple of float
         The range of predictions.
+    uncertainty_ : Uncertainty
+        What intervals are made of, where the solver tells it.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, public; 0 where only the mean of y was estimated.
     noise_multiplier_ : float
         Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
     privacy_spent_ : PrivacySpent
@@ -92,6 +97,10 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
     TypeError, ValueError
         From ``fit``, for parameters or data out of range, before anything is released.
 
+    See Also
+    --------
+    skdp.solvers.WhitenedGradientDescent : The solver "whitened_gd".
+
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
@@ -99,11 +108,6 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
     Public are the shape of X, its column names, dtype and storage, all parameters, ``target_bounds`` among them, and the number
     of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
     and grid searches fit many times; ``score`` on training records is not private.
-
-    References
-    ----------
-    .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
-       NeurIPS 2017.
 
     Examples
     --------
@@ -115,6 +119,8 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
     (5,)
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")
     1.000
+    >>> model.coef_interval(level=0.9).shape
+    (5, 2)
     """
 
     @explain_refusals
@@ -198,21 +204,63 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         self._check_parameters()
         return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource(self.random_state))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, return_interval: float | None = None) -> Any:
         """Return the predicted target of each record, within ``target_bounds``.
 
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
+        return_interval : float or None, default=None
+            Probability in (0, 1) with which an interval is to hold the mean of the targets of records like this one. The
+            assumptions are those of `coef_interval`.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Predictions.
+        predictions : ndarray of shape (n_samples,)
+            The only result without ``return_interval``.
+        intervals : ndarray of shape (n_samples, 2)
+            Lower and upper ends, within ``target_bounds``. They are around the model without shrinkage.
         """
         check_is_fitted(self)
-        return np.clip(read_unlabelled(self, X) @ self.coef_ + self.intercept_, *self.target_bounds_)
+        table = read_unlabelled(self, X)
+        predictions = np.clip(table @ self.coef_ + self.intercept_, *self.target_bounds_)
+        if return_interval is None:
+            return predictions
+        check_number("return_interval", return_interval, above=0.0, below=1.0)
+        return predictions, np.clip(self._uncertain().predictions(table, float(return_interval)), *self.target_bounds_)
+
+    def coef_interval(self, level: float = 0.95) -> np.ndarray:
+        """Return an interval for each coefficient, from the releases alone: no further budget is spent.
+
+        Valid under the assumption that the targets follow a linear model with symmetric noise that does not depend on the rows,
+        within the public bounds; where the model is wrong, or residuals are skewed and clipped, an interval may miss the
+        coefficients of least squares. They cover sampling and the noise of the releases, but not the choice of the geometry and
+        of the clip norm, which are taken as given.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which each interval is to hold its coefficient, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2)
+            Lower and upper ends, around the coefficients without shrinkage; infinite where only the mean of y was estimated.
+
+        Raises
+        ------
+        AttributeError
+            If the solver of the fit tells no uncertainty; "whitened_gd" does.
+        """
+        check_is_fitted(self)
+        check_number("level", level, above=0.0, below=1.0)
+        return self._uncertain().coefficients(float(level))
+
+    def _uncertain(self) -> Uncertainty:
+        if not hasattr(self, "uncertainty_"):
+            raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
+        return self.uncertainty_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -249,10 +297,13 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         centre, half_width = self._units()
         coef, intercept = plan.problem.unpack(result.coef)
         with np.errstate(over="ignore"):
-            model = {"coef_": half_width * coef[0], "intercept_": np.float64(centre + half_width * intercept[0])}
+            model: dict[str, Any] = {"coef_": half_width * coef[0], "intercept_": np.float64(centre + half_width * intercept[0])}
         if not all(np.isfinite(value).all() for value in model.values()):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
-        return {**model, "target_bounds_": check_bounds("target_bounds", self.target_bounds), "n_iter_": result.n_iter}
+        model |= {"target_bounds_": check_bounds("target_bounds", self.target_bounds), "n_iter_": result.n_iter}
+        if result.uncertainty is not None:
+            model["uncertainty_"] = replace(result.uncertainty, offset=centre, unit=half_width)
+        return model
 
     def _assumed_of_y(self) -> str:
         return "every target is one, too, and what lies outside of target_bounds is clipped to them"

@@ -67,6 +67,9 @@ def _noise_size(plan: Plan) -> str:
         for count, line in plan.schedule.entries
         if line.size is None  # a gradient of the model
     ]
+    remark = plan.solver.remark(problem)
+    if not relative:
+        return remark or "see the releases"
     single = max(noise for _, noise in relative)
     average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
     size = math.prod(problem.shape)

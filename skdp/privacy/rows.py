@@ -136,11 +136,15 @@ class Rows:
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "Rows":
         """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
 
+        A square matrix as scale stands for ``scale.T @ (x - centre)``.
+
         Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
 
         Parameters
         ----------
-        centre, scale : ndarray of shape (n_features,)
+        centre : ndarray of shape (n_features,)
+            From earlier releases.
+        scale : ndarray of shape (n_features,) or (n_features, n_features)
             From earlier releases.
 
         Returns
@@ -176,6 +180,49 @@ class Rows:
                 block = scaled(self._blocks.rows(part), self._scales[part])
                 total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
         return total
+
+    def totals(self) -> np.ndarray:
+        """Return the sums of the clipped rows, without the intercept's constant, and of the targets.
+
+        Returns
+        -------
+        ndarray of shape (n_features + 1,)
+            Features first, accumulated in float64.
+        """
+        total = np.zeros(self.n_features + 1)
+        if self._blocks.by_column:
+            for columns, chunk in self._blocks.columns():
+                total[:-1][columns] = chunk.T @ self._scales
+        for part in self._blocks.parts():
+            if not self._blocks.by_column:
+                total[:-1] += self._blocks.rows(part).T @ self._scales[part]
+            present = self._present(part)
+            total[-1] += self._y[part].sum() if present is None else self._y[part] @ present
+        return total
+
+    def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:
+        """Return how many records fall into each bin.
+
+        Parameters
+        ----------
+        bins : callable
+            Maps `Records` to the number of each record's bin.
+        size : int
+            Number of bins.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Without null records.
+        """
+        counts = np.zeros(size)
+        for part in self._blocks.parts():
+            labels, present = self._y[part], self._present(part)
+            weights = None if self._class_weight is None else self._class_weight[labels]
+            counts += np.bincount(
+                bins(Records(labels, self._inverse_norms[part], weights, present)), weights=present, minlength=size
+            )
+        return counts
 
     def label_counts(self, n_classes: int) -> np.ndarray:
         """Return how many records there are of each class.
@@ -264,8 +311,7 @@ class Rows:
             raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
         total = np.zeros((coef.shape[0], coef.shape[0]))
         for part in self._blocks.parts():
-            block = scaled(self._blocks.rows(part), self._scales[part])
-            block = block.toarray() if sparse.issparse(block) else block
+            block = _dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
             labels, present = self._y[part], self._present(part)
@@ -318,6 +364,15 @@ class Rows:
     def _standardized_squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Squared norms of ``scale * (x - centre)``, rounded up where they come from a difference."""
         squares = np.zeros(self.n_samples)
+        if scale.ndim == 2:
+            if self._blocks.by_column:
+                raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
+            error = 2 * (self.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # of a product, over the norm of the row
+            for part in self._blocks.parts():
+                block = _dense(scaled(self._blocks.rows(part), self._scales[part]))
+                block -= centre
+                squares[part] = np.square(np.sqrt(row_squares(block @ scale)) + error * np.sqrt(row_squares(block)))
+            return squares
         if not sparse.issparse(self._blocks.table):
             for part in self._blocks.parts():
                 block = scaled(self._blocks.rows(part), self._scales[part])
@@ -368,3 +423,7 @@ def summation_error(n_samples: int, by_column: bool) -> float:
     """
     terms = n_samples if by_column else BLOCK + n_samples / BLOCK
     return (terms + 8) * 2.0**-53 * n_samples
+
+
+def _dense(block: Any) -> np.ndarray:
+    return block.toarray() if sparse.issparse(block) else block

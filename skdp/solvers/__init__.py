@@ -2,9 +2,11 @@
 
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
+from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = [
     "SGD",
@@ -15,5 +17,7 @@ __all__ = [
     "Solver",
     "SolverResult",
     "StandardizedGradientDescent",
+    "Uncertainty",
+    "WhitenedGradientDescent",
     "choose_solver",
 ]

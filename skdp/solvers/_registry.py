@@ -10,10 +10,13 @@ from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent, WhitenedGradientDescent)
+}
 
 NEEDS = {
     "smooth": "a smooth loss",

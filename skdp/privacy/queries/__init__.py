@@ -3,16 +3,27 @@
 from skdp.privacy.queries._base import Loss, Query
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
+from skdp.privacy.queries.histogram import DistanceHistogram, GradientNormHistogram
 from skdp.privacy.queries.moments import ClassMoments, Moments
-from skdp.privacy.queries.standardized import Standardization, StandardizedGradient
+from skdp.privacy.queries.second_moment import SecondMoment, half_vector, symmetric
+from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
+from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
 
 __all__ = [
     "ClassMoments",
+    "DistanceHistogram",
+    "FeatureTargetSums",
     "Gradient",
+    "GradientNormHistogram",
     "Loss",
     "Moments",
     "Query",
     "ScoreGradient",
+    "SecondMoment",
     "Standardization",
     "StandardizedGradient",
+    "TargetSum",
+    "Whitening",
+    "half_vector",
+    "symmetric",
 ]
