@@ -25,11 +25,11 @@ import skdp
 from skdp import DPLogisticRegression, PrivacyLedger
 from skdp.losses import Logistic
 from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.blocks import BLOCK
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.noise import GridGaussian, NoiseSource
 from skdp.privacy.queries import Gradient
-from skdp.privacy.blocks import BLOCK
 from skdp.privacy.rows import Rows, summation_error
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 

@@ -40,6 +40,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         lambda problem: True,
         "it learns privately how to centre and scale the features, so no parameter needs tuning",
     ),
+    Choice(
+        "whitened_gd",
+        lambda problem: True,
+        "it learns privately in which geometry the features are white, so no parameter needs tuning",
+    ),
 )
 
 

@@ -104,7 +104,10 @@ def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
 
 
 def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) -> Frame:
-    """Radius of the rows around their centre, and the geometry in which they are white within it."""
+    """Radius of the rows around their centre, and the geometry in which they are white within it.
+
+    Without a second moment all features are scaled alike, by the geometric mean of what suits equal eigenvalues and a single one.
+    """
     n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
     intercept, top = bool(problem.intercept_scaling), 1 + float(np.linalg.norm(centre.features))
     radius, trace = top, LEAST_TRACE / 2
@@ -117,7 +120,7 @@ def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) ->
     unit = Standardization(norm * centre.features, np.full(d, 1 / (norm * radius)), intercept, norm)
     ridge = problem.alpha / (norm * radius) ** 2
     if not shares.moment:
-        size = trace / d + ridge
+        size = trace / math.sqrt(d) + FLOOR * half_edge(half_vector_noise(problem), d) + ridge
         geometry = Standardization(unit.centre, unit.scale / math.sqrt(size), intercept, norm)
         return _frame_of(geometry, np.full(d, trace / d), size, ridge)
     noise = half_vector_noise(problem) / math.sqrt(shares.moment)

@@ -36,7 +36,7 @@ from skdp.solvers._whitening import (
 __all__ = ["WhitenedGradientDescent"]
 
 MOST_STEPS, LARGEST_STEP = 10**7, 1.0
-MOST_WHITENED = 512  # features up to which the second moment is released; the rounding of `Whitening` rests on it
+MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
 HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM = 300.0, 0.1  # how the share of a histogram grows with the noise
 MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS, MOST_BUT_HISTOGRAMS = 0.7, 0.75, 8, 0.9  # how that of the means does
 BLURRED = 0.15  # standard deviation of a cumulated share from which a histogram is of no use, and left out
@@ -82,7 +82,7 @@ class WhitenedGradientDescent(Solver):
     Notes
     -----
     There is no penalty by default: shrinkage takes its place. The estimator's ``clip_norm`` replaces the quantile of step 4; it
-    bounds gradients in z, for targets in [-1, 1]. With more than 512 features step 3 is left out, and all features are scaled
+    bounds gradients in z, for targets in [-1, 1]. With more than 1024 features step 3 is left out, and all features are scaled
     alike. The histograms are left out where their noise would be too large for a quantile.
 
     **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the sums
