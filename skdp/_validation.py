@@ -51,7 +51,7 @@ def check_scale(name: str, value: object, *, optional: bool = False) -> None:
 def check_bounds(name: str, value: Any) -> tuple[float, float]:
     """Return a public range as floats, after a check that it is a pair of numbers up to 1e50 that increase."""
     expected = f"expected (low, high) with low < high, numbers up to {LARGEST:g}"
-    pair = tuple(value) if isinstance(value, (tuple, list, np.ndarray)) and np.shape(value) == (2,) else ()
+    pair = tuple(value) if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1) else ()
     if len(pair) != 2 or not all(_is_real(end) for end in pair):
         raise TypeError(f"{name}={shown(value)}; {expected}.")
     low, high = (to_float(end) for end in pair)

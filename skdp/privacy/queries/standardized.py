@@ -112,7 +112,7 @@ class Whitening(Standardization):
         """Lower and upper bound on them by the discs of Gershgorin, close where the columns are nearly orthogonal."""
         products = self.scale.T @ self.scale
         lengths = np.diag(products)
-        rest = np.abs(products).sum(axis=1) - lengths + 1e-12 * lengths.max()
+        rest = np.abs(products).sum(axis=1) - lengths + 1e-12 * np.sqrt(lengths * lengths.max())
         return math.sqrt(max(float((lengths - rest).min()), 0.0)), math.sqrt(float((lengths + rest).max()))
 
 
