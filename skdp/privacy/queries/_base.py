@@ -4,9 +4,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from skdp.privacy.rows import SHORTEST, Rows
+from skdp.privacy.rows import SHORTEST, Records, Rows
 
-__all__ = ["Loss", "Query", "clip_residuals"]
+__all__ = ["Loss", "Query", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -130,3 +130,20 @@ def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: 
         residuals *= np.minimum(1.0, limits / np.maximum(lengths, SHORTEST))[:, None]
     np.copyto(residuals, 0.0, where=np.isnan(residuals))
     return residuals
+
+
+def lengths_of(records: Records) -> np.ndarray:
+    """Return the norms of the rows, 0 also for a null record.
+
+    Parameters
+    ----------
+    records : Records
+        A block.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Finite numbers.
+    """
+    known = records.inverse_norms > 0
+    return np.divide(1.0, records.inverse_norms, where=known, out=np.zeros(known.size))

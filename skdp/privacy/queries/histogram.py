@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries.standardized import Standardization
 from skdp.privacy.rows import Records, Rows
 
@@ -86,7 +87,7 @@ class DistanceHistogram:
         return np.minimum(np.searchsorted(self.edges, self._lengths(records)), self.size - 1)
 
     def _lengths(self, records: Records) -> np.ndarray:
-        return np.sqrt(np.maximum(np.square(_norms(records)) - float(self.geometry.intercept), 0.0))
+        return np.sqrt(np.maximum(np.square(lengths_of(records)) - float(self.geometry.intercept), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +113,4 @@ class GradientNormHistogram(DistanceHistogram):
         return (*super().parameters(), np.array(self.prediction))
 
     def _lengths(self, records: Records) -> np.ndarray:
-        return np.abs(self.prediction - records.labels) * _norms(records)
-
-
-def _norms(records: Records) -> np.ndarray:
-    """Norms of the rows; 0 for a null record, which is not counted."""
-    return np.where(records.inverse_norms > 0, 1 / records.inverse_norms, 0.0)
+        return np.abs(self.prediction - records.labels) * lengths_of(records)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries.standardized import Standardization
 from skdp.privacy.rows import Records, Rows
 
@@ -91,8 +92,8 @@ class SecondMoment:
 
     def _weights(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Square of p, over the squared length of z where that exceeds 1."""
-        squares = np.square(1 / records.inverse_norms) - float(self.geometry.intercept)
-        return self.geometry.scale[0] ** 2 / np.maximum(np.nan_to_num(squares), 1.0)[:, None]
+        squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
+        return self.geometry.scale[0] ** 2 / np.maximum(squares, 1.0)[:, None]
 
 
 def half_vector(matrix: np.ndarray) -> np.ndarray:
