@@ -60,6 +60,23 @@ class Logistic:
         slope -= labels[:, None]
         return slope
 
+    def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative in the raw predictions, ``expit(t) expit(-t)``.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            Values in [0, 1/4].
+        """
+        return np.asarray(expit(raw) * expit(-raw))
+
 
 @dataclass(frozen=True)
 class Multinomial:

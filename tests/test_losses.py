@@ -27,6 +27,14 @@ def test_derivative_equals_finite_differences(loss, rng):
         np.testing.assert_allclose(derivative[:, k], numerical, atol=1e-9)
 
 
+def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(rng):
+    raw, labels = 3 * rng.normal(size=(200, 1)), rng.integers(0, 2, 200).astype(np.int8)
+    numerical = (Logistic().derivative(raw + 1e-5, labels) - Logistic().derivative(raw - 1e-5, labels)) / 2e-5
+    np.testing.assert_allclose(Logistic().curvature(raw, labels), numerical, atol=1e-9)
+    extremes = Logistic().curvature(np.array([[0.0], [800.0], [-800.0], [1e300]]), np.zeros(4, dtype=np.int8))
+    np.testing.assert_array_equal(extremes[:, 0], [Logistic.smoothness, 0.0, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
     """For targets in [-1, 1] that holds of predictions in [-1, 1]."""

@@ -4,6 +4,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.newton import Newton
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
@@ -13,6 +14,7 @@ __all__ = [
     "SOLVERS",
     "Ask",
     "GradientDescent",
+    "Newton",
     "Problem",
     "Solver",
     "SolverResult",

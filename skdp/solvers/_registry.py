@@ -8,6 +8,7 @@ from sklearn.base import clone
 from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.newton import Newton
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
@@ -15,7 +16,14 @@ from skdp.solvers.whitened_gd import WhitenedGradientDescent
 __all__ = ["SOLVERS", "choose_solver"]
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (GradientDescent, SGD, StandardizedGradientDescent, WhitenedGradientDescent)
+    solver.name: solver
+    for solver in (
+        GradientDescent,
+        Newton,
+        SGD,
+        StandardizedGradientDescent,
+        WhitenedGradientDescent,
+    )
 }
 
 NEEDS = {

@@ -1,22 +1,26 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
-from skdp.privacy.queries._base import Loss, Query
+from skdp.privacy.queries._base import CurvedLoss, Loss, Query
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.histogram import DistanceHistogram, GradientNormHistogram
 from skdp.privacy.queries.moments import ClassMoments, Moments
+from skdp.privacy.queries.newton import Curvature, NewtonDirection
 from skdp.privacy.queries.second_moment import SecondMoment, half_vector, symmetric
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
 from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
 
 __all__ = [
     "ClassMoments",
+    "Curvature",
+    "CurvedLoss",
     "DistanceHistogram",
     "FeatureTargetSums",
     "Gradient",
     "GradientNormHistogram",
     "Loss",
     "Moments",
+    "NewtonDirection",
     "Query",
     "ScoreGradient",
     "SecondMoment",

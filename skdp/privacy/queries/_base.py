@@ -1,12 +1,12 @@
 """What a query is, what a loss is, and the clip that every proof rests on."""
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from skdp.privacy.rows import SHORTEST, Records, Rows
 
-__all__ = ["Loss", "Query", "clip_residuals", "lengths_of"]
+__all__ = ["CurvedLoss", "Loss", "Query", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -97,6 +97,15 @@ class Loss(Protocol):
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the derivative in the raw predictions, shape (m, n_outputs), freshly allocated."""
+        ...
+
+
+@runtime_checkable
+class CurvedLoss(Loss, Protocol):
+    """A loss of one raw prediction that knows its second derivative."""
+
+    def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative in the raw prediction, shape (m, 1), freshly allocated; at most `smoothness`."""
         ...
 
 
