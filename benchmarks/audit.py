@@ -15,6 +15,7 @@ from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
     UnderstatedGradientDescent,
+    UnderstatedNewton,
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
     UnscheduledRelease,
@@ -22,7 +23,7 @@ from benchmarks.twins import (
 from skdp import DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SGD, GradientDescent, Solver, StandardizedGradientDescent
+from skdp.solvers import SGD, GradientDescent, Newton, Solver, StandardizedGradientDescent
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
 
@@ -81,8 +82,10 @@ FEW = {
     "moments_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
+RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 AUDITED = {
     "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
+    "newton": Audited(Newton(4, **RIGID), 0.7, twins(Newton(4, **RIGID), UnderstatedNewton(2, **RIGID))),
     "standardized_gd": Audited(
         StandardizedGradientDescent(4, **FEW),
         0.7,

@@ -6,11 +6,12 @@ from typing import Any
 
 from skdp import DPLogisticRegression
 from skdp.privacy import Schedule
-from skdp.solvers import SGD, GradientDescent, Problem, StandardizedGradientDescent
+from skdp.solvers import SGD, GradientDescent, Newton, Problem, StandardizedGradientDescent
 
 __all__ = [
     "HalvedNoise",
     "UnderstatedGradientDescent",
+    "UnderstatedNewton",
     "UnderstatedSGD",
     "UnderstatedStandardizedGradientDescent",
     "UnscheduledRelease",
@@ -41,6 +42,10 @@ class Understated:
 
 
 class UnderstatedGradientDescent(Understated, GradientDescent):
+    """Asks once more than it states."""
+
+
+class UnderstatedNewton(Understated, Newton):
     """Asks once more than it states."""
 
 
