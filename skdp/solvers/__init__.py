@@ -7,6 +7,7 @@ from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.sufficient_statistics import SufficientStatistics
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Solver",
     "SolverResult",
     "StandardizedGradientDescent",
+    "SufficientStatistics",
     "Uncertainty",
     "WhitenedGradientDescent",
     "choose_solver",

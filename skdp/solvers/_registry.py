@@ -11,6 +11,7 @@ from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.sufficient_statistics import SufficientStatistics
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
@@ -22,6 +23,7 @@ SOLVERS: dict[str, type[Solver]] = {
         Newton,
         SGD,
         StandardizedGradientDescent,
+        SufficientStatistics,
         WhitenedGradientDescent,
     )
 }

@@ -8,6 +8,7 @@ from skdp.privacy.queries.moments import ClassMoments, Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
 from skdp.privacy.queries.second_moment import SecondMoment, half_vector, symmetric
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
+from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
 from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
 
 __all__ = [
@@ -18,12 +19,14 @@ __all__ = [
     "FeatureTargetSums",
     "Gradient",
     "GradientNormHistogram",
+    "JointMoments",
     "Loss",
     "Moments",
     "NewtonDirection",
     "Query",
     "ScoreGradient",
     "SecondMoment",
+    "SmallestEigenvalue",
     "Standardization",
     "StandardizedGradient",
     "TargetSum",
