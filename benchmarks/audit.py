@@ -14,16 +14,20 @@ from benchmarks.report import row
 from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
+    HalvedNoiseRegression,
     UnderstatedGradientDescent,
     UnderstatedNewton,
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
+    UnderstatedSufficientStatistics,
     UnscheduledRelease,
+    UnscheduledReleaseRegression,
 )
-from skdp import DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit import AuditResult, audit
+from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SGD, GradientDescent, Newton, Solver, StandardizedGradientDescent
+from skdp.solvers import SGD, GradientDescent, Newton, Solver, StandardizedGradientDescent, SufficientStatistics
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
 
@@ -46,15 +50,18 @@ class Audited:
         Share of the claimed epsilon that the audit of the transcript has to prove, from 4000 runs a side on.
     twins : dict of (type, Solver)
         Broken estimators, by what is wrong with them, which have to exceed the claim.
+    kind : type of DPEstimator, default=DPLogisticRegression
+        What fits.
     """
 
     solver: Solver
     tooth: float
-    twins: dict[str, tuple[type[DPLogisticRegression], Solver]]
+    twins: dict[str, tuple[type[DPEstimator], Solver]]
+    kind: type[DPEstimator] = DPLogisticRegression
 
     def estimator(self, adjacency: str) -> BaseEstimator:
         """Return what must pass."""
-        return build(DPLogisticRegression, self.solver, adjacency)
+        return build(self.kind, self.solver, adjacency)
 
     def twin(self, name: str, adjacency: str) -> BaseEstimator:
         """Return what must fail."""
@@ -62,14 +69,21 @@ class Audited:
         return build(kind, solver, adjacency)
 
 
-def build(kind: type[DPLogisticRegression], solver: Solver, adjacency: str) -> BaseEstimator:
+def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
     """Estimator with the claim of the audit."""
-    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0)
+    bounds = {"target_bounds": (-1, 1)} if issubclass(kind, DPLinearRegression) else {}
+    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
 
 
-def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPLogisticRegression], Solver]]:
+def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
     """What can go wrong with any solver: ``understated`` asks two releases and states one."""
     return {"noise halved": (HalvedNoise, solver), "one release unscheduled": (UnscheduledRelease, understated)}
+
+
+def regression_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
+    """The same for solvers of regressions."""
+    kinds = {"noise halved": HalvedNoiseRegression, "one release unscheduled": UnscheduledReleaseRegression}
+    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
 
 
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. A single release more shows
@@ -90,6 +104,12 @@ AUDITED = {
         StandardizedGradientDescent(4, **FEW),
         0.7,
         twins(StandardizedGradientDescent(4, **FEW), UnderstatedStandardizedGradientDescent(2, **FEW)),
+    ),
+    "ssp": Audited(
+        SufficientStatistics(),
+        0.7,
+        regression_twins(SufficientStatistics(), UnderstatedSufficientStatistics()),
+        DPLinearRegression,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
 }

@@ -4,33 +4,60 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from skdp import DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.privacy import Schedule
-from skdp.solvers import SGD, GradientDescent, Newton, Problem, StandardizedGradientDescent
+from skdp.solvers import (
+    SGD,
+    GradientDescent,
+    Newton,
+    Problem,
+    SolverResult,
+    StandardizedGradientDescent,
+    SufficientStatistics,
+)
 
 __all__ = [
     "HalvedNoise",
+    "HalvedNoiseRegression",
     "UnderstatedGradientDescent",
     "UnderstatedNewton",
     "UnderstatedSGD",
     "UnderstatedStandardizedGradientDescent",
+    "UnderstatedSufficientStatistics",
     "UnscheduledRelease",
+    "UnscheduledReleaseRegression",
 ]
 
 
-class HalvedNoise(DPLogisticRegression):
+class Halved:
     """Half the noise that the report states."""
 
     def _run(self, plan: Any, *arguments: Any) -> Any:
         return super()._run(replace(plan, scale=plan.scale / 2), *arguments)
 
 
-class UnscheduledRelease(DPLogisticRegression):
+class Unscheduled:
     """A gate that answers once more than the schedule says, for a solver that states one release fewer than it asks."""
 
     def _run(self, plan: Any, rows: Any, noise: Any, progress: Any) -> Any:
         unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
         return super()._run(replace(plan, schedule=with_more(plan.schedule, 1)), rows, noise, unseen)
+
+
+class HalvedNoise(Halved, DPLogisticRegression):
+    """Half the noise, for class labels."""
+
+
+class HalvedNoiseRegression(Halved, DPLinearRegression):
+    """Half the noise, for numbers."""
+
+
+class UnscheduledRelease(Unscheduled, DPLogisticRegression):
+    """One release more, for class labels."""
+
+
+class UnscheduledReleaseRegression(Unscheduled, DPLinearRegression):
+    """One release more, for numbers."""
 
 
 class Understated:
@@ -57,9 +84,17 @@ class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDe
     """Asks once more than it states."""
 
 
+class UnderstatedSufficientStatistics(SufficientStatistics):
+    """Asks for everything twice, and states it once."""
+
+    def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
+        """Solve with the second answer."""
+        return super().solve(problem, lambda query: (ask(query), ask(query))[1], rng)
+
+
 def with_more(schedule: Schedule, number: int) -> Schedule:
-    """Schedule whose gradients are asked so many times more."""
+    """Schedule whose gradients, or whose last releases where there are none, are asked so many times more."""
     entries = list(schedule.entries)
-    place = next(place for place, (_, release) in enumerate(entries) if "Gradient" in release.query.__name__)
+    place = next((place for place, (_, release) in enumerate(entries) if "Gradient" in release.query.__name__), -1)
     entries[place] = entries[place][0] + number, entries[place][1]
     return Schedule(tuple(entries))
