@@ -1,12 +1,13 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
 from skdp.privacy.queries._base import CurvedLoss, Loss, Query
+from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.histogram import DistanceHistogram, GradientNormHistogram
 from skdp.privacy.queries.moments import ClassMoments, Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
-from skdp.privacy.queries.second_moment import SecondMoment, half_vector, symmetric
+from skdp.privacy.queries.second_moment import SecondMoment
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
 from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
 from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum

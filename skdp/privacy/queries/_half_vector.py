@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["from_half_vector", "half_vector", "half_vector_size"]
+__all__ = ["half_vector", "half_vector_size", "symmetric"]
 
 
 def half_vector_size(order: int) -> int:
@@ -32,22 +32,22 @@ def half_vector(matrix: np.ndarray) -> np.ndarray:
     return matrix[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
 
 
-def from_half_vector(entries: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix of a half-vector.
+def symmetric(half: np.ndarray, order: int) -> np.ndarray:
+    """Return the symmetric matrix of a half-vector, the inverse of `half_vector`.
 
     Parameters
     ----------
-    entries : ndarray of shape (d * (d + 1) / 2,)
-        As `half_vector` orders and scales them.
+    half : ndarray of shape (d * (d + 1) / 2,)
+        As `half_vector` orders and scales it.
+    order : int
+        The number d.
 
     Returns
     -------
     ndarray of shape (d, d)
         Exactly symmetric.
     """
-    order = (math.isqrt(8 * entries.size + 1) - 1) // 2
     rows, columns = np.triu_indices(order)
     matrix = np.zeros((order, order))
-    matrix[rows, columns] = entries * np.where(rows == columns, 1.0, math.sqrt(0.5))
-    matrix[columns, rows] = matrix[rows, columns]
+    matrix[rows, columns] = matrix[columns, rows] = half * np.where(rows == columns, 1.0, math.sqrt(0.5))
     return matrix

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from skdp.privacy.queries._base import CurvedLoss
-from skdp.privacy.queries._half_vector import from_half_vector, half_vector, half_vector_size
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.rows import Records, Rows, summation_error
 
 __all__ = ["Curvature", "NewtonDirection"]
@@ -88,8 +88,7 @@ class Curvature:
         """
         return half_vector(rows.gram(self.coef, self.clipped_curvatures))
 
-    @staticmethod
-    def matrix(answer: np.ndarray) -> np.ndarray:
+    def matrix(self, answer: np.ndarray) -> np.ndarray:
         """Return the symmetric matrix of an answer.
 
         Parameters
@@ -102,7 +101,7 @@ class Curvature:
         ndarray of shape (n_coordinates, n_coordinates)
             The noisy Hessian.
         """
-        return from_half_vector(answer)
+        return symmetric(answer, self.coef.shape[0])
 
     def clipped_curvatures(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the weights ``h_i`` of the records of a block.

@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.queries._base import lengths_of
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size
 from skdp.privacy.queries.standardized import Standardization
 from skdp.privacy.rows import Records, Rows
 
-__all__ = ["SecondMoment", "half_vector", "symmetric"]
+__all__ = ["SecondMoment"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class SecondMoment:
     @property
     def size(self) -> int:
         """Number of coordinates, ``d (d + 1) / 2``."""
-        return self.geometry.centre.size * (self.geometry.centre.size + 1) // 2
+        return half_vector_size(self.geometry.centre.size)
 
     @property
     def rounding(self) -> float:
@@ -94,41 +95,3 @@ class SecondMoment:
         """Square of p, over the squared length of z where that exceeds 1."""
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
         return self.geometry.scale[0] ** 2 / np.maximum(squares, 1.0)[:, None]
-
-
-def half_vector(matrix: np.ndarray) -> np.ndarray:
-    """Return the diagonal and what is above it, the latter times ``sqrt(2)``: its norm is the Frobenius norm of the matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray of shape (d * (d + 1) / 2,)
-        Row by row.
-    """
-    rows, columns = np.triu_indices(len(matrix))
-    return matrix[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
-
-
-def symmetric(half: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the symmetric matrix of a half vector, the inverse of `half_vector`.
-
-    Parameters
-    ----------
-    half : ndarray of shape (d * (d + 1) / 2,)
-        As `half_vector` makes it.
-    n_features : int
-        The dimension d.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        Symmetric.
-    """
-    rows, columns = np.triu_indices(n_features)
-    matrix = np.zeros((n_features, n_features))
-    matrix[rows, columns] = matrix[columns, rows] = half * np.where(rows == columns, 1.0, math.sqrt(0.5))
-    return matrix

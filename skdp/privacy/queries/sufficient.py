@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from skdp.privacy.blocks import BLOCK
-from skdp.privacy.queries._half_vector import from_half_vector, half_vector, half_vector_size
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.rows import Records, Rows
 
 __all__ = ["JointMoments", "SmallestEigenvalue"]
@@ -188,7 +188,7 @@ class JointMoments:
             The noisy ``X^T y``.
         """
         half = half_vector_size(self.n_coordinates)
-        return from_half_vector(answer[:half]), answer[half:] / (math.sqrt(2.0) * self.row_norm)
+        return symmetric(answer[:half], self.n_coordinates), answer[half:] / (math.sqrt(2.0) * self.row_norm)
 
 
 def _shrinkage(records: Records, row_norm: float) -> np.ndarray:
