@@ -20,6 +20,7 @@ from benchmarks.twins import (
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
     UnderstatedSufficientStatistics,
+    UnderstatedWhitenedGradientDescent,
     UnscheduledRelease,
     UnscheduledReleaseRegression,
 )
@@ -27,7 +28,15 @@ from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SGD, GradientDescent, Newton, Solver, StandardizedGradientDescent, SufficientStatistics
+from skdp.solvers import (
+    SGD,
+    GradientDescent,
+    Newton,
+    Solver,
+    StandardizedGradientDescent,
+    SufficientStatistics,
+    WhitenedGradientDescent,
+)
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
 
@@ -96,6 +105,7 @@ FEW = {
     "moments_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
+SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 0.01}  # the same; 40 records are too few for histograms
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 AUDITED = {
     "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
@@ -109,6 +119,12 @@ AUDITED = {
         SufficientStatistics(),
         0.7,
         regression_twins(SufficientStatistics(), UnderstatedSufficientStatistics()),
+        DPLinearRegression,
+    ),
+    "whitened_gd": Audited(
+        WhitenedGradientDescent(4, **SLOW),
+        0.7,
+        regression_twins(WhitenedGradientDescent(4, **SLOW), UnderstatedWhitenedGradientDescent(2, **SLOW)),
         DPLinearRegression,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),

@@ -14,6 +14,7 @@ from skdp.solvers import (
     SolverResult,
     StandardizedGradientDescent,
     SufficientStatistics,
+    WhitenedGradientDescent,
 )
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "UnderstatedSGD",
     "UnderstatedStandardizedGradientDescent",
     "UnderstatedSufficientStatistics",
+    "UnderstatedWhitenedGradientDescent",
     "UnscheduledRelease",
     "UnscheduledReleaseRegression",
 ]
@@ -90,6 +92,10 @@ class UnderstatedSufficientStatistics(SufficientStatistics):
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the second answer."""
         return super().solve(problem, lambda query: (ask(query), ask(query))[1], rng)
+
+
+class UnderstatedWhitenedGradientDescent(Understated, WhitenedGradientDescent):
+    """Asks once more than it states."""
 
 
 def with_more(schedule: Schedule, number: int) -> Schedule:
