@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from skdp.privacy.blocks import BLOCK, Blocks, Part, row_squares, scaled, squared
+from skdp.privacy.blocks import BLOCK, Blocks, Part, dense, row_norms, scaled, squared, standardized_squares
 
 __all__ = ["Records", "Rows", "summation_error"]
 
@@ -80,7 +79,7 @@ class Rows:
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
         with np.errstate(all="ignore"):
-            norms = self._row_norms()
+            norms = row_norms(self._blocks)
             self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
             np.hypot(np.minimum(norms, data_norm, out=norms), intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
@@ -155,7 +154,7 @@ class Rows:
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
-                norms = np.sqrt(self._standardized_squares(centre, scale) + constant)
+                norms = np.sqrt(standardized_squares(self._blocks, self._scales, centre, scale) + constant)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             view._inverse_norms[self._null] = 0.0
             view._intercept_scaling = constant
@@ -311,7 +310,7 @@ class Rows:
             raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
         total = np.zeros((coef.shape[0], coef.shape[0]))
         for part in self._blocks.parts():
-            block = _dense(scaled(self._blocks.rows(part), self._scales[part]))
+            block = dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
             labels, present = self._y[part], self._present(part)
@@ -361,50 +360,6 @@ class Rows:
         numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
         return (~np.isin(numbers, self._null)).astype(np.float64)
 
-    def _standardized_squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Squared norms of ``scale * (x - centre)``, rounded up where they come from a difference."""
-        squares = np.zeros(self.n_samples)
-        if scale.ndim == 2:
-            if self._blocks.by_column:
-                raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
-            error = 2 * (self.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # of a product, over the norm of the row
-            for part in self._blocks.parts():
-                block = _dense(scaled(self._blocks.rows(part), self._scales[part]))
-                block -= centre
-                squares[part] = np.square(np.sqrt(row_squares(block @ scale)) + error * np.sqrt(row_squares(block)))
-            return squares
-        if not sparse.issparse(self._blocks.table):
-            for part in self._blocks.parts():
-                block = scaled(self._blocks.rows(part), self._scales[part])
-                block -= centre
-                block *= scale
-                squares[part] = row_squares(block)
-            return squares
-        products, sizes, shift = np.zeros(self.n_samples), np.square(scale), float(np.sum(np.square(scale * centre)))
-        chunks = (
-            self._blocks.columns()
-            if self._blocks.by_column
-            else ((part, self._blocks.rows(part)) for part in self._blocks.parts())
-        )
-        for part, chunk in chunks:
-            rows, columns = (slice(None), part) if self._blocks.by_column else (part, slice(None))
-            clipped = scaled(chunk, self._scales[rows])
-            squares[rows] += squared(clipped) @ sizes[columns]
-            products[rows] += clipped @ (sizes * centre)[columns]
-        error = 4 * (self.n_features + 8) * 2.0**-53
-        lost = self.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
-        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
-
-    def _row_norms(self) -> np.ndarray:
-        squares = np.zeros(self.n_samples)
-        if self._blocks.by_column:
-            for _, chunk in self._blocks.columns():
-                squares += row_squares(chunk)
-        else:
-            for part in self._blocks.parts():
-                squares[part] = row_squares(self._blocks.rows(part))
-        return np.sqrt(squares, out=squares)
-
 
 def summation_error(n_samples: int, by_column: bool) -> float:
     """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
@@ -423,7 +378,3 @@ def summation_error(n_samples: int, by_column: bool) -> float:
     """
     terms = n_samples if by_column else BLOCK + n_samples / BLOCK
     return (terms + 8) * 2.0**-53 * n_samples
-
-
-def _dense(block: Any) -> np.ndarray:
-    return block.toarray() if sparse.issparse(block) else block
