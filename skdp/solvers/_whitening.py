@@ -10,7 +10,7 @@ from skdp.privacy.queries import (
     DistanceHistogram,
     FeatureTargetSums,
     Gradient,
-    GradientNormHistogram,
+    ResidualHistogram,
     SecondMoment,
     Standardization,
     Whitening,
@@ -136,7 +136,7 @@ def release_gradient_norm(problem: Problem, shares: Shares, centre: Centre, fram
     if not shares.histogram:
         return None, HIGH_LEVEL
     edges = ranges(LARGEST_LENGTH * math.sqrt(frame.size))
-    counts = ask(GradientNormHistogram(frame.geometry, edges, centre.target))
+    counts = ask(ResidualHistogram(frame.geometry, edges, centre.target))
     noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
     level = HIGH_LEVEL - (HIGH_LEVEL - LOW_LEVEL) * min(1.0, noise / LEVEL_SCALE)
     return noisy_quantile(counts, edges, level, problem.n_samples), level

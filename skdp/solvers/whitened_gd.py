@@ -10,7 +10,7 @@ from skdp._validation import check_integer, check_number
 from skdp.privacy.queries import (
     DistanceHistogram,
     FeatureTargetSums,
-    GradientNormHistogram,
+    ResidualHistogram,
     SecondMoment,
     Standardization,
     StandardizedGradient,
@@ -187,7 +187,7 @@ class WhitenedGradientDescent(Solver):
             (1, shares.means, FeatureTargetSums, math.sqrt(2), d + 1),
             (1, shares.histogram, DistanceHistogram, 1.0, BINS),
             (1, shares.moment, SecondMoment, 1.0, d * (d + 1) // 2),
-            (1, shares.histogram, GradientNormHistogram, 1.0, BINS),
+            (1, shares.histogram, ResidualHistogram, 1.0, BINS),
             (first, shares.warm_up, StandardizedGradient, clip_norm, None),
             (self.n_steps - first, shares.steps, StandardizedGradient, clip_norm, None),
         ]

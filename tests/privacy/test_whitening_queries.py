@@ -13,7 +13,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
     DistanceHistogram,
     FeatureTargetSums,
-    GradientNormHistogram,
+    ResidualHistogram,
     SecondMoment,
     Standardization,
     StandardizedGradient,
@@ -96,7 +96,7 @@ def test_histograms_count_records_by_length(storage, intercept, null, table, rng
         norms = np.abs(0.2 - y) * np.hypot(lengths, float(intercept))
         for query, sizes in (
             (DistanceHistogram(geometry, EDGES), lengths),
-            (GradientNormHistogram(geometry, EDGES, 0.2), norms),
+            (ResidualHistogram(geometry, EDGES, 0.2), norms),
         ):
             places = np.minimum(np.searchsorted(EDGES, sizes), 11)
             assert query.evaluate(rows).tolist() == np.bincount(places[kept], minlength=12).tolist()
@@ -177,7 +177,7 @@ def the_queries(rng, intercept):
         (TargetSum(), np.zeros(D)),
         (FeatureTargetSums(R, D), np.zeros(D)),
         (DistanceHistogram(geometry, EDGES), geometry.centre),
-        (GradientNormHistogram(white, 4 * EDGES, -0.3), white.centre),
+        (ResidualHistogram(white, 4 * EDGES, -0.3), white.centre),
         (SecondMoment(geometry), geometry.centre),
         (StandardizedGradient(loss, np.zeros((size, 1)), 0.3, white), white.centre),
         (StandardizedGradient(loss, 100 * rng.normal(size=(size, 1)), 0.3, white), white.centre),

@@ -55,7 +55,7 @@ def test_the_budget_is_shared_as_stated(adjacency):
         "FeatureTargetSums",
         "DistanceHistogram",
         "SecondMoment",
-        "GradientNormHistogram",
+        "ResidualHistogram",
         "StandardizedGradient",
         "StandardizedGradient",
     )

@@ -4,7 +4,7 @@ from skdp.privacy.queries._base import CurvedLoss, Loss, Query
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
-from skdp.privacy.queries.histogram import DistanceHistogram, GradientNormHistogram
+from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
 from skdp.privacy.queries.moments import ClassMoments, Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
 from skdp.privacy.queries.second_moment import SecondMoment
@@ -19,12 +19,12 @@ __all__ = [
     "DistanceHistogram",
     "FeatureTargetSums",
     "Gradient",
-    "GradientNormHistogram",
     "JointMoments",
     "Loss",
     "Moments",
     "NewtonDirection",
     "Query",
+    "ResidualHistogram",
     "ScoreGradient",
     "SecondMoment",
     "SmallestEigenvalue",

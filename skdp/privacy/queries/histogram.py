@@ -10,7 +10,7 @@ from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries.standardized import Standardization
 from skdp.privacy.rows import Records, Rows
 
-__all__ = ["DistanceHistogram", "GradientNormHistogram"]
+__all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class DistanceHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientNormHistogram(DistanceHistogram):
+class ResidualHistogram(DistanceHistogram):
     """Number of records for which the gradient of the squared loss at a constant prediction has a length in each of some ranges.
 
     That length is ``|prediction - y| ||z||``, with the 1 for the intercept in z.
