@@ -27,7 +27,8 @@ class SufficientStatistics(Solver):
     useless, so they are raised:
 
     - By default, to ``floor`` times the edge of the spectrum that the noise alone has, :math:`\sigma \sqrt{2 p}` for p
-      coefficients (Wigner's semicircle), which is a public number; larger eigenvalues stay as they are.
+      coefficients (Wigner's semicircle [3]_), which is a public number; larger eigenvalues stay as they are. And
+      :math:`X^\top y` is shrunk by the factor that takes the expected square of its noise off its squared length [4]_.
     - With ``adaptive=True``, all of them by the ridge of AdaSSP [2]_, for which the smallest eigenvalue is released as well:
       :math:`\max(0, \sigma \sqrt{p \log(2 p^2 / 0.05)} - \tilde\lambda_{\min})`.
 
@@ -56,6 +57,7 @@ class SufficientStatistics(Solver):
     .. [2] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction & estimation in
        unbounded domain", UAI 2018, Algorithm 2.
     .. [3] E. Wigner, "On the distribution of the roots of certain symmetric matrices", Annals of Mathematics 67 (1958).
+    .. [4] W. James, C. Stein, "Estimation with quadratic loss", Berkeley Symposium 1961.
 
     Examples
     --------
@@ -152,6 +154,7 @@ class SufficientStatistics(Solver):
             values = np.maximum(values + self._ridge(problem, smallest), least)
         else:
             values = np.maximum(values, max(float(self.floor) * self._edge(problem), least))
+            cross_moment = cross_moment * self._kept(problem, cross_moment)
         penalty = np.full(problem.shape[0], problem.n_samples * problem.alpha)
         penalty[problem.n_features :] = 0.0
         coef = np.linalg.solve((vectors * values) @ vectors.T + np.diag(penalty), cross_moment)
@@ -164,6 +167,13 @@ class SufficientStatistics(Solver):
         surely = max(0.0, smallest - noise * math.sqrt(math.log(6 / problem.budget.delta)))
         entries = _noise(problem, self._joint(problem), self._share)
         return max(0.0, entries * math.sqrt(order * math.log(2 * order**2 / FAILURE)) - surely)
+
+    def _kept(self, problem: Problem, cross_moment: np.ndarray) -> float:
+        """Share of the squared length of ``X^T y`` that its noise does not explain."""
+        noise = _noise(problem, self._joint(problem), self._share) / (math.sqrt(2.0) * problem.row_norm)
+        length = float(np.linalg.norm(cross_moment))
+        share = noise / length if length > 0 else math.inf
+        return max(0.0, 1 - problem.shape[0] * share * share)
 
     def _edge(self, problem: Problem) -> float:
         """Largest eigenvalue of the noise, as the order grows: half-vector noise has half the variance off the diagonal."""

@@ -15,7 +15,7 @@ from skdp.losses import Logistic, Multinomial
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
-from skdp.privacy.queries import Curvature, Gradient, NewtonDirection, symmetric
+from skdp.privacy.queries import Curvature, Gradient, NewtonDirection, half_vector
 from skdp.solvers import Newton, Problem, choose_solver
 
 HESSIANS = ("released", "direction")
@@ -85,7 +85,7 @@ class Spy:
 @pytest.mark.parametrize("size", (1.0, 1e3, 1e6))
 def test_ridges_keep_the_noise_of_directions_at_half_a_raw_prediction(adjacency, size, rng):
     """Over all steps, whatever the gradients; and attained where these are large."""
-    task, spy = problem(adjacency=adjacency), Spy(rng, size)
+    task, spy = problem(adjacency=adjacency, alpha=0.01), Spy(rng, size)
     solver = Newton(hessian="direction")
     solver.solve(task, spy, rng)
     weight = solver.schedule(task).entries[1][1].mechanism.weight
@@ -95,27 +95,38 @@ def test_ridges_keep_the_noise_of_directions_at_half_a_raw_prediction(adjacency,
     noise = math.sqrt(sum(std**2 for std in stds)) * task.row_norm
     assert noise <= 0.5 * (1 + 1e-9)
     assert size < 1e6 or noise == pytest.approx(0.5)
-    assert all(query.ridge[-1] == query.ridge.min() > 0 for query in directions)  # the penalty spares the intercept
+    for query in directions:  # the penalty spares the intercept
+        np.testing.assert_allclose(query.ridge[:-1] - query.ridge[-1], 0.01 * 10_000)
 
 
-def test_noise_alone_makes_no_step_longer_than_its_floor_allows(rng):
-    """Eigenvalues that noise has pushed below zero are raised: a step is at most the gradient over the floor."""
-    task = problem(alpha=0.0)
-    solver = Newton(2)
-    scale = calibrate(solver.schedule(task), task.budget)
-    weight = solver.schedule(task).entries[0][1].mechanism.weight
-    answers = []
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+@pytest.mark.parametrize("values", (0.0, -1e9, 1e9))
+def test_eigenvalues_are_raised_to_what_the_noise_allows(adjacency, values, rng):
+    """A step is the gradient over the eigenvalue, or over the floor, plus the ridge at which noise adds up to 10."""
+    task, solver = problem(adjacency=adjacency), Newton(1, tail_average=0.0)
+    gradient = rng.normal(size=9)
 
     def ask(query):
-        std = weight * scale * query.sensitivity("zero_out") if type(query) is Curvature else 1.0
-        answers.append(rng.normal(size=query.size) * std)
-        return answers[-1]
+        return gradient if type(query) is Gradient else half_vector(values * np.eye(9))
 
-    solver.set_params(tail_average=0.0)
     coef = solver.solve(task, ask, rng).coef[:, 0]
-    assert np.linalg.eigvalsh(symmetric(answers[0], 9))[0] < 0
-    edge = weight * scale * Curvature(Logistic(), task.start, task.smoothness).clip_norm * math.sqrt(2 * 9)
-    assert np.linalg.norm(coef) <= np.linalg.norm(answers[1] + answers[2]) / (0.35 * edge)
+    k = {"replace_one": 2, "zero_out": 1}[adjacency]
+    mu = gaussian_mu(1.0, 1e-6)
+    edge = math.sqrt(k) * task.smoothness / (math.sqrt(0.2) * mu) * math.sqrt(2 * 9)
+    ridge = k * 0.7 * task.row_norm / (math.sqrt(0.8) * mu) / 10
+    np.testing.assert_allclose(coef, -gradient / (max(values, 0.35 * edge) + ridge))
+
+
+@pytest.mark.parametrize("hessian", HESSIANS)
+def test_the_model_is_the_average_of_the_last_iterates(hessian):
+    last, half = (
+        Newton(4, hessian=hessian, tail_average=tail).solve(
+            problem(alpha=0.01), spy := Spy(np.random.default_rng(0), 1.0), np.random.default_rng(0)
+        )
+        for tail in (0.0, 0.5)
+    )
+    before = [query.coef for query in spy.asked if type(query) is Gradient][-1]
+    np.testing.assert_allclose(half.coef, (last.coef + before) / 2)
 
 
 def test_one_hessian_is_taken_at_zero_and_bounds_all_others(rng):
