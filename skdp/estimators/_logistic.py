@@ -103,6 +103,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
     skdp.solvers.GradientDescent : The solver "gd".
     skdp.solvers.SGD : The solver "sgd".
+    skdp.solvers.Newton : The solver "newton", for two classes.
 
     Notes
     -----

@@ -43,7 +43,7 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"whitened_gd"``, or a solver object with parameters such as ``WhitenedGradientDescent(n_steps=60)``. "auto"
+        Algorithm: ``"whitened_gd"`` or ``"ssp"``, or a solver object such as ``WhitenedGradientDescent(n_steps=60)``. "auto"
         chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
@@ -79,8 +79,8 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         The range of predictions.
     uncertainty_ : Uncertainty
         What intervals are made of, where the solver tells it.
-    n_iter_ : int
-        Number of steps, public; 0 where only the mean of y was estimated.
+    n_iter_ : int or None
+        Number of steps, public; 0 where only the mean of y was estimated, None for "ssp".
     noise_multiplier_ : float
         Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
     privacy_spent_ : PrivacySpent
@@ -100,6 +100,7 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
     See Also
     --------
     skdp.solvers.WhitenedGradientDescent : The solver "whitened_gd".
+    skdp.solvers.SufficientStatistics : The solver "ssp".
 
     Notes
     -----
