@@ -114,7 +114,7 @@ def test_eigenvalues_are_raised_to_what_the_noise_allows(adjacency, values, rng)
     mu = gaussian_mu(1.0, 1e-6)
     edge = math.sqrt(k) * task.smoothness / (math.sqrt(0.2) * mu) * math.sqrt(2 * 9)
     ridge = k * 0.7 * task.row_norm / (math.sqrt(0.8) * mu) / 10
-    np.testing.assert_allclose(coef, -gradient / (max(values, 0.35 * edge) + ridge))
+    np.testing.assert_allclose(coef, -gradient / (max(values, 0.5 * edge) + ridge))
 
 
 @pytest.mark.parametrize("hessian", HESSIANS)
