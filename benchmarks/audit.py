@@ -14,24 +14,33 @@ from benchmarks.report import row
 from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
+    HalvedNoiseRegression,
     RepeatedObjective,
     RepeatedOutput,
     UnderstatedGradientDescent,
+    UnderstatedNewton,
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
+    UnderstatedSufficientStatistics,
+    UnderstatedWhitenedGradientDescent,
     UnscheduledRelease,
+    UnscheduledReleaseRegression,
     UnscheduledReleases,
 )
-from skdp import DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit import AuditResult, audit
+from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import (
     SGD,
     GradientDescent,
+    Newton,
     ObjectivePerturbation,
     OutputPerturbation,
     Solver,
     StandardizedGradientDescent,
+    SufficientStatistics,
+    WhitenedGradientDescent,
 )
 
 __all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
@@ -56,15 +65,18 @@ class Audited:
         Share of the claimed epsilon that the audit of the transcript has to prove, from 4000 runs a side on.
     twins : dict of (type, Solver)
         Broken estimators, by what is wrong with them, which have to exceed the claim.
+    kind : type of DPEstimator, default=DPLogisticRegression
+        What fits.
     """
 
     solver: Solver
     tooth: float
-    twins: dict[str, tuple[type[DPLogisticRegression], Solver]]
+    twins: dict[str, tuple[type[DPEstimator], Solver]]
+    kind: type[DPEstimator] = DPLogisticRegression
 
     def estimator(self, adjacency: str) -> BaseEstimator:
         """Return what must pass."""
-        return build(DPLogisticRegression, self.solver, adjacency)
+        return build(self.kind, self.solver, adjacency)
 
     def twin(self, name: str, adjacency: str) -> BaseEstimator:
         """Return what must fail."""
@@ -72,14 +84,21 @@ class Audited:
         return build(kind, solver, adjacency)
 
 
-def build(kind: type[DPLogisticRegression], solver: Solver, adjacency: str) -> BaseEstimator:
+def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
     """Estimator with the claim of the audit."""
-    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0)
+    bounds = {"target_bounds": (-1, 1)} if issubclass(kind, DPLinearRegression) else {}
+    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
 
 
-def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPLogisticRegression], Solver]]:
+def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
     """What can go wrong with any solver: ``understated`` asks two releases and states one."""
     return {"noise halved": (HalvedNoise, solver), "one release unscheduled": (UnscheduledRelease, understated)}
+
+
+def regression_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
+    """The same for solvers of regressions."""
+    kinds = {"noise halved": HalvedNoiseRegression, "one release unscheduled": UnscheduledReleaseRegression}
+    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
 
 
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. A single release more shows
@@ -93,8 +112,11 @@ FEW = {
     "labels_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
+SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 0.01}  # the same; 40 records are too few for histograms
+RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 AUDITED = {
     "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
+    "newton": Audited(Newton(4, **RIGID), 0.7, twins(Newton(4, **RIGID), UnderstatedNewton(2, **RIGID))),
     "standardized_gd": Audited(
         StandardizedGradientDescent(4, **FEW),
         0.7,
@@ -109,6 +131,18 @@ AUDITED = {
         },
     ),
     "output": Audited(OutputPerturbation(STILL), 0.7, twins(OutputPerturbation(STILL), RepeatedOutput(STILL))),
+    "ssp": Audited(
+        SufficientStatistics(),
+        0.7,
+        regression_twins(SufficientStatistics(), UnderstatedSufficientStatistics()),
+        DPLinearRegression,
+    ),
+    "whitened_gd": Audited(
+        WhitenedGradientDescent(4, **SLOW),
+        0.7,
+        regression_twins(WhitenedGradientDescent(4, **SLOW), UnderstatedWhitenedGradientDescent(2, **SLOW)),
+        DPLinearRegression,
+    ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
 }
 

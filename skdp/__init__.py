@@ -3,7 +3,7 @@
 __version__ = "0.1.0.dev0"
 
 from skdp._files import load_model, save_model
-from skdp.estimators import DPLogisticRegression
+from skdp.estimators import DPLinearRegression, DPLogisticRegression
 from skdp.privacy import (
     BudgetExceededError,
     LedgerError,
@@ -18,6 +18,7 @@ from skdp.privacy import (
 
 __all__ = [
     "BudgetExceededError",
+    "DPLinearRegression",
     "DPLogisticRegression",
     "LedgerError",
     "NotPrivateWarning",

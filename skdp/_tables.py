@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from skdp._validation import check_classes
 from skdp.privacy.errors import warn
 
-__all__ = ["Facts", "quoting_no_data", "read_features", "read_table", "read_unlabelled"]
+__all__ = ["Facts", "quoting_no_data", "read_features", "read_regression_table", "read_table", "read_unlabelled"]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
@@ -53,8 +53,8 @@ class Facts:
         Column names of a data frame.
     dtype, storage : str
         How the numbers are stored.
-    classes : ndarray
-        Sorted class labels.
+    classes : ndarray or None
+        Sorted class labels; None for regression.
     """
 
     n_samples: int
@@ -62,7 +62,12 @@ class Facts:
     feature_names: np.ndarray | None
     dtype: str
     storage: str
-    classes: np.ndarray
+    classes: np.ndarray | None
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels as plain types; empty for regression."""
+        return [] if self.classes is None else self.classes.tolist()
 
 
 def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:
@@ -92,9 +97,48 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
         raise ValueError(f"y has labels outside classes={labels.tolist()!r}; expected every label to be one of them.")
     if labels.size < 2:
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
+    return _facts(estimator, X, labels), X, codes
+
+
+def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_width: float) -> tuple[Facts, Any, np.ndarray]:
+    """Check a table with numbers as targets; learn only what is public about it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y : array-like
+        As given to ``fit``.
+    centre, half_width : float
+        Of the public range of y; targets outside are clipped to it.
+
+    Returns
+    -------
+    facts : Facts
+        What is public.
+    X : ndarray, CSR or CSC
+        The table, not copied unless its format or dtype demands it.
+    targets : ndarray of shape (n_samples,)
+        The clipped targets, brought to [-1, 1].
+    """
+
+    def read() -> tuple[Any, np.ndarray]:
+        table, targets = _validated(estimator, X, y, y_numeric=True)
+        if targets.dtype.kind not in "biuf":
+            raise ValueError  # text that looks like numbers, dates
+        return _canonical(table), targets.astype(np.float64)
+
+    X, targets = quoting_no_data(X, read)
+    with np.errstate(over="ignore"):
+        targets -= centre
+        targets /= half_width
+    return _facts(estimator, X, None), X, np.clip(targets, -1.0, 1.0, out=targets)
+
+
+def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
     storage = X.format.upper() if sparse.issparse(X) else "dense"
     names = getattr(estimator, "feature_names_in_", None)
-    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels), X, codes
+    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels)
 
 
 def read_unlabelled(estimator: Any, X: Any) -> Any:
@@ -118,13 +162,19 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
 
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The table, the label set, and the class numbers unless a label is outside."""
-    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2)
-    if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
-        estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
+    table, y = _validated(estimator, X, y)
     if given is None:
         check_classification_targets(y)
     labels = np.unique(y) if given is None else given
     return _canonical(table), labels, _encode(y, labels)
+
+
+def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
+    """X and y as scikit-learn checks them, column names on the estimator."""
+    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
+    if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
+        estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
+    return table, y
 
 
 def _fitted_names(estimator: Any) -> list[str] | None:
@@ -185,7 +235,7 @@ def _safe(error: Exception, X: Any) -> Exception:
     if isinstance(error, TypeError):
         return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
     return ValueError(
-        "X must be a table of finite real numbers and y one label per row; something in them cannot be read as such."
+        "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
         f"{_text_columns(X)} Encode text first, with categories that are public: OneHotEncoder(categories=[...])."
     )
 

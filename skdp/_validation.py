@@ -9,7 +9,7 @@ import numpy as np
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown
 
-__all__ = ["check_class_weight", "check_classes", "check_integer", "check_number", "check_scale", "shown"]
+__all__ = ["check_bounds", "check_class_weight", "check_classes", "check_integer", "check_number", "check_scale", "shown"]
 
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
 
@@ -46,6 +46,18 @@ def check_scale(name: str, value: object, *, optional: bool = False) -> None:
     check_number(name, value, above=0.0, optional=optional)
     if value is not None:
         check_number(name, value, minimum=SMALLEST, maximum=LARGEST)
+
+
+def check_bounds(name: str, value: Any) -> tuple[float, float]:
+    """Return a public range as floats, after a check that it is a pair of numbers up to 1e50 that increase."""
+    expected = f"expected (low, high) with low < high, numbers up to {LARGEST:g}"
+    pair = tuple(value) if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1) else ()
+    if len(pair) != 2 or not all(_is_real(end) for end in pair):
+        raise TypeError(f"{name}={shown(value)}; {expected}.")
+    low, high = (to_float(end) for end in pair)
+    if not (-LARGEST <= low < high <= LARGEST) or high - low < SMALLEST:
+        raise ValueError(f"{name}={shown(value)}; {expected}.")
+    return low, high
 
 
 def check_integer(name: str, value: object, *, minimum: int, maximum: int | None = None, optional: bool = False) -> None:

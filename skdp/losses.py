@@ -1,6 +1,7 @@
 """Pointwise losses on the raw prediction: value, derivative, constants.
 
-They act on arrays of raw predictions of shape (m, n_outputs) and on labels encoded as integers 0, 1, ..., n_classes - 1.
+They act on arrays of raw predictions of shape (m, n_outputs) and on labels encoded as integers 0, 1, ..., n_classes - 1, or for
+regression on targets brought to [-1, 1].
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
-__all__ = ["Logistic", "Multinomial"]
+__all__ = ["Logistic", "Multinomial", "Squared"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,23 @@ class Logistic:
         slope = expit(raw)
         slope -= labels[:, None]
         return slope
+
+    def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative in the raw predictions, ``expit(t) expit(-t)``.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            Values in [0, 1/4].
+        """
+        return np.asarray(expit(raw) * expit(-raw))
 
 
 @dataclass(frozen=True)
@@ -113,3 +131,51 @@ class Multinomial:
         slope = softmax(raw, axis=1)
         slope[np.arange(len(labels)), labels] -= 1.0
         return slope
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Half the squared error ``(t - y)^2 / 2`` of the raw prediction t of a target y in [-1, 1].
+
+    The derivative has no bound of its own: ``lipschitz`` bounds it for predictions in [-1, 1], and the clip enforces it for all.
+    """
+
+    name: ClassVar[str] = "squared"
+    lipschitz: ClassVar[float] = 2.0
+    smoothness: ClassVar[float] = 1.0
+    n_outputs: ClassVar[int] = 1
+    targets: ClassVar[str] = "numbers"
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each record.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Targets in [-1, 1].
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Non-negative values.
+        """
+        return np.square(raw[:, 0] - labels) / 2
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative in the raw predictions, ``t - y``.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Targets in [-1, 1].
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            Residuals.
+        """
+        return raw - labels[:, None]

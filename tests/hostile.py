@@ -56,6 +56,7 @@ OTHERS += [
 ]
 OTHERS += [{0: NAN}, {0: 1e50}, {0: 1e-50, 1: 1e50}, {"a": 1.0}, {0: np.longdouble(2)}, {(0, 1): 1.0}, np.array([0, 1])]
 OTHERS += [[Fraction(0), Fraction(1)], [pd.NaT, pd.Timestamp(0)], np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")]
+OTHERS += [(0, 1), (-1, 1), (1, 0), (0.5, Fraction(1, 3)), (-Decimal(1), 1), (NAN, 1), (-math.inf, 1), (-1e50, 1e50), (0, 1e-50)]
 OTHERS += [np.random.default_rng(0), np.random.RandomState(0), np.random.SeedSequence(0), pd.Series([0, 1]), "gd", "zero_out"]
 
 T = np.where(np.arange(72).reshape(24, 3) == 7, SECRET, X)

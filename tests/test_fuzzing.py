@@ -14,6 +14,7 @@ from hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from products import estimator_of, fitting
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
@@ -68,11 +69,26 @@ def check_fit(estimator, X, y):
         return
     for array in (fitted.coef_, fitted.intercept_):
         assert array.dtype == np.float64 and np.isfinite(array).all()
+    assert_finite_predictions(fitted)
     assert 0 < fitted.privacy_spent_.epsilon <= fitted.epsilon
     assert 0 <= fitted.privacy_spent_.delta < 1
     assert fitted.privacy_spent_.delta > 0 or SOLVERS[fitted.privacy_report_.solver].pure
-    assert fitted.coef_.shape == (1 if fitted.classes_.size == 2 else fitted.classes_.size, fitted.n_features_in_)
+    n_classes = getattr(fitted, "classes_", np.empty(0)).size
+    assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), fitted.n_features_in_)
     assert not SECRETS.search(fitted.privacy_report_.to_json())
+
+
+def assert_finite_predictions(fitted):
+    """A regressor predicts within its bounds, with intervals that are in order, infinite ones for coefficients at worst."""
+    if not hasattr(fitted, "uncertainty_"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about column names
+        predictions, intervals = fitted.predict(np.ones((2, fitted.n_features_in_)), return_interval=0.9)
+    low, high = fitted.target_bounds_
+    assert ((low <= predictions) & (predictions <= high)).all()
+    assert ((low <= intervals[:, 0]) & (intervals[:, 0] <= intervals[:, 1]) & (intervals[:, 1] <= high)).all()
+    assert (np.diff(fitted.coef_interval(), axis=1) >= 0).all()
 
 
 VALUES = [*NUMBERS, *OTHERS]
@@ -82,11 +98,19 @@ SENSIBLE = {
     "random_state": [0],
 }
 FEW = {"n_steps": 2, "n_epochs": 1, "batch_size": 5}
-NAMES = list(DPLogisticRegression().get_params(deep=False))
-PAIRS = [(name, value) for name in NAMES for value in [*SENSIBLE.get(name, []), *VALUES]]
+NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kind in ("binary", "numbers")}
+PAIRS = [
+    (name, value)
+    for name in {**dict.fromkeys(NAMES["binary"]), **dict.fromkeys(NAMES["numbers"])}
+    for value in [*SENSIBLE.get(name, []), *VALUES]
+]
 SOLVERS_OF_FEW_STEPS = [
     kind(**{name: value for name, value in FEW.items() if name in kind().get_params()}) for kind in SOLVERS.values()
 ]
+
+
+def kind_of(solver):
+    return "binary" if fitting("binary", solver) else "numbers"
 
 
 @pytest.fixture(autouse=True)
@@ -97,11 +121,19 @@ def no_output(capsys):
 
 
 def fit_of(solver, /, **parameters):
-    return DPLogisticRegression(**{"solver": solver, "random_state": 0, **parameters})
+    kind = kind_of(solver)
+    enough = {"epsilon": 100.0} if kind == "numbers" else {}  # for more than a mean to be estimated from 24 records
+    return estimator_of(kind, **{"solver": solver, "random_state": 0, **enough, **parameters})
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
+@pytest.mark.parametrize(
+    "solver, name",
+    [
+        pytest.param(solver, name, id=f"{solver.name}-{name}")
+        for solver in SOLVERS_OF_FEW_STEPS
+        for name in NAMES[kind_of(solver)]
+    ],
+)
 def test_every_value_of_every_parameter(name, solver):
     for value in [*SENSIBLE.get(name, []), *VALUES]:
         check_fit(fit_of(solver, **{name: value}), X, y)
@@ -115,7 +147,7 @@ def test_every_value_of_every_parameter(name, solver):
     st.sampled_from([y, y > 0, np.arange(24) % 3]),
 )
 def test_parameters_together(pairs, solver, labels):
-    check_fit(fit_of(solver, **dict(pairs)), X, labels)
+    check_fit(fit_of(solver, **{name: value for name, value in pairs if name in NAMES[kind_of(solver)]}), X, labels)
 
 
 @pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
@@ -166,15 +198,21 @@ def test_shapes_of_a_plan(n_samples, n_features, n_classes):
     check_plan(fit_of(GradientDescent(2)), n_samples, n_features, n_classes)
 
 
-@pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
-@pytest.mark.parametrize("classes", (None, [0, 1], ["a", "b"]))
-def test_every_table_and_every_label(solver, classes):
-    codes = np.array(["a", "b"])[y] if classes == ["a", "b"] else y
+@pytest.mark.parametrize(
+    "solver, given",
+    [
+        pytest.param(solver, given, id=f"{solver.name}-{given}")
+        for solver in SOLVERS_OF_FEW_STEPS
+        for given in ([{}] if kind_of(solver) == "numbers" else [{}, {"classes": [0, 1]}, {"classes": ["a", "b"]}])
+    ],
+)
+def test_every_table_and_every_label(solver, given):
+    codes = np.array(["a", "b"])[y] if "a" in given.get("classes", ()) else y
     for table in TABLES.values():
         shape = getattr(table, "shape", None) or (24,)
-        check_fit(fit_of(solver, classes=classes), table, codes[: shape[0]] if shape[0] < 24 else codes)
+        check_fit(fit_of(solver, **given), table, codes[: shape[0]] if shape[0] < 24 else codes)
     for labels in LABELS.values():
-        check_fit(fit_of(solver, classes=classes), X, labels)
+        check_fit(fit_of(solver, **given), X, labels)
 
 
 @settings(max_examples=200, **FUZZ)

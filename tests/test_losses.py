@@ -4,19 +4,21 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from skdp.losses import Logistic, Multinomial
+from skdp.losses import Logistic, Multinomial, Squared
 
-LOSSES = (Logistic(), Multinomial(2), Multinomial(5))
+LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared())
 
 
-def classes(loss):
-    return max(2, loss.n_outputs)
+def some_labels(loss, rng, size):
+    if loss.targets == "numbers":
+        return rng.choice([-1.0, 1.0], size) * rng.random(size) ** 0.01  # many near the ends
+    return rng.integers(0, max(2, loss.n_outputs), size).astype(np.int8)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_derivative_equals_finite_differences(loss, rng):
     raw = 3 * rng.normal(size=(200, loss.n_outputs))
-    labels = rng.integers(0, classes(loss), 200).astype(np.int8)
+    labels = some_labels(loss, rng, 200)
     derivative = loss.derivative(raw, labels)
     for k in range(loss.n_outputs):
         step = np.zeros(loss.n_outputs)
@@ -25,10 +27,20 @@ def test_derivative_equals_finite_differences(loss, rng):
         np.testing.assert_allclose(derivative[:, k], numerical, atol=1e-9)
 
 
+def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(rng):
+    raw, labels = 3 * rng.normal(size=(200, 1)), rng.integers(0, 2, 200).astype(np.int8)
+    numerical = (Logistic().derivative(raw + 1e-5, labels) - Logistic().derivative(raw - 1e-5, labels)) / 2e-5
+    np.testing.assert_allclose(Logistic().curvature(raw, labels), numerical, atol=1e-9)
+    extremes = Logistic().curvature(np.array([[0.0], [800.0], [-800.0], [1e300]]), np.zeros(4, dtype=np.int8))
+    np.testing.assert_array_equal(extremes[:, 0], [Logistic.smoothness, 0.0, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
+    """For targets in [-1, 1] that holds of predictions in [-1, 1]."""
     raw = 1000 * rng.normal(size=(500, loss.n_outputs))
-    labels = rng.integers(0, classes(loss), 500).astype(np.int8)
+    raw = raw.clip(-1, 1) if loss.targets == "numbers" else raw
+    labels = some_labels(loss, rng, 500)
     largest = np.linalg.norm(loss.derivative(raw, labels), axis=1).max()
     assert 0.99 * loss.lipschitz <= largest <= loss.lipschitz * (1 + 1e-12)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from products import fitting
+from products import GIVEN, fitting, kinds_of
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -26,7 +26,11 @@ from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = ("privacy/rows.py", "privacy/blocks.py", "privacy/oracle.py", "privacy/queries/", "losses.py", "scorers.py")
-LABELS = {"binary": np.arange(300) % 2, "multinomial": np.arange(300) % 3}
+LABELS = {
+    "binary": np.arange(300) % 2,
+    "multinomial": np.arange(300) % 3,
+    "numbers": np.random.default_rng(1).normal(size=300).clip(-3, 3),
+}
 STORAGES = {
     "C": np.ascontiguousarray,
     "F": np.asfortranarray,
@@ -48,11 +52,12 @@ def brief(solver):
 
 
 def every_estimator():
-    """Every public estimator with every registered solver."""
+    """Every public estimator with every registered solver that fits a problem of its."""
     for name in skdp.estimators.__all__:
         kind = getattr(skdp.estimators, name)
         for solver in SOLVERS.values() if "solver" in kind().get_params() else ():
-            yield pytest.param(kind(solver=brief(solver), random_state=0), id=f"{name}-{solver.name}")
+            if any(fitting(problem, solver) for problem in kinds_of(name)):
+                yield pytest.param(kind(solver=brief(solver), random_state=0, **GIVEN.get(name, {})), id=f"{name}-{solver.name}")
 
 
 ESTIMATORS = list(every_estimator())
@@ -62,7 +67,7 @@ every_kind = pytest.mark.parametrize(
     [
         pytest.param(*p.values, kind, id=f"{p.id}-{kind}")
         for p in ESTIMATORS
-        for kind in LABELS
+        for kind in kinds_of(type(p.values[0]).__name__)
         if fitting(kind, p.values[0].solver)
     ],
 )
@@ -196,10 +201,14 @@ REAL_STORAGES = [name for name in STORAGES if name != "int8"]  # eight random bi
 @every_kind
 @pytest.mark.parametrize("storage", REAL_STORAGES)
 def test_a_pickle_holds_no_training_value(estimator, kind, storage, rng):
-    """Nor does the report, in any of its forms; labels are random doubles too, and public as the set of classes only."""
+    """Nor does the report, in any of its forms; targets are random doubles too, and class labels are public as a set."""
     X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[kind]
     model = clone(estimator).fit(X, y)
-    assert training_values(model, model.coef_[:, 1:], [])  # the search finds what is there
+    if kind == "numbers":
+        assert (
+            training_values(model, X, y) == training_values(model, X, y / 4) == training_values(model.privacy_report_, X, y) == []
+        )
+    assert training_values(model, model.coef_[..., 1:], [])  # the search finds what is there
     assert training_values(model, X, []) == []
     assert training_values(model.privacy_report_, X, []) == []
     assert printed_values(model.privacy_report_, X) == []
@@ -213,7 +222,7 @@ def test_neither_does_a_pipeline_hold_any(estimator, rng):
         pipeline = make_pipeline(BoundedScaler((-3, 3)), clone(estimator)).set_output(transform=output).fit(X, y)
         assert hasattr(pipeline[-1], "feature_names_in_") == (output == "pandas")
         scaled = np.asarray(pipeline[:-1].transform(X))
-        assert training_values(pipeline, pipeline[-1].coef_[:, 1:], [])
+        assert training_values(pipeline, pipeline[-1].coef_[..., 1:], [])
         assert training_values(pipeline, np.concatenate([X, scaled]), []) == []
         assert printed_values(pipeline[-1].privacy_report_, np.concatenate([X, scaled])) == []
 

@@ -172,10 +172,10 @@ class Adversary:
         codes = canaries.codes[:1] if canaries.null else canaries.codes
         self._records = [self._single_records(code) for code in codes]
 
-    def _single_records(self, code: int) -> list[Rows]:
+    def _single_records(self, code: float) -> list[Rows]:
         """Each canary as a table of one record with the given label."""
         rows = self._canaries.rows
-        table = Rows(rows, np.full(len(rows), code, dtype=np.intp), **self._plan.row_bounds)
+        table = Rows(rows, np.full(len(rows), code), **self._plan.row_bounds)
         return [table.subset(np.array([i])) for i in range(len(rows))]
 
     def see(self, query: Query, answer: np.ndarray) -> None:

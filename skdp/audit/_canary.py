@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skdp._validation import check_classes
+from skdp._validation import check_bounds, check_classes
 from skdp.solvers import Problem
 
 __all__ = ["Canaries", "least_direction", "make_canaries", "random_directions"]
@@ -25,8 +25,8 @@ class Canaries:
         Labels, those of the canaries first.
     rows : ndarray of shape (m, n_features)
         The first rows of X.
-    codes : tuple of int
-        Class numbers of the canaries and of what replaces them.
+    codes : tuple of float
+        Class numbers, or targets in [-1, 1], of the canaries and of what replaces them.
     other : object
         Label of what replaces a canary; None for a null record.
     """
@@ -34,7 +34,7 @@ class Canaries:
     X: Any
     y: np.ndarray
     rows: np.ndarray
-    codes: tuple[int, int]
+    codes: tuple[float, float]
     other: Any
 
     @property
@@ -65,7 +65,8 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     """Put canaries in place of the first records.
 
     Their norm is the public bound. Their label is the rarest among the other records, which the model predicts least, so that
-    their residuals are the largest; under ``replace_one`` the other table has the most frequent other label.
+    their residuals are the largest; under ``replace_one`` the other table has the most frequent other label. For a regression
+    these are the ends of ``target_bounds``.
 
     Parameters
     ----------
@@ -92,6 +93,25 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     """
     X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
     labels = np.array(y).ravel()
+    if problem.loss.targets == "numbers":
+        ends, codes, labels = *_ends(estimator), labels.astype(np.float64)
+    else:
+        ends, codes = _rarest_and_most_frequent(estimator, labels, n_canaries)
+    rows = problem.data_norm * directions(X[n_canaries:])
+    labels[:n_canaries] = ends[0]
+    replaced = None if problem.budget.adjacency == "zero_out" else ends[1]
+    return Canaries(_with_first_rows(X, rows), labels, rows, codes, replaced)
+
+
+def _ends(estimator: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Highest and lowest target, as given and as the queries see them."""
+    low, high = check_bounds("target_bounds", estimator.target_bounds)
+    centre, unit = ((low + high) / 2, (high - low) / 2) if estimator.fit_intercept else (0.0, max(abs(low), abs(high)))
+    return (high, low), ((high - centre) / unit, (low - centre) / unit)
+
+
+def _rarest_and_most_frequent(estimator: Any, labels: np.ndarray, n_canaries: int) -> tuple[tuple[Any, Any], tuple[int, int]]:
+    """The label that is rarest beside the canaries, the most frequent other one, and their class numbers."""
     given = getattr(estimator, "classes", None)
     classes = np.unique(labels) if given is None else check_classes(given)
     counts = np.array([np.count_nonzero(labels[n_canaries:] == label) for label in classes])
@@ -102,10 +122,7 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
         )
     canary = int(counts.argmin())
     other = max((code for code in range(classes.size) if code != canary), key=lambda code: counts[code])
-    rows = problem.data_norm * directions(X[n_canaries:])
-    labels[:n_canaries] = classes[canary]
-    replaced = None if problem.budget.adjacency == "zero_out" else classes[other]
-    return Canaries(_with_first_rows(X, rows), labels, rows, (canary, other), replaced)
+    return (classes[canary], classes[other]), (canary, other)
 
 
 def least_direction(others: Any) -> np.ndarray:

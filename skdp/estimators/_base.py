@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._progress import CallbackSupportMixin, Progress
+from skdp._progress import CallbackSupportMixin, Progress, reads_data
+from skdp._tables import Facts
 from skdp._validation import check_integer, check_number, check_scale, shown
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import REFUSED, refuse
-from skdp.estimators._statement import spending
+from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
+from skdp.estimators._statement import report, spending
 from skdp.privacy.active import carried
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -18,11 +19,13 @@ from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
 from skdp.solvers import SolverResult
 
-__all__ = ["DPEstimator", "fitted_attributes"]
+__all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
+
+MOST_SAMPLES = 2**53  # that a plan is made for
 
 
 class DPEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of the private estimators. Subclasses have the parameters that it checks."""
+    """Base of the private estimators. Subclasses have the parameters that it checks, and say how to read, plan and attribute."""
 
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
 
@@ -65,6 +68,45 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
         if self._ledgers:
             copied._ledgers = self._ledgers
         return copied
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        """Check the training table: public facts, X, and what stands for y behind the gate."""
+        raise NotImplementedError
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        """Plan the fit from public facts."""
+        raise NotImplementedError
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        """Attributes of the fitted model."""
+        raise NotImplementedError
+
+    def _assumed_of_y(self) -> str:
+        """What the guarantee assumes of y, for the report."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any]) -> Any:
+        """Check, plan, pay, run, and set all attributes at once."""
+        refuse_fit_arguments(type(self), unsupported)
+        self._check_parameters()
+        scratch = self._scratch()
+        facts, table, labels = self._read(scratch, X, y)
+        plan = self._plan_of(facts)
+        data = (X, y) if reads_data(self) else (None, None)
+        del X, y
+        noise = NoiseSource(self.random_state)
+        statement = report(self, plan, noise, facts)
+        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
+        progress = Progress(self, len(plan.schedule), self.verbose)
+        noise = noise.for_charge(self._pay(plan, statement))
+        rows = Rows(table, labels, **plan.row_bounds)
+        del table, labels
+        result = self._run(plan, rows, noise, progress)
+        attributes |= self._model(plan, result, facts)
+        attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
+        progress.end(attributes, data)
+        self._commit(attributes)
+        return self
 
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)

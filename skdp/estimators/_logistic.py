@@ -8,23 +8,22 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._progress import Progress, reads_data, with_callbacks
-from skdp._tables import read_table, read_unlabelled
+from skdp._progress import with_callbacks
+from skdp._tables import Facts, read_table, read_unlabelled
 from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.estimators._base import DPEstimator, fitted_attributes
+from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import explain_refusals, refuse_fit_arguments
+from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._statement import report
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport
-from skdp.privacy.rows import Rows
-from skdp.solvers import Problem, Solver
+from skdp.solvers import Problem, Solver, SolverResult
 
 __all__ = ["DPLogisticRegression"]
 
-MOST_SAMPLES, MOST_CLASSES = 2**53, 2**20  # that a plan is made for
+MOST_CLASSES = 2**20  # that a plan is made for
 
 
 class DPLogisticRegression(ClassifierMixin, DPEstimator):
@@ -107,6 +106,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
     skdp.solvers.SGD : The solver "sgd".
     skdp.solvers.ObjectivePerturbation : The solver "objective".
     skdp.solvers.OutputPerturbation : The solver "output".
+    skdp.solvers.Newton : The solver "newton", for two classes.
 
     Notes
     -----
@@ -184,28 +184,7 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         self
             The fitted estimator. A fit that is interrupted leaves it as it was.
         """
-        refuse_fit_arguments(type(self), unsupported)
-        self._check_parameters()
-        scratch = self._scratch()
-        facts, table, codes = read_table(scratch, X, y, self.classes)
-        weights = check_class_weight(self.class_weight, facts.classes)
-        by_column = facts.storage == "CSC"
-        plan = self._plan(facts.n_samples, facts.n_features, facts.classes.tolist(), weights, by_column)
-        data = (X, y) if reads_data(self) else (None, None)
-        noise = NoiseSource(self.random_state)
-        statement = report(self, plan, noise, facts)
-        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
-        progress = Progress(self, len(plan.schedule), self.verbose)
-        noise = noise.for_charge(self._pay(plan, statement))
-        rows = Rows(table, codes, **plan.row_bounds)
-        del table, codes
-        result = self._run(plan, rows, noise, progress)
-        coef, intercept = plan.problem.unpack(result.coef)
-        attributes |= {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
-        attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        progress.end(attributes, data)
-        self._commit(attributes)
-        return self
+        return self._fit(X, y, unsupported)
 
     def plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.
@@ -303,6 +282,22 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         """
         raw = self.decision_function(X)
         return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_table(scratch, X, y, self.classes)
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        weights = check_class_weight(self.class_weight, facts.classes)
+        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        coef, intercept = plan.problem.unpack(result.coef)
+        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
+
+    def _assumed_of_y(self) -> str:
+        if self.classes is None:
+            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        return "every label is one of the given classes"
 
     def _plan(
         self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False

@@ -44,7 +44,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
         public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
-        assumptions=_assumptions(plan, estimator.classes),
+        assumptions=_assumptions(plan, estimator._assumed_of_y()),
         versions=_versions(plan),
     )
 
@@ -75,6 +75,9 @@ def _noise_size(plan: Plan) -> str:
         for count, line in plan.schedule.entries
         if line.size is None  # a gradient of the model
     ]
+    remark = plan.solver.remark(problem)
+    if not relative:
+        return remark or "see the releases"
     single = max(noise for _, noise in relative)
     average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
     size = math.prod(problem.shape)
@@ -115,7 +118,8 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     storage = f"{facts.storage} {facts.dtype}"
     if facts.storage == "CSC" and plan.schedule.by_row:
         storage += ", converted to CSR once, because whole rows are read"
-    return {**shape, "feature_names": names, "storage": storage, "classes": facts.classes.tolist()}
+    labels = {} if facts.classes is None else {"classes": facts.labels}
+    return {**shape, "feature_names": names, "storage": storage, **labels}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
@@ -130,17 +134,12 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
 
-def _assumptions(plan: Plan, classes: object) -> tuple[str, ...]:
+def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
-    labels = (
-        "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
-        if classes is None
-        else "every label is one of the given classes"
-    )
     return (
-        "every entry of X is a finite number; " + labels,
-        "no parameter was computed from the data: data_norm, class_weight and all other public values above",
+        "every entry of X is a finite number; " + of_y,
+        "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
         *([PURE] if plan.problem.budget.delta == 0 else []),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "Blocks", "Part", "row_squares", "scaled", "squared"]
+__all__ = ["BLOCK", "Blocks", "Part", "dense", "row_norms", "row_squares", "scaled", "squared", "standardized_squares"]
 
 BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
 
@@ -120,3 +120,83 @@ def row_squares(block: Any) -> np.ndarray:
     if not sparse.issparse(block):
         return np.einsum("ij,ij->i", block, block)
     return squared(block) @ np.ones(block.shape[1])
+
+
+def dense(block: Any) -> np.ndarray:
+    """Return rows as an array."""
+    return block.toarray() if sparse.issparse(block) else block
+
+
+def row_norms(blocks: Blocks) -> np.ndarray:
+    """Return the norm of each row; infinite where its square overflows."""
+    squares = np.zeros(blocks.n_samples)
+    if blocks.by_column:
+        for _, chunk in blocks.columns():
+            squares += row_squares(chunk)
+    else:
+        for part in blocks.parts():
+            squares[part] = row_squares(blocks.rows(part))
+    return np.sqrt(squares, out=squares)
+
+
+def standardized_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return the squared norm of each row in another geometry, rounded up where it comes from a difference or a product.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The table.
+    scales : ndarray of shape (n_samples,)
+        Factor of each row x.
+    centre : ndarray of shape (n_features,)
+        What is subtracted.
+    scale : ndarray of shape (n_features,) or (n_features, n_features)
+        Of ``scale * (x - centre)``, or ``scale.T @ (x - centre)`` for a matrix.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Squares; 0 for rows outside of a sample.
+
+    Raises
+    ------
+    ValueError
+        If the scale is a matrix and the table is stored by columns.
+    """
+    if scale.ndim == 2:
+        return _whitened_squares(blocks, scales, centre, scale)
+    if sparse.issparse(blocks.table):
+        return _sparse_squares(blocks, scales, centre, scale)
+    squares = np.zeros(blocks.n_samples)
+    for part in blocks.parts():
+        block = scaled(blocks.rows(part), scales[part])
+        block -= centre
+        block *= scale
+        squares[part] = row_squares(block)
+    return squares
+
+
+def _whitened_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    if blocks.by_column:
+        raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
+    squares = np.zeros(blocks.n_samples)
+    error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # of a product, over the norm of the row
+    for part in blocks.parts():
+        block = dense(scaled(blocks.rows(part), scales[part]))
+        block -= centre
+        squares[part] = np.square(np.sqrt(row_squares(block @ scale)) + error * np.sqrt(row_squares(block)))
+    return squares
+
+
+def _sparse_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    squares, products = np.zeros((2, blocks.n_samples))
+    sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
+    chunks = blocks.columns() if blocks.by_column else ((part, blocks.rows(part)) for part in blocks.parts())
+    for part, chunk in chunks:
+        rows, columns = (slice(None), part) if blocks.by_column else (part, slice(None))
+        clipped = scaled(chunk, scales[rows])
+        squares[rows] += squared(clipped) @ sizes[columns]
+        products[rows] += clipped @ (sizes * centre)[columns]
+    error = 4 * (blocks.n_features + 8) * 2.0**-53
+    lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
+    return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost

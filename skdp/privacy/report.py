@@ -4,8 +4,9 @@ import html
 import json
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from skdp.privacy.budget import ADJACENCIES, Budget
@@ -178,7 +179,7 @@ class PrivacyReport:
                 [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self._accounting()}"],
             ),
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
-            ("Releases", [str(line) for line in self.releases]),
+            ("Releases", [str(line) for line in _together(self.releases)]),
             ("Noise", [self._noise_source(), self.noise_size]),
             ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
             ("Assumes", list(self.assumptions)),
@@ -233,6 +234,14 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
     if not isinstance(release.mechanism, Curve):
         return ""
     return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"
+
+
+def _together(lines: tuple[ReleaseLine, ...]) -> list[ReleaseLine]:
+    """One line for all releases on the same terms, also where others come in between."""
+    counts: Counter[ReleaseLine] = Counter()
+    for line in lines:
+        counts[replace(line, count=1)] += line.count
+    return [replace(line, count=count) for line, count in counts.items()]
 
 
 def _hanging(label: str, text: str) -> str:

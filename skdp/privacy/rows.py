@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from skdp.privacy.blocks import BLOCK, Blocks, Part, row_squares, scaled, squared
+from skdp.privacy.blocks import BLOCK, Blocks, Part, dense, row_norms, scaled, squared, standardized_squares
 
 __all__ = ["Records", "Rows", "summation_error"]
 
@@ -80,7 +79,7 @@ class Rows:
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
         with np.errstate(all="ignore"):
-            norms = self._row_norms()
+            norms = row_norms(self._blocks)
             self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
             np.hypot(np.minimum(norms, data_norm, out=norms), intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
@@ -136,11 +135,15 @@ class Rows:
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "Rows":
         """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
 
+        A square matrix as scale stands for ``scale.T @ (x - centre)``.
+
         Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
 
         Parameters
         ----------
-        centre, scale : ndarray of shape (n_features,)
+        centre : ndarray of shape (n_features,)
+            From earlier releases.
+        scale : ndarray of shape (n_features,) or (n_features, n_features)
             From earlier releases.
 
         Returns
@@ -151,7 +154,7 @@ class Rows:
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
-                norms = np.sqrt(self._standardized_squares(centre, scale) + constant)
+                norms = np.sqrt(standardized_squares(self._blocks, self._scales, centre, scale) + constant)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             view._inverse_norms[self._null] = 0.0
             view._intercept_scaling = constant
@@ -176,6 +179,49 @@ class Rows:
                 block = scaled(self._blocks.rows(part), self._scales[part])
                 total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
         return total
+
+    def totals(self) -> np.ndarray:
+        """Return the sums of the clipped rows, without the intercept's constant, and of the targets.
+
+        Returns
+        -------
+        ndarray of shape (n_features + 1,)
+            Features first, accumulated in float64.
+        """
+        total = np.zeros(self.n_features + 1)
+        if self._blocks.by_column:
+            for columns, chunk in self._blocks.columns():
+                total[:-1][columns] = chunk.T @ self._scales
+        for part in self._blocks.parts():
+            if not self._blocks.by_column:
+                total[:-1] += self._blocks.rows(part).T @ self._scales[part]
+            present = self._present(part)
+            total[-1] += self._y[part].sum() if present is None else self._y[part] @ present
+        return total
+
+    def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:
+        """Return how many records fall into each bin.
+
+        Parameters
+        ----------
+        bins : callable
+            Maps `Records` to the number of each record's bin.
+        size : int
+            Number of bins.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Without null records.
+        """
+        counts = np.zeros(size)
+        for part in self._blocks.parts():
+            labels, present = self._y[part], self._present(part)
+            weights = None if self._class_weight is None else self._class_weight[labels]
+            counts += np.bincount(
+                bins(Records(labels, self._inverse_norms[part], weights, present)), weights=present, minlength=size
+            )
+        return counts
 
     def label_counts(self, n_classes: int) -> np.ndarray:
         """Return how many records there are of each class.
@@ -264,8 +310,7 @@ class Rows:
             raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
         total = np.zeros((coef.shape[0], coef.shape[0]))
         for part in self._blocks.parts():
-            block = scaled(self._blocks.rows(part), self._scales[part])
-            block = block.toarray() if sparse.issparse(block) else block
+            block = dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
             labels, present = self._y[part], self._present(part)
@@ -314,41 +359,6 @@ class Rows:
             return None
         numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
         return (~np.isin(numbers, self._null)).astype(np.float64)
-
-    def _standardized_squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Squared norms of ``scale * (x - centre)``, rounded up where they come from a difference."""
-        squares = np.zeros(self.n_samples)
-        if not sparse.issparse(self._blocks.table):
-            for part in self._blocks.parts():
-                block = scaled(self._blocks.rows(part), self._scales[part])
-                block -= centre
-                block *= scale
-                squares[part] = row_squares(block)
-            return squares
-        products, sizes, shift = np.zeros(self.n_samples), np.square(scale), float(np.sum(np.square(scale * centre)))
-        chunks = (
-            self._blocks.columns()
-            if self._blocks.by_column
-            else ((part, self._blocks.rows(part)) for part in self._blocks.parts())
-        )
-        for part, chunk in chunks:
-            rows, columns = (slice(None), part) if self._blocks.by_column else (part, slice(None))
-            clipped = scaled(chunk, self._scales[rows])
-            squares[rows] += squared(clipped) @ sizes[columns]
-            products[rows] += clipped @ (sizes * centre)[columns]
-        error = 4 * (self.n_features + 8) * 2.0**-53
-        lost = self.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
-        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
-
-    def _row_norms(self) -> np.ndarray:
-        squares = np.zeros(self.n_samples)
-        if self._blocks.by_column:
-            for _, chunk in self._blocks.columns():
-                squares += row_squares(chunk)
-        else:
-            for part in self._blocks.parts():
-                squares[part] = row_squares(self._blocks.rows(part))
-        return np.sqrt(squares, out=squares)
 
 
 def summation_error(n_samples: int, by_column: bool) -> float:

@@ -2,22 +2,30 @@
 
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
+from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.sufficient_statistics import SufficientStatistics
+from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = [
     "SGD",
     "SOLVERS",
     "Ask",
     "GradientDescent",
+    "Newton",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Problem",
     "Solver",
     "SolverResult",
     "StandardizedGradientDescent",
+    "SufficientStatistics",
+    "Uncertainty",
+    "WhitenedGradientDescent",
     "choose_solver",
 ]

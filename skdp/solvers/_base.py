@@ -15,6 +15,7 @@ from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
+from skdp.solvers._uncertainty import Uncertainty
 
 __all__ = ["Ask", "Problem", "Solver", "SolverResult"]
 
@@ -147,10 +148,13 @@ class SolverResult:
         The released model.
     n_iter : int or None
         Number of steps, public; None where there is no such number.
+    uncertainty : Uncertainty or None, default=None
+        What intervals are made of.
     """
 
     coef: np.ndarray
     n_iter: int | None
+    uncertainty: Uncertainty | None = None
 
 
 class Solver(BaseEstimator, ABC):
@@ -183,6 +187,10 @@ class Solver(BaseEstimator, ABC):
     def default_clip_norm(self, problem: Problem) -> float:
         """Return the clip norm for ``clip_norm=None``: the largest norm that a gradient can have, so nothing is clipped."""
         return problem.lipschitz
+
+    def remark(self, problem: Problem) -> str:
+        """Return what the report should say of these public facts beside the noise; usually nothing."""
+        return ""
 
     @abstractmethod
     def schedule(self, problem: Problem) -> Schedule:

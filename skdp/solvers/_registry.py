@@ -8,16 +8,28 @@ from sklearn.base import clone
 from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.sufficient_statistics import SufficientStatistics
+from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (GradientDescent, SGD, StandardizedGradientDescent, ObjectivePerturbation, OutputPerturbation)
+    for solver in (
+        GradientDescent,
+        Newton,
+        ObjectivePerturbation,
+        OutputPerturbation,
+        SGD,
+        StandardizedGradientDescent,
+        SufficientStatistics,
+        WhitenedGradientDescent,
+    )
 }
 
 NEEDS = {
@@ -46,6 +58,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         "standardized_gd",
         lambda problem: True,
         "it learns privately how to centre and scale the features, so no parameter needs tuning",
+    ),
+    Choice(
+        "whitened_gd",
+        lambda problem: True,
+        "it learns privately in which geometry the features are white, so no parameter needs tuning",
     ),
 )
 

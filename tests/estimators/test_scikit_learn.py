@@ -5,13 +5,15 @@ import math
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 ESTIMATORS = [
     DPLogisticRegression(),
     DPLogisticRegression(math.inf),
     DPLogisticRegression(solver="sgd"),
+    DPLinearRegression(target_bounds=(-4, 4)),
+    DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
     BoundedScaler((-3, 3)),
     BoundedScaler((-3, 3), centre=False, scale="log", fill=0.0),
     RowNormClipper(),

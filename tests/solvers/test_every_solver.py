@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from products import fitting
+from products import estimator_of, fitting
 
-from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
 
 X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
-LABELS = {"binary": y > 0, "multinomial": y}
+LABELS = {"binary": y > 0, "multinomial": y, "numbers": X @ [1.0, 2.0, -1.0]}
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
@@ -18,7 +17,7 @@ def test_transcript_is_the_schedule_and_spends_the_budget(kind, solver, adjacenc
     oracles = []
     finish = Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (oracles.append(self), finish(self))[1])
-    model = DPLogisticRegression(epsilon, adjacency=adjacency, solver=solver, random_state=0).fit(X, LABELS[kind])
+    model = estimator_of(kind, epsilon=epsilon, adjacency=adjacency, solver=solver, random_state=0).fit(X, LABELS[kind])
     (oracle,) = oracles
     kinds = [(line.query, line.mechanism, line.clip_norm) for line in model.privacy_report_.releases for _ in range(line.count)]
     made = [(release.query.__name__, type(release.mechanism).__name__, release.clip_norm) for release in oracle.transcript]

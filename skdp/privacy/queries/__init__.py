@@ -1,22 +1,41 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
-from skdp.privacy.queries._base import Loss, Query
+from skdp.privacy.queries._base import CurvedLoss, Loss, Query
+from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
+from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
 from skdp.privacy.queries.labels import ClassCounts, LabelSum
 from skdp.privacy.queries.minimum import Minimum
 from skdp.privacy.queries.moments import Moments
-from skdp.privacy.queries.standardized import Standardization, StandardizedGradient
+from skdp.privacy.queries.newton import Curvature, NewtonDirection
+from skdp.privacy.queries.second_moment import SecondMoment
+from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
+from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
+from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
 
 __all__ = [
     "ClassCounts",
+    "Curvature",
+    "CurvedLoss",
+    "DistanceHistogram",
+    "FeatureTargetSums",
     "Gradient",
+    "JointMoments",
     "LabelSum",
     "Loss",
     "Minimum",
     "Moments",
+    "NewtonDirection",
     "Query",
+    "ResidualHistogram",
     "ScoreGradient",
+    "SecondMoment",
+    "SmallestEigenvalue",
     "Standardization",
     "StandardizedGradient",
+    "TargetSum",
+    "Whitening",
+    "half_vector",
+    "symmetric",
 ]

@@ -1,12 +1,12 @@
 """What a query is, what a loss is, and the clip that every proof rests on."""
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from skdp.privacy.rows import SHORTEST, Rows
+from skdp.privacy.rows import SHORTEST, Records, Rows
 
-__all__ = ["Loss", "Query", "clip_residuals"]
+__all__ = ["CurvedLoss", "Loss", "Query", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -102,6 +102,15 @@ class Loss(Protocol):
         ...
 
 
+@runtime_checkable
+class CurvedLoss(Loss, Protocol):
+    """A loss of one raw prediction that knows its second derivative."""
+
+    def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative in the raw prediction, shape (m, 1), freshly allocated; at most `smoothness`."""
+        ...
+
+
 def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
     """Shrink residuals in place so that every record's gradient ``x_i r_i^T`` has norm at most ``clip_norm``.
 
@@ -132,3 +141,20 @@ def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: 
         residuals *= np.minimum(1.0, limits / np.maximum(lengths, SHORTEST))[:, None]
     np.copyto(residuals, 0.0, where=np.isnan(residuals))
     return residuals
+
+
+def lengths_of(records: Records) -> np.ndarray:
+    """Return the norms of the rows, 0 also for a null record.
+
+    Parameters
+    ----------
+    records : Records
+        A block.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Finite numbers.
+    """
+    known = records.inverse_norms > 0
+    return np.divide(1.0, records.inverse_norms, where=known, out=np.zeros(known.size))

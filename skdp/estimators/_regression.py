@@ -1,0 +1,310 @@
+"""Private linear regression."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._progress import with_callbacks
+from skdp._tables import Facts, read_regression_table, read_unlabelled
+from skdp._validation import check_bounds, check_integer, check_number
+from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp.estimators._plan import Plan
+from skdp.estimators._refusals import explain_refusals
+from skdp.estimators._statement import report
+from skdp.losses import Squared
+from skdp.privacy.budget import Budget
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.report import PrivacyReport
+from skdp.solvers import Problem, Solver, SolverResult, Uncertainty
+
+__all__ = ["DPLinearRegression"]
+
+
+class DPLinearRegression(RegressorMixin, DPEstimator):
+    r"""Linear regression whose fitted model is differentially private.
+
+    One call of ``fit`` minimises, on noisy answers only,
+
+    .. math:: \frac1{2n} \sum_i (x_i^\top w + b - y_i)^2 + \frac{\alpha}{2} \|w\|^2
+
+    in units in which the public range of y is [-1, 1].
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
+        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+    solver : "auto", str or Solver, default="auto"
+        Algorithm: ``"whitened_gd"`` or ``"ssp"``, or a solver object such as ``WhitenedGradientDescent(n_steps=60)``. "auto"
+        chooses from public facts; the report names the choice and its reason.
+    target_bounds : pair of float or None, default=None
+        Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
+        afterwards. Must not be computed from the data. None raises at ``fit``.
+    alpha : float or None, default=None
+        Strength of the L2 penalty, which spares the intercept. None leaves it to the solver, from public facts (0 for
+        "whitened_gd", which shrinks by what it knows of the noise).
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
+        None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
+        be computed from the data.
+    clip_norm : float or None, default=None
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver
+        ("whitened_gd": from a release).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Without one, y is not centred, so its range should include 0.
+    intercept_scaling : float, default=1.0
+        Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" has its own.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
+        which is for tests: it is not private against someone who knows the seed.
+    verbose : int, default=0
+        1 prints about ten lines of progress, 2 a line per release.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept, zero without ``fit_intercept``.
+    target_bounds_ : tuple of float
+        The range of predictions.
+    uncertainty_ : Uncertainty
+        What intervals are made of, where the solver tells it.
+    n_iter_ : int
+        Number of steps, public; 0 where only the mean of y was estimated, absent for "ssp".
+    noise_multiplier_ : float
+        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The statement of guarantees.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, where X had them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From ``fit``, for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    skdp.solvers.WhitenedGradientDescent : The solver "whitened_gd".
+    skdp.solvers.SufficientStatistics : The solver "ssp".
+
+    Notes
+    -----
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
+    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
+    Public are the shape of X, its column names, dtype and storage, all parameters, ``target_bounds`` among them, and the number
+    of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
+    and grid searches fit many times; ``score`` on training records is not private.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp import DPLinearRegression
+    >>> X, y = make_regression(n_samples=2000, n_features=5, noise=10.0, random_state=0)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(-400, 400), random_state=0).fit(X, y)
+    >>> model.coef_.shape
+    (5,)
+    >>> print(f"{model.privacy_spent_.epsilon:.3f}")
+    1.000
+    >>> model.coef_interval(level=0.9).shape
+    (5, 2)
+    """
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        solver: "str | Solver" = "auto",
+        target_bounds: tuple[float, float] | None = None,
+        alpha: float | None = None,
+        data_norm: float | None = None,
+        clip_norm: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.solver = solver
+        self.target_bounds = target_bounds
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.clip_norm = clip_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: noise makes the score on its small tables poor, and nothing else does."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.epsilon != math.inf
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> "DPLinearRegression":
+        """Fit the model, spending the budget once.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+        y : array-like of shape (n_samples,)
+            Targets, finite numbers.
+        **unsupported : dict
+            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
+
+        Returns
+        -------
+        self
+            The fitted estimator. A fit that is interrupted leaves it as it was.
+        """
+        return self._fit(X, y, unsupported)
+
+    def plan(self, n_samples: int, n_features: int) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records, at least 2.
+        n_features : int
+            Number of features, at least 1.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases, noise, and how large the noise is against the signal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does.
+        """
+        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
+        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
+        self._check_parameters()
+        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource(self.random_state))
+
+    def predict(self, X: Any, return_interval: float | None = None) -> Any:
+        """Return the predicted target of each record, within ``target_bounds``.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+        return_interval : float or None, default=None
+            Probability in (0, 1) with which an interval is to hold the mean of the targets of records like this one. The
+            assumptions are those of `coef_interval`.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+            The only result without ``return_interval``.
+        intervals : ndarray of shape (n_samples, 2)
+            Lower and upper ends, within ``target_bounds``. They are around the model without shrinkage.
+        """
+        check_is_fitted(self)
+        table = read_unlabelled(self, X)
+        predictions = np.clip(table @ self.coef_ + self.intercept_, *self.target_bounds_)
+        if return_interval is None:
+            return predictions
+        check_number("return_interval", return_interval, above=0.0, below=1.0)
+        return predictions, np.clip(self._uncertain().predictions(table, float(return_interval)), *self.target_bounds_)
+
+    def coef_interval(self, level: float = 0.95) -> np.ndarray:
+        """Return an interval for each coefficient, from the releases alone: no further budget is spent.
+
+        Valid under the assumption that the targets follow a linear model with symmetric noise that does not depend on the rows,
+        within the public bounds; where the model is wrong, or residuals are skewed and clipped, an interval may miss the
+        coefficients of least squares. They cover sampling and the noise of the releases, but not the choice of the geometry and
+        of the clip norm, which are taken as given.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which each interval is to hold its coefficient, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2)
+            Lower and upper ends, around the coefficients without shrinkage; infinite where only the mean of y was estimated.
+
+        Raises
+        ------
+        AttributeError
+            If the solver of the fit tells no uncertainty; "whitened_gd" does.
+        """
+        check_is_fitted(self)
+        check_number("level", level, above=0.0, below=1.0)
+        return self._uncertain().coefficients(float(level))
+
+    def _uncertain(self) -> Uncertainty:
+        if not hasattr(self, "uncertainty_"):
+            raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
+        return self.uncertainty_
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.target_bounds is None:
+            raise ValueError(
+                "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
+                "themselves would leak."
+            )
+        check_bounds("target_bounds", self.target_bounds)
+
+    def _units(self) -> tuple[float, float]:
+        """Centre and half width of the targets' range; without an intercept the range is taken around 0."""
+        low, high = check_bounds("target_bounds", self.target_bounds)
+        return (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_regression_table(scratch, X, y, *self._units())
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
+
+    def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
+        problem = Problem(
+            n_samples=n_samples,
+            n_features=n_features,
+            loss=Squared(),
+            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
+            data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
+            intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+        )
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        centre, half_width = self._units()
+        coef, intercept = plan.problem.unpack(result.coef)
+        with np.errstate(over="ignore"):
+            model: dict[str, Any] = {"coef_": half_width * coef[0], "intercept_": np.float64(centre + half_width * intercept[0])}
+        if not all(np.isfinite(value).all() for value in model.values()):
+            raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
+        model["target_bounds_"] = check_bounds("target_bounds", self.target_bounds)
+        if result.uncertainty is not None:
+            model["uncertainty_"] = replace(result.uncertainty, offset=centre, unit=half_width)
+        return model
+
+    def _assumed_of_y(self) -> str:
+        return "every target is one, too, and what lies outside of target_bounds is clipped to them"

@@ -1,0 +1,53 @@
+"""Symmetric matrices as vectors of the same norm."""
+
+import math
+
+import numpy as np
+
+__all__ = ["half_vector", "half_vector_size", "symmetric"]
+
+
+def half_vector_size(order: int) -> int:
+    """Return the number of entries on and above the diagonal of a matrix of this order."""
+    return order * (order + 1) // 2
+
+
+def half_vector(matrix: np.ndarray) -> np.ndarray:
+    """Return the entries on and above the diagonal, those above it times sqrt(2).
+
+    The map is an isometry: the Euclidean norm of the result is the Frobenius norm of the matrix. Equal noise on its entries is
+    noise on the matrix whose law does not change under rotations, with half the variance off the diagonal.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+        Symmetric; what is below the diagonal is not read.
+
+    Returns
+    -------
+    ndarray of shape (d * (d + 1) / 2,)
+        Row by row.
+    """
+    rows, columns = np.triu_indices(matrix.shape[0])
+    return matrix[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+
+
+def symmetric(half: np.ndarray, order: int) -> np.ndarray:
+    """Return the symmetric matrix of a half-vector, the inverse of `half_vector`.
+
+    Parameters
+    ----------
+    half : ndarray of shape (d * (d + 1) / 2,)
+        As `half_vector` orders and scales it.
+    order : int
+        The number d.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        Exactly symmetric.
+    """
+    rows, columns = np.triu_indices(order)
+    matrix = np.zeros((order, order))
+    matrix[rows, columns] = matrix[columns, rows] = half * np.where(rows == columns, 1.0, math.sqrt(0.5))
+    return matrix

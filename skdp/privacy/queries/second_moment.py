@@ -1,0 +1,97 @@
+"""Second moments of rows that are centred and clipped anew by earlier releases."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.queries._base import lengths_of
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size
+from skdp.privacy.queries.standardized import Standardization
+from skdp.privacy.rows import Records, Rows
+
+__all__ = ["SecondMoment"]
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoment:
+    """Sum over all records of ``v v^T`` with ``v = z min(1, 1 / ||z||)``, in half-vector coordinates.
+
+    z is the row in the geometry of an earlier release, without the 1 for the intercept: rows longer than 1 there are scaled down.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Centre m, and a scale that is the same number p for all features.
+    """
+
+    geometry: Standardization
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+    by_row: ClassVar[bool] = True
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, ``d (d + 1) / 2``."""
+        return half_vector_size(self.geometry.centre.size)
+
+    @property
+    def rounding(self) -> float:
+        """How much larger the rounding may be than if z were summed: products of ``(p x, p)`` are, and are centred after."""
+        centre = float(np.linalg.norm(self.geometry.centre))
+        return 1.0 + 4.0 * (self.geometry.scale[0] * (self.geometry.data_norm + centre)) ** 2
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the geometry."""
+        return self.geometry.centre, self.geometry.scale
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
+
+        Proof. Half-vector coordinates have the diagonal and, times ``sqrt(2)``, what is above it, so their Euclidean norm is the
+        Frobenius norm of the matrix. Shared records cancel. One record contributes :math:`v v^\top` with
+        :math:`\|v v^\top\| = \|v\|^2 \le 1` by clipping, a null record nothing. For two,
+        :math:`\|v v^\top - w w^\top\|^2 = \|v\|^4 + \|w\|^4 - 2 (v^\top w)^2 \le 2`, attained by orthogonal unit vectors.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The sum, as `half_vector` orders it.
+        """
+        view, centre = self.geometry.view(rows), self.geometry.centre
+        total = view.gram(np.zeros((centre.size + self.geometry.intercept, 1)), self._weights)
+        if self.geometry.intercept:
+            shift, weight = total[:-1, -1], total[-1, -1]
+            total = total[:-1, :-1] - np.outer(shift, centre) - np.outer(centre, shift) + weight * np.outer(centre, centre)
+        return half_vector(total)
+
+    def _weights(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Square of p, over the squared length of z where that exceeds 1."""
+        squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
+        return self.geometry.scale[0] ** 2 / np.maximum(squares, 1.0)[:, None]

@@ -1,0 +1,196 @@
+"""What least squares needs to know of a table: products of the features among themselves and with the target."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import eigh
+
+from skdp.privacy.blocks import BLOCK
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
+from skdp.privacy.rows import Records, Rows
+
+__all__ = ["JointMoments", "SmallestEigenvalue"]
+
+
+@dataclass(frozen=True)
+class SmallestEigenvalue:
+    """Smallest eigenvalue of ``X^T X``, the intercept's constant being a feature, rows clipped to R.
+
+    Parameters
+    ----------
+    row_norm : float
+        Bound R on the norm of a row with the intercept's constant.
+    n_coordinates : int
+        Number of features, with the intercept's constant.
+    """
+
+    row_norm: float
+    n_coordinates: int
+
+    by_row: ClassVar[bool] = True
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the change by one record, ``R^2``."""
+        return self.row_norm**2
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of the answer, 1."""
+        return 1
+
+    @property
+    def rounding(self) -> float:
+        """How much larger the rounding is than that of the sum: the eigenvalue is that of a matrix ``4 d^2 2^-53 n R^2`` off.
+
+        The allowance of the sum is at least ``BLOCK 2^-53 n R^2``.
+        """
+        return 1.0 + 4 * self.n_coordinates**2 / BLOCK
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``R^2`` under both adjacencies.
+
+        Proof. A record adds ``x x^T`` to the matrix of the shared ones, which is positive and of norm ``||x||^2 <= R^2``, so by
+        Weyl it raises the smallest eigenvalue l by 0 to ``R^2``: that is ``zero_out``. With either of two records it is between l
+        and ``l + R^2``: that is ``replace_one``. Attained by a row along the last eigenvector, where the others are large.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised eigenvalue.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            Not negative but for rounding.
+        """
+        matrix = rows.gram(np.zeros((self.n_coordinates, 1)), lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
+        return np.asarray(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], check_finite=False, overwrite_a=True))
+
+
+@dataclass(frozen=True)
+class JointMoments:
+    """``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows clipped to R and targets to [-1, 1].
+
+    The intercept's constant is a feature. Both parts are products of the vectors ``(x, R y)``, and each record weighs as much in
+    the one as in the other.
+
+    Parameters
+    ----------
+    row_norm : float
+        Bound R on the norm of a row with the intercept's constant.
+    n_coordinates : int
+        Number of features, with the intercept's constant.
+    """
+
+    row_norm: float
+    n_coordinates: int
+
+    by_row: ClassVar[bool] = True
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(8 / 3), "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, ``sqrt(3) R^2``."""
+        return math.sqrt(3.0) * self.row_norm**2
+
+    @property
+    def size(self) -> int:
+        """Number of entries of both parts."""
+        return half_vector_size(self.n_coordinates) + self.n_coordinates
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return ``sqrt(3) R^2`` under ``zero_out`` and ``2 sqrt(2) R^2`` under ``replace_one``.
+
+        Proof, for any factor c in place of R, with :math:`t = c \max |y| = c \le R`. Half-vectors keep the Frobenius norm. Write
+        u for :math:`c y`. One record contributes a vector of squared norm
+        :math:`\|x x^\top\|^2 + 2 u^2 \|x\|^2 \le R^4 + 2 t^2 R^2`, and a null record nothing: that is ``zero_out``. For two, with
+        :math:`a = \|x\|^2`, :math:`b = \|x'\|^2` and :math:`s = x^\top x'`,
+
+        .. math:: \|x x^\top - x' x'^\top\|^2 + 2 \|u x - u' x'\|^2 = a^2 + b^2 + 2 u^2 a + 2 u'^2 b - 2 s^2 - 4 u u' s,
+
+        and :math:`-2 s^2 - 4 u u' s \le 2 u^2 u'^2`, so all is at most :math:`2 R^4 + 4 t^2 R^2 + 2 t^4 = 2 (R^2 + t^2)^2`. It
+        is attained by rows of norm R with :math:`s = -u u' = -t^2`, which exist for :math:`t \le R`; for t = R they are
+        opposite rows with equal targets. With t = R the two bounds are :math:`\sqrt 3 R^2` and :math:`2 \sqrt 2 R^2`.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised products.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Both parts; `parts` separates them.
+        """
+        zeros, factor = np.zeros((self.n_coordinates, 1)), math.sqrt(2.0) * self.row_norm
+
+        def targets(raw: np.ndarray, records: Records) -> np.ndarray:
+            return np.clip(np.nan_to_num(records.labels), -1.0, 1.0)[:, None] * _shrinkage(records, self.row_norm)
+
+        products = rows.gram(zeros, lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
+        return np.concatenate([half_vector(products), factor * rows.sum(zeros, targets).ravel()])
+
+    def parts(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both parts of an answer, in the units of the data.
+
+        Parameters
+        ----------
+        answer : ndarray of shape (size,)
+            From `evaluate`, with noise.
+
+        Returns
+        -------
+        second_moment : ndarray of shape (n_coordinates, n_coordinates)
+            The noisy ``X^T X``, symmetric.
+        cross_moment : ndarray of shape (n_coordinates,)
+            The noisy ``X^T y``.
+        """
+        half = half_vector_size(self.n_coordinates)
+        return symmetric(answer[:half], self.n_coordinates), answer[half:] / (math.sqrt(2.0) * self.row_norm)
+
+
+def _shrinkage(records: Records, row_norm: float) -> np.ndarray:
+    """Factor that brings each row to at most ``row_norm``, as a column; 0 for null records and rows of zeros."""
+    return np.minimum(1.0, row_norm * records.inverse_norms)[:, None]

@@ -1,0 +1,82 @@
+"""How uncertain a released linear model is, from the releases alone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.privacy.queries import Standardization
+
+__all__ = ["Uncertainty"]
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Normal estimates with independent errors, in a geometry of earlier releases.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Map from rows to coordinates.
+    estimates : ndarray of shape (n_coordinates,)
+        Coefficients in the geometry before shrinkage, the intercept last, for targets in [-1, 1].
+    variances : ndarray of shape (n_coordinates,)
+        Of their errors: noise of the releases, and sampling.
+    widening : float, default=1.0
+        Factor of all half widths.
+    offset, unit : float
+        The targets t in [-1, 1] stand for ``offset + unit * t``.
+    """
+
+    geometry: Standardization
+    estimates: np.ndarray
+    variances: np.ndarray
+    widening: float = 1.0
+    offset: float = 0.0
+    unit: float = 1.0
+
+    def coefficients(self, level: float) -> np.ndarray:
+        """Return an interval for each feature's coefficient.
+
+        Parameters
+        ----------
+        level : float
+            Probability that an interval holds the coefficient, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_features, 2)
+            Lower and upper ends, for rows and targets as they are.
+        """
+        d, scale = self.geometry.centre.size, self.geometry.scale
+        if scale.ndim == 1:
+            return self._ends(0.0, scale * self.estimates[:d], np.square(scale) * self.variances[:d], level)
+        return self._ends(0.0, scale @ self.estimates[:d], np.square(scale) @ self.variances[:d], level)
+
+    def predictions(self, X: Any, level: float) -> np.ndarray:
+        """Return an interval for the mean of the targets of records like each of these.
+
+        Parameters
+        ----------
+        X : ndarray, CSR or CSC of shape (n_samples, n_features)
+            Records.
+        level : float
+            Probability that an interval holds the mean, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends, for targets as they are.
+        """
+        d, scale = self.geometry.centre.size, self.geometry.scale
+        matrix = np.diag(scale) if scale.ndim == 1 else scale
+        z = np.asarray(X @ matrix) - self.geometry.centre @ matrix
+        middles, variances = z @ self.estimates[:d], np.square(z) @ np.minimum(self.variances[:d], 1e300)
+        if self.geometry.intercept:
+            middles, variances = middles + self.estimates[d], variances + self.variances[d]
+        return self._ends(self.offset, middles, variances, level)
+
+    def _ends(self, offset: float, middles: np.ndarray, variances: np.ndarray, level: float) -> np.ndarray:
+        halves = self.widening * float(ndtri((1 + level) / 2)) * np.sqrt(variances)
+        return offset + self.unit * (middles[:, None] + halves[:, None] * [-1.0, 1.0])

@@ -1,0 +1,275 @@
+"""DPLinearRegression as its users meet it: tables and targets in, a model and its statement of guarantees out."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning, load_model, save_model
+from skdp._tables import read_regression_table
+from skdp.solvers import SolverResult, WhitenedGradientDescent
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=list("abcde")),
+    "polars": lambda X: pl.DataFrame(X, schema=list("abcde")),
+}
+BOUNDS = (0, 20)
+
+
+def estimator(epsilon=5.0, **params):
+    return DPLinearRegression(epsilon, **{"target_bounds": BOUNDS, "random_state": 0, **params})
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.integers(-4, 5, size=(600, 5)) / 4  # exact in float32
+    return X, 10 + 3 * X[:, 0] + 2 * X[:, 1] + rng.normal(size=600)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_every_storage_gives_the_same_model(storage, table):
+    X, y = table
+    expected, stored = estimator().fit(X, y), STORAGES[storage](X)
+    model = estimator().fit(stored, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert model.score(stored, y) == pytest.approx(expected.score(X, y))
+    assert model.score(stored, y) > 0.6
+    np.testing.assert_allclose(model.predict(stored, 0.9)[1], expected.predict(X, 0.9)[1], atol=1e-6)
+    if storage in ("pandas", "polars"):
+        assert model.feature_names_in_.tolist() == list("abcde")
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(pd.DataFrame(X, columns=list("edcba")))
+    if storage == "csc":
+        assert "converted to CSR once" in str(model.privacy_report_)
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.int8, np.uint64, bool, np.float16, np.longdouble, object, "Int64", "list"))
+def test_targets_of_every_kind(dtype, table):
+    X, y = table[0], (table[1] > 10).astype(int) if dtype is bool else np.rint(table[1]).astype(int)
+    expected = estimator().fit(X, y.astype(float))
+    given = y.tolist() if dtype == "list" else pd.Series(y, dtype=dtype) if dtype == "Int64" else y.astype(dtype)
+    np.testing.assert_allclose(estimator().fit(X, given).coef_, expected.coef_)
+
+
+def test_shapes_and_attributes(table):
+    model = estimator(1.0).fit(*table)
+    assert model.coef_.shape == (5,) and np.ndim(model.intercept_) == 0
+    assert model.n_features_in_ == 5 and model.n_iter_ == 40 and not hasattr(model, "noise_multiplier_")
+    assert model.target_bounds_ == (0.0, 20.0)
+    assert 0.999 <= model.privacy_spent_.epsilon <= 1 and model.privacy_spent_.delta == 1 / 600**2
+    assert model.predict(table[0]).shape == (600,)
+    assert estimator(fit_intercept=False).fit(table[0], table[1] - 10).intercept_ == 0
+
+
+def test_predictions_stay_in_the_bounds_of_the_fit(table):
+    model = estimator().fit(*table)
+    far = 1000 * np.sign(model.coef_)[None]
+    assert model.predict(far).tolist() == [20.0] and model.predict(-far).tolist() == [0.0]
+    predictions, intervals = model.predict(np.concatenate([far, -far]), return_interval=0.9)
+    assert predictions.tolist() == [20.0, 0.0]
+    assert (0 <= intervals).all() and (intervals <= 20).all()
+    model.set_params(target_bounds=(0, 1))
+    assert model.predict(far).tolist() == [20.0]
+
+
+@pytest.mark.parametrize("bounds", ((-1.0, 1.0), (3, 7), (-1e6, -1e5)))
+def test_targets_go_behind_the_gate_clipped_centred_and_scaled(bounds, rng):
+    class Scratch(DPLinearRegression):
+        pass
+
+    middle, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
+    y = middle + half * np.concatenate([rng.uniform(-1, 1, 50), [-1, 1, -1e300, 1e300, 3, 1 + 1e-9]])
+    _, _, targets = read_regression_table(Scratch(), rng.normal(size=(y.size, 2)), y, middle, half)
+    expected = np.clip((y - middle) / half, -1, 1)
+    np.testing.assert_allclose(targets, expected, atol=1e-9)
+    assert targets.dtype == np.float64 and np.abs(targets).max() == 1
+
+
+def test_clipped_targets_are_as_good_as_given_so(table):
+    X, y = table
+    outliers = np.where(np.arange(600) % 7 == 0, 1e6 * np.sign(y - 10), y)
+    np.testing.assert_array_equal(estimator().fit(X, outliers).coef_, estimator().fit(X, outliers.clip(*BOUNDS)).coef_)
+
+
+@pytest.mark.parametrize("kind, least", (("shifted", 1e-9), ("scaled", 1e-9)))
+def test_units_of_the_targets_do_not_matter(kind, least, table):
+    X, y = table
+    shift, factor = (100.0, 1.0) if kind == "shifted" else (0.0, 8.0)
+    expected = estimator(1.0).fit(X, y)
+    bounds = tuple(factor * end + shift for end in BOUNDS)
+    model = estimator(1.0, target_bounds=bounds).fit(X, factor * y + shift)
+    np.testing.assert_allclose(model.coef_, factor * expected.coef_, rtol=1e-6)
+    assert model.intercept_ == pytest.approx(factor * expected.intercept_ + shift, rel=least)
+
+
+def test_without_an_intercept_targets_are_not_centred(table):
+    X, y = table
+    y = (y - 10).clip(0, 20)  # of a range on one side of zero
+    with pytest.warns(NotPrivateWarning):
+        model = estimator(math.inf, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("call", (lambda model: model.fit([[0.0], [1.0]], [0.0, 1.0]), lambda model: model.plan(100, 2)))
+def test_bounds_have_to_be_given(call):
+    with pytest.raises(ValueError, match="give the public range of y"):
+        call(DPLinearRegression())
+
+
+@pytest.mark.parametrize(
+    "bounds, error",
+    (
+        ((1, 1), ValueError),
+        ((2, 1), ValueError),
+        ((0, math.nan), ValueError),
+        ((-math.inf, 0), ValueError),
+        ((0, 1e51), ValueError),
+        ((0, 1e-60), ValueError),
+        ((0, 1, 2), TypeError),
+        ("ab", TypeError),
+        ({0, 1}, TypeError),
+        (1.0, TypeError),
+        ((0, "1"), TypeError),
+        ([[0, 1], [2, 3]], TypeError),
+    ),
+)
+def test_bounds_that_are_none_are_refused(bounds, error, table):
+    with pytest.raises(error, match=r"target_bounds=.*expected \(low, high\)"):
+        estimator(target_bounds=bounds).fit(*table)
+
+
+@pytest.mark.parametrize(
+    "y",
+    (
+        ["secret"] * 600,
+        np.array(["3.1415"] * 600),
+        np.full(600, math.nan),
+        np.full(600, math.inf),
+        np.full(600, 3.1415 + 1j),
+        np.full(600, "2020-01-01", dtype="M8[D]"),
+        np.full((600, 2), 3.1415),
+        np.full(599, 3.1415),
+    ),
+)
+def test_targets_that_are_no_numbers_are_refused_without_a_quote(y, table):
+    with pytest.raises(ValueError) as caught:
+        estimator().fit(table[0], y)
+    assert "secret" not in str(caught.value) and "3.14" not in str(caught.value) and caught.value.__context__ is None
+
+
+def test_what_cannot_exist_is_refused_with_the_reason(table):
+    with pytest.raises(TypeError, match="sample_weight: a weight is part of a record"):
+        estimator().fit(*table, sample_weight=np.ones(600))
+    with pytest.raises(TypeError, match="does not take warm_start"):
+        DPLinearRegression(warm_start=True)
+    with pytest.raises(AttributeError, match="no partial_fit"):
+        estimator().partial_fit(*table)
+
+
+def test_solvers_of_classes_and_of_numbers_are_told_apart(table):
+    with pytest.raises(ValueError, match=r"solver='gd' needs class labels.*Solvers that fit: .*whitened_gd"):
+        estimator(solver="gd").fit(*table)
+    with pytest.raises(ValueError, match="solver='whitened_gd' needs a number to predict"):
+        DPLogisticRegression(solver="whitened_gd").fit(table[0], table[1] > 10)
+    assert "chosen by solver='auto'" in estimator().plan(1000, 5).solver_reason
+    assert estimator().plan(1000, 5).solver == "whitened_gd"
+
+
+@pytest.mark.parametrize("epsilon", (0.5, 0.01))
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+def test_plan_states_the_same_before_any_data(epsilon, adjacency, table):
+    model = estimator(epsilon, adjacency=adjacency)
+    plan, report = model.plan(600, 5), model.fit(*table).privacy_report_
+    assert (plan.budget, plan.spent, plan.releases, plan.noise_size) == (
+        report.budget,
+        report.spent,
+        report.releases,
+        report.noise_size,
+    )
+    assert plan.planned and not report.planned
+
+
+def test_report_in_all_its_forms(table):
+    report = estimator(1.0).fit(*table).privacy_report_
+    content = json.loads(report.to_json())
+    assert content["public"]["parameters"]["target_bounds"] == "(0, 20)"
+    assert "classes" not in content["public"]
+    assert any("what lies outside of target_bounds is clipped" in line for line in content["assumptions"])
+    assert sum(line["count"] for line in content["releases"]) == content["public"]["n_releases"] == 44
+    assert "whitened_gd" in report._repr_html_()
+
+
+def test_pipeline_grid_search_and_cross_validation(table):
+    X, y = table
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), estimator())
+    name = "dplinearregression__epsilon"
+    search = GridSearchCV(pipeline, {name: [0.01, 5.0]}, cv=3).fit(X, y)
+    assert search.best_params_ == {name: 5.0}
+    assert cross_val_score(estimator(), X, y, cv=4).mean() > 0.6
+
+
+def test_clone_pickle_and_file(table, tmp_path):
+    model = estimator(2.0, solver=WhitenedGradientDescent(60)).fit(*table)
+    copy = clone(model)
+    assert not hasattr(copy, "coef_") and copy.get_params()["solver__n_steps"] == 60
+    files = [tmp_path / "model.joblib", tmp_path / "model.skops"]
+    for path in files:
+        save_model(model, path)
+    for restored in (pickle.loads(pickle.dumps(model)), *map(load_model, files)):
+        assert np.array_equal(restored.predict(table[0]), model.predict(table[0]))
+        assert np.array_equal(restored.coef_interval(), model.coef_interval())
+        assert str(restored.privacy_report_) == str(model.privacy_report_)
+
+
+def test_random_state_repeats_and_none_does_not(table):
+    fits = [estimator(random_state=state).fit(*table).coef_ for state in (0, 0, 1, None, None)]
+    assert np.array_equal(fits[0], fits[1])
+    assert len({tuple(fit) for fit in fits}) == 4
+
+
+def test_refit_forgets_the_first_fit_and_a_failed_one_changes_nothing(table):
+    X, y = table
+    model = estimator().fit(pd.DataFrame(X, columns=list("abcde")), y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError):
+        model.fit(X, ["a"] * 600)
+    assert vars(model) == before
+    model.fit(X[:, :3], y)
+    assert not hasattr(model, "feature_names_in_") and model.coef_.shape == (3,)
+
+
+def test_fit_neither_copies_nor_changes_the_table(table):
+    X, y = table[0].copy(), table[1].copy()
+    X.flags.writeable = y.flags.writeable = False
+    estimator(data_norm=0.1).fit(X, y)
+    assert np.array_equal(X, table[0]) and np.array_equal(y, table[1])
+
+
+class Untold(WhitenedGradientDescent):
+    """A solver that tells no uncertainty."""
+
+    def solve(self, problem, ask, rng):
+        result = super().solve(problem, ask, rng)
+        return SolverResult(result.coef, result.n_iter)
+
+
+def test_intervals_need_a_solver_that_tells_its_uncertainty(table):
+    model = estimator(solver=Untold()).fit(*table)
+    assert model.predict(table[0]).shape == (600,)
+    for call in (model.coef_interval, lambda: model.predict(table[0], return_interval=0.9)):
+        with pytest.raises(AttributeError, match="tells no uncertainty"):
+            call()
