@@ -103,6 +103,7 @@ FEW = {
     "momentum": 0.0,
     "n_calibration_steps": 1,
     "moments_share": 0.01,
+    "labels_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
 SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 records are too few for histograms

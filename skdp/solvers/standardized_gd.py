@@ -7,36 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import ClassMoments, Gradient, Moments, ScoreGradient, Standardization, StandardizedGradient
+from skdp.privacy.queries import ClassCounts, LabelSum, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
 
 __all__ = ["StandardizedGradientDescent"]
 
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
+FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error that sampling hides
 MOST_GIVEN = 10**7
-NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
-LEAST_SPREAD = 1e-3  # the largest scaled variance is taken to be at least this
+LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.3  # least and largest share of the class frequencies
+TOLERATED = 0.01, 3.0  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
+LEAST_DIFFERENCE = 0.1  # of the frequencies of two classes that a noisy one may still say, for its sign
+WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 WIDEST_CLIP, LARGEST = 1.0, 1e6
-DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.1  # how known noise is taken off the length of the coefficients
+DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
 CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
 
 
 @dataclass(frozen=True)
-class Standard:
-    """What the first release says of the table, and what follows for the steps.
+class Descent:
+    """How the steps go, from the first two releases.
 
     Parameters
     ----------
-    geometry : Standardization
+    standard : Standard
         Centre and scale of the features.
-    variances : ndarray of shape (n_features,)
-        Of the scaled features, at most 1.
-    usual : float
-        Mean squared norm of a standardised row.
     start : ndarray of shape (n_outputs,)
         Intercept that fits the class frequencies.
     clip_norm : float
@@ -45,9 +45,7 @@ class Standard:
         Total step length.
     """
 
-    geometry: Standardization
-    variances: np.ndarray
-    usual: float
+    standard: Standard
     start: np.ndarray
     clip_norm: float
     path: float
@@ -56,21 +54,26 @@ class Standard:
 class StandardizedGradientDescent(Solver):
     r"""Clipped gradient descent with momentum on privately standardised features, then private calibration.
 
-    1. One release of the sums of ``(x, x * x / R, y R / 2)`` gives the mean m of the features, their variances, and from these
-       a scale p: variances get a floor that follows the noise, so that noise is not blown up.
+    1. One release of the class frequencies, for the intercept to start at, and one of the sums of ``(x, x * x / R)``, which gives
+       the mean m of the features, their variances, and from these a scale p. Variances get a floor that follows the noise, so
+       that noise is not blown up.
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
-       :math:`\sqrt\rho` of z, which the first release tells. The total step length is the one at which the gathered noise of a
-       raw prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, the clip opens instead, up to the usual norm.
+       :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
+       prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
+       Where that would exceed 1600, the clip opens instead, by the square root of the excess, up to the usual norm.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables; 1000 for ``epsilon=inf``.
-    moments_share : float, default=0.1
-        Share of the squared Gaussian-DP parameter that the first release gets, in (0, 1).
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the square root
+        of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
+    labels_share : float or None, default=None
+        Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
+        larger class would cost: 0.01, and up to 0.3 on small tables.
+    moments_share : float, default=0.09
+        Share for the moments of the features, in (0, 1).
     calibration_share : float, default=0.05
         Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes.
     n_calibration_steps : int, default=30
@@ -79,6 +82,8 @@ class StandardizedGradientDescent(Solver):
         Clip norm over the usual norm of a record's gradient.
     noise : float, default=3.0
         Noise of a raw prediction that sets the total step length.
+    ridge : float, default=1.0
+        L2 penalty on the coefficients of the standardised features, times n: scikit-learn's ``1 / C`` after a StandardScaler.
     momentum : float, default=0.8
         Heavy-ball coefficient in [0, 1).
     tail_average : float, default=0.5
@@ -86,13 +91,14 @@ class StandardizedGradientDescent(Solver):
 
     Notes
     -----
-    There is no penalty by default: the step length limits the coefficients. The estimator's ``clip_norm`` overrides ``clip``; it
-    bounds gradients in z.
+    The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
+    ``clip_norm`` overrides ``clip``; it bounds gradients in z.
 
-    **Privacy.** One Gaussian release of the moments, with sensitivity 1.5 R (``zero_out``) or :math:`\sqrt{5.5} R`
-    (``replace_one``), T of clipped gradients (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add
-    up to that of the budget. Centre, scale, clip norm and step length depend on earlier releases only, and the noise
-    multiplier of every release is fixed in advance. Public: the shape of the table, the data norm R, and every parameter.
+    **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
+    :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
+    (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add up to that of the budget. Centre, scale,
+    clip norm and step length depend on earlier releases only, and the noise multiplier of every release is fixed in advance.
+    Public: the shape of the table, the data norm R, and every parameter.
 
     References
     ----------
@@ -115,25 +121,29 @@ class StandardizedGradientDescent(Solver):
         self,
         n_steps: int | None = None,
         *,
-        moments_share: float = 0.1,
+        labels_share: float | None = None,
+        moments_share: float = 0.09,
         calibration_share: float = 0.05,
         n_calibration_steps: int = 30,
         clip: float = 0.25,
         noise: float = 3.0,
+        ridge: float = 1.0,
         momentum: float = 0.8,
         tail_average: float = 0.5,
     ) -> None:
         self.n_steps = n_steps
+        self.labels_share = labels_share
         self.moments_share = moments_share
         self.calibration_share = calibration_share
         self.n_calibration_steps = n_calibration_steps
         self.clip = clip
         self.noise = noise
+        self.ridge = ridge
         self.momentum = momentum
         self.tail_average = tail_average
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: the total step length limits the coefficients."""
+        """Return 0: ``ridge`` is the penalty."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
@@ -141,7 +151,7 @@ class StandardizedGradientDescent(Solver):
         return math.inf
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return one release of moments, T of gradients and, for two classes, 30 of slope and offset.
+        """Return one release of class frequencies, one of moments, T of gradients and, for two classes, 30 of slope and offset.
 
         Parameters
         ----------
@@ -151,26 +161,27 @@ class StandardizedGradientDescent(Solver):
         Returns
         -------
         Schedule
-            Two or three entries, weighted so that their shares of the budget are as stated.
+            Three or four entries, weighted so that their shares of the budget are as stated.
 
         Raises
         ------
         TypeError, ValueError
             If a parameter of the solver is out of its range.
         """
-        return self._settled()._schedule(problem)
+        return self._settled(problem)._schedule(problem)
 
     def _schedule(self, problem: Problem) -> Schedule:
-        binary, n_steps = problem.loss.n_outputs == 1, self._steps(problem)
-        steps_share = 1 - self.moments_share - (self.calibration_share if binary else 0.0)
-        moments, clip_norm = self._moments(problem), problem.clip_norm if problem.clip_norm < math.inf else None
+        labels, n_steps = _labels(problem), self._steps(problem)
+        clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
-            (1, Release(type(moments), Gaussian(self.moments_share**-0.5), moments.clip_norm, moments.size)),
-            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / steps_share)), clip_norm)),
+            (1, Release(type(labels), Gaussian(self._labels_share(problem) ** -0.5), labels.clip_norm, labels.size)),
+            (1, moments_release(problem, self.moments_share**-0.5)),
+            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
-        if binary:
+        if _binary(problem):
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
-            entries.append((int(self.n_calibration_steps), Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP, 2)))
+            release = Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP * problem.max_weight, 2)
+            entries.append((int(self.n_calibration_steps), release))
         return Schedule(tuple(entries))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
@@ -190,66 +201,60 @@ class StandardizedGradientDescent(Solver):
         SolverResult
             Coefficients for rows as they are.
         """
-        return self._settled()._solve(problem, ask)
+        return self._settled(problem)._solve(problem, ask)
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
-        standard = self._standard(problem, ask(self._moments(problem)))
-        inner = self._shrunk(problem, standard, self._descend(problem, standard, ask))
-        if problem.loss.n_outputs == 1:
-            inner = self._calibrated(problem, standard, inner, ask)
-        return SolverResult(_outer(problem, standard.geometry, inner), self._steps(problem))
+        labels, query = _labels(problem), moments(problem)
+        counts = ask(labels) / problem.n_samples
+        features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
+        descent = self._planned(problem, features, counts, mean_noise(problem, labels, self._labels_share(problem)))
+        coef = self._shrunk(problem, descent, self._descend(problem, descent, ask))
+        if _binary(problem):
+            coef = self._calibrated(problem, features, coef, ask)
+        return SolverResult(features.to_rows(problem, coef), self._steps(problem))
 
-    def _standard(self, problem: Problem, answer: np.ndarray) -> Standard:
-        n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
-        tau = self._moment_noise(problem)
-        mean, squares, labels = answer[:d] / n, answer[d : 2 * d] * norm / n, answer[2 * d :] / (n * norm / 2)
-        mean *= max(0.0, 1 - d * tau**2 / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
-        spread = np.maximum(squares - mean**2, 0.0)
-        floor = NOISE_FLOOR * tau * norm * math.sqrt(2 * math.log(d + 1))
-        scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5
-        scale /= math.sqrt(max(float((scale**2 * spread).max()), LEAST_SPREAD))
-        variances = scale**2 * spread
-        geometry = Standardization(mean, scale, bool(problem.intercept_scaling), norm)
-        start, balance = _frequencies(problem, labels, tau / norm)
-        usual = max(float(geometry.intercept) + float(variances.sum()), LEAST_SPREAD)
-        bound = problem.max_weight * problem.loss.lipschitz
+    def _planned(self, problem: Problem, features: Standard, counts: np.ndarray, noise: float) -> Descent:
+        start, balance = _frequencies(problem, counts, noise)
+        usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT)
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
-        opened = self.clip * max(1.0, min(path / LONGEST_PATH, WIDEST_CLIP / self.clip)) if problem.budget.private else math.inf
-        clip_norm = bound * min(opened * math.sqrt(usual), geometry.largest_norm)
+        opened = self.clip * max(1.0, min(math.sqrt(path / LONGEST_PATH), WIDEST_CLIP / self.clip))
+        opened = opened if problem.budget.private else math.inf
+        clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        return Standard(geometry, variances, usual, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
+        return Descent(features, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
 
-    def _descend(self, problem: Problem, standard: Standard, ask: Ask) -> np.ndarray:
+    def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
         n_steps = self._steps(problem)
-        step_size = standard.path * (1 - self.momentum) / (n_steps * problem.max_weight)
+        step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
-            step_size = min(
-                step_size, 1.5 * (1 + self.momentum) / (problem.max_weight * problem.loss.smoothness * standard.usual)
-            )
+            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * problem.loss.smoothness * descent.standard.usual)
+            step_size = min(step_size, stable)
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
-        coef[problem.n_features :] = standard.start
+        coef[problem.n_features :] = descent.start
+        shrinkage = 1 + step_size / (1 - self.momentum) * self._penalty(
+            problem, descent.standard
+        )  # implicit: never too long a step
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
-            query = StandardizedGradient(problem.loss, coef, standard.clip_norm, standard.geometry)
+            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, descent.standard.geometry)
             gradient = ask(query).reshape(problem.shape) / problem.n_samples
-            gradient[: problem.n_features] += problem.alpha * standard.geometry.scale[:, None] ** 2 * coef[: problem.n_features]
             velocity = self.momentum * velocity + gradient
             coef = coef - step_size * velocity
+            coef[: problem.n_features] /= shrinkage
             if step >= first:
                 average += coef / (n_steps - first)
         return average
 
-    def _shrunk(self, problem: Problem, standard: Standard, coef: np.ndarray) -> np.ndarray:
+    def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
         """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
-        variances, features = standard.variances, slice(problem.n_features)
-        share = 1 - self.moments_share - (self.calibration_share if problem.loss.n_outputs == 1 else 0.0)
-        noise = standard.clip_norm / problem.max_weight / (problem.signal_to_noise * math.sqrt(share))
+        variances, features = descent.standard.variances, slice(problem.n_features)
+        noise = descent.clip_norm / problem.max_weight / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
         decay = DECAY * variances + 1e-12
-        gathered = variances * standard.path * -np.expm1(-2 * decay * standard.path) / (2 * decay)
+        gathered = variances * descent.path * -np.expm1(-2 * decay * descent.path) / (2 * decay)
         length = float((variances[:, None] * coef[features] ** 2).sum())
         expected = noise**2 * float(gathered.sum()) * problem.loss.n_outputs
         kept = coef.copy()
@@ -262,18 +267,18 @@ class StandardizedGradientDescent(Solver):
         length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
         direction = coef / length
         direction[problem.n_features :] = 0.0
-        score = _outer(problem, standard.geometry, direction)
+        score = standard.to_rows(problem, direction)
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
         point, average = np.array([length, offset]), np.zeros(2)
         step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps))
+        step /= problem.max_weight
+        penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
+        free, shrinkage = np.array([1.0, float(bool(problem.intercept_scaling))]), np.array([1 + step * penalty, 1.0])
         half = self.n_calibration_steps // 2
         for number in range(self.n_calibration_steps):
-            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP, weights))
-            point = point - step / problem.max_weight * gradient / problem.n_samples * [
-                1.0,
-                float(bool(problem.intercept_scaling)),
-            ]
+            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP * problem.max_weight, weights))
+            point = (point - step * gradient / problem.n_samples * free) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
         calibrated = coef.copy()
@@ -281,16 +286,20 @@ class StandardizedGradientDescent(Solver):
         calibrated[problem.n_features :] = average[1]
         return calibrated
 
-    def _moments(self, problem: Problem) -> Moments:
-        if problem.loss.n_outputs == 1:
-            return Moments(problem.data_norm, problem.n_features)
-        return ClassMoments(problem.data_norm, problem.n_features, problem.loss.n_outputs)
+    def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
+        """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
+        return problem.alpha * standard.geometry.scale[:, None] ** 2 + self.ridge / problem.n_samples
 
-    def _moment_noise(self, problem: Problem) -> float:
-        """Standard deviation of the noise of a feature's mean."""
-        query, adjacency = self._moments(problem), problem.budget.adjacency
-        signal = problem.signal_to_noise * Gradient.relative_sensitivity[adjacency]
-        return query.sensitivity(adjacency) / (math.sqrt(self.moments_share) * signal)
+    def _labels_share(self, problem: Problem) -> float:
+        """Share at which not knowing the larger class costs no more than is tolerated."""
+        if self.labels_share is not None:
+            return float(self.labels_share)
+        per_record, per_budget = TOLERATED
+        tolerated = per_record + per_budget / (problem.n_samples * problem.budget.epsilon)
+        return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
+
+    def _steps_share(self, problem: Problem) -> float:
+        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if _binary(problem) else 0.0)
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
@@ -298,46 +307,49 @@ class StandardizedGradientDescent(Solver):
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
-        return int(min(max(WORK / cells, FEWEST), MOST))
+        affordable = min(max(WORK / cells, FEWEST), MOST)
+        return int(min(max(affordable, FEWEST * math.sqrt(problem.signal_to_noise / FEW_SUFFICE)), NOISELESS))
 
-    def _settled(self) -> "StandardizedGradientDescent":
+    def _settled(self, problem: Problem) -> "StandardizedGradientDescent":
         """A copy whose parameters are checked, and floats whatever type of number they were."""
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
         check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
-        check_number("moments_share", self.moments_share, above=0.0, below=1.0)
-        check_number("calibration_share", self.calibration_share, above=0.0, below=1 - float(self.moments_share))
+        check_number("labels_share", self.labels_share, above=0.0, below=1.0, optional=True)
+        left = 1 - self._labels_share(problem)
+        check_number("moments_share", self.moments_share, above=0.0, below=left)
+        check_number("calibration_share", self.calibration_share, above=0.0, below=left - float(self.moments_share))
         check_number("clip", self.clip, above=0.0, maximum=LARGEST)
         check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
         settled = copy.copy(self)
-        for name in ("moments_share", "calibration_share", "clip", "noise", "momentum", "tail_average"):
+        for name in ("moments_share", "calibration_share", "clip", "noise", "ridge", "momentum", "tail_average"):
             setattr(settled, name, float(getattr(self, name)))
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
 
 
-def _frequencies(problem: Problem, labels: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+def _binary(problem: Problem) -> bool:
+    return problem.loss.n_outputs == 1
+
+
+def _labels(problem: Problem) -> LabelSum | ClassCounts:
+    return LabelSum() if _binary(problem) else ClassCounts(problem.loss.n_outputs)
+
+
+def _frequencies(problem: Problem, counts: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
     """Intercept that fits the released class frequencies, and how balanced these are: 1 for equal ones."""
-    least = max(1 / problem.n_samples, noise)
-    if problem.loss.n_outputs == 1:
-        limit = 1 - min(1.0, 2 * least)
-        difference = float(np.clip(labels[0], -limit, limit))
+    if _binary(problem):
+        limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
+        difference = float(np.clip(counts[0], -limit, limit))
         shares = np.array([1 - difference, 1 + difference]) / 2
         balance = math.sqrt(1 - difference**2)
     else:
-        shares = np.maximum(labels, min(least, 1 / problem.loss.n_outputs))
+        shares = np.maximum(counts, min(max(1 / problem.n_samples, noise / 2), 1 / problem.loss.n_outputs))
         shares /= shares.sum()
         balance = math.sqrt(2 / problem.loss.n_outputs)
     if problem.class_weight is not None:
         shares = shares * problem.class_weight
     logs = np.log(shares)
-    return (logs[1:] - logs[0] if problem.loss.n_outputs == 1 else logs - logs.mean()), balance
-
-
-def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
-    """Coefficients for rows as they are, from those for standardised rows."""
-    outer = geometry.to_rows(coef)
-    if problem.intercept_scaling:
-        outer[problem.n_features :] /= problem.intercept_scaling
-    return outer
+    return (logs[1:] - logs[0] if _binary(problem) else logs - logs.mean()), balance

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import ClassMoments, Moments, ScoreGradient, Standardization, StandardizedGradient
+from skdp.privacy.queries import ClassCounts, LabelSum, Moments, ScoreGradient, Standardization, StandardizedGradient
 from skdp.privacy.rows import Rows
 
 STORAGES = {
@@ -52,17 +52,24 @@ def test_moments_are_the_sums(storage, intercept_scaling, null, rng):
     x, kept = clipped(X), np.ones(50, dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
-    expected = [x[kept].sum(axis=0), (x[kept] ** 2).sum(axis=0) / R, np.bincount(y[kept], minlength=3) * R / 2]
-    np.testing.assert_allclose(ClassMoments(R, 4, 3).evaluate(rows), np.concatenate(expected), rtol=1e-6, atol=1e-6)
+    expected = [x[kept].sum(axis=0), (x[kept] ** 2).sum(axis=0) / R]
+    np.testing.assert_allclose(Moments(R, 4).evaluate(rows), np.concatenate(expected), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(ClassCounts(3).evaluate(rows), np.bincount(y[kept], minlength=3))
     y2 = (y > 0).astype(np.int8)
     rows = Rows(X, y2, data_norm=R, intercept_scaling=intercept_scaling)
     rows = rows.without(NULL) if null else rows
-    assert Moments(R, 4).evaluate(rows)[-1] == pytest.approx((2.0 * y2[kept] - 1).sum() * R / 2)
+    assert LabelSum().evaluate(rows) == [(2.0 * y2[kept] - 1).sum()]
 
 
-@pytest.mark.parametrize("kind, n_labels", ((Moments, 2), (ClassMoments, 3)))
-def test_moments_never_move_further_than_the_sensitivity_and_come_near(kind, n_labels, rng):
-    query = kind(R, 3) if kind is Moments else kind(R, 3, n_labels)
+@pytest.mark.parametrize("query, n_labels", ((LabelSum(), 2), (ClassCounts(2), 2), (ClassCounts(4), 4)))
+def test_labels_move_as_far_as_the_sensitivity(query, n_labels):
+    values = [query.evaluate(Rows(np.ones((1, 1)), np.array([label]), data_norm=R)) for label in range(n_labels)]
+    assert max(np.linalg.norm(a - b) for a in values for b in values) == query.sensitivity("replace_one")
+    assert max(np.linalg.norm(a) for a in values) == query.sensitivity("zero_out") == query.clip_norm
+
+
+def test_moments_never_move_further_than_the_sensitivity_and_come_near(rng):
+    query = Moments(R, 3)
 
     def contribution(x, label):
         return query.evaluate(Rows(np.array([x]), np.array([label], dtype=np.int8), data_norm=R))

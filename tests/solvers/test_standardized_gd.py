@@ -28,7 +28,7 @@ def problem(n=10_000, d=8, loss=None, budget=BUDGET, **more):
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
-@pytest.mark.parametrize("loss, shares", ((Logistic(), (0.1, 0.85, 0.05)), (Multinomial(3), (0.1, 0.9))))
+@pytest.mark.parametrize("loss, shares", ((Logistic(), (0.01, 0.09, 0.85, 0.05)), (Multinomial(3), (0.01, 0.09, 0.9))))
 def test_the_budget_is_shared_as_stated(adjacency, loss, shares):
     budget = Budget(1.0, 1e-6, adjacency)
     schedule = StandardizedGradientDescent().schedule(problem(loss=loss, budget=budget))
@@ -37,10 +37,17 @@ def test_the_budget_is_shared_as_stated(adjacency, loss, shares):
     assert spent == pytest.approx([share * gaussian_mu(1.0, 1e-6) ** 2 for share in shares])
 
 
-@pytest.mark.parametrize("n, d, steps", ((1000, 10, 100), (100_000, 50, 50), (10**6, 50, 30)))
+@pytest.mark.parametrize("n, d, steps", ((1000, 10, 100), (100_000, 50, 50), (150_000, 100, 30)))
 def test_steps_follow_from_the_size_of_the_table(n, d, steps):
-    assert StandardizedGradientDescent().schedule(problem(n, d)).entries[1][0] == steps
-    assert StandardizedGradientDescent(7).schedule(problem(n, d)).entries[1][0] == 7
+    assert StandardizedGradientDescent().schedule(problem(n, d)).entries[2][0] == steps
+    assert StandardizedGradientDescent(7).schedule(problem(n, d)).entries[2][0] == 7
+
+
+def test_steps_grow_again_where_noise_hardly_limits_the_fit():
+    """By the square root of n: the error that the steps leave falls with their square, that of sampling with n."""
+    few, many = (StandardizedGradientDescent().schedule(problem(n, 50)).entries[2][0] for n in (10**7, 4 * 10**7))
+    assert 100 < few
+    assert many == pytest.approx(2 * few, rel=0.01)
 
 
 def shifted(rng, n=4000, scales=(1.0, 0.05, 0.3)):
@@ -73,13 +80,15 @@ def test_probabilities_are_calibrated(rng):
 
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("n_classes", (2, 4))
-def test_without_noise_it_is_the_model_without_penalty(fit_intercept, n_classes, rng):
+@pytest.mark.parametrize("alpha", (0.0, 1e-2))
+def test_without_noise_it_is_the_model_of_scikit_learn(fit_intercept, n_classes, alpha, rng):
     X = rng.normal(size=(500, 3)) / 3
     y = (X @ rng.normal(size=(3, n_classes)) * 2 + rng.gumbel(size=(500, n_classes))).argmax(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours = estimator(math.inf, data_norm=3.0, fit_intercept=fit_intercept).fit(X, y)
-    theirs = LogisticRegression(C=1e8, fit_intercept=fit_intercept, tol=1e-8, max_iter=2000).fit(X, y)
+        solver = StandardizedGradientDescent(ridge=0.0)
+        ours = estimator(math.inf, solver, alpha=alpha, data_norm=3.0, fit_intercept=fit_intercept).fit(X, y)
+    theirs = LogisticRegression(C=1 / max(500 * alpha, 1e-8), fit_intercept=fit_intercept, tol=1e-8, max_iter=2000).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=0.02)
 
 
@@ -110,6 +119,17 @@ def test_class_weights_move_the_threshold(rng):
     assert shares[0] < 0.6 * shares[1] < shares[1] < 0.9 * shares[2]
 
 
+def test_a_ridge_shrinks_and_any_strength_of_penalty_is_stable(rng):
+    X, y = shifted(rng)
+    fits = [
+        estimator(3.0, StandardizedGradientDescent(ridge=ridge), data_norm=1.0, alpha=alpha, random_state=0).fit(X, y)
+        for ridge, alpha in ((0.0, 0.0), (100.0, 0.0), (1e6, 0.0), (0.0, 1e3))
+    ]
+    lengths = [np.linalg.norm(fit.coef_) for fit in fits]
+    assert lengths[0] > 1.1 * lengths[1] > 10 * lengths[2]
+    assert lengths[3] < 0.1 * lengths[0]
+
+
 def test_a_clip_norm_of_the_user_is_kept(rng):
     X, y = shifted(rng, 500)
     seen = []
@@ -129,11 +149,13 @@ def test_a_clip_norm_of_the_user_is_kept(rng):
     (
         {"n_steps": 0},
         {"moments_share": 0.0},
+        {"labels_share": 1.0},
         {"moments_share": 1.0},
         {"calibration_share": 0.95},
         {"clip": 0},
         {"noise": -1},
         {"momentum": 1.0},
+        {"ridge": -1.0},
     ),
 )
 def test_parameters_out_of_range_are_refused(bad):

@@ -5,7 +5,8 @@ from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
-from skdp.privacy.queries.moments import ClassMoments, Moments
+from skdp.privacy.queries.labels import ClassCounts, LabelSum
+from skdp.privacy.queries.moments import Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
 from skdp.privacy.queries.second_moment import SecondMoment
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
@@ -13,13 +14,14 @@ from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
 from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
 
 __all__ = [
-    "ClassMoments",
+    "ClassCounts",
     "Curvature",
     "CurvedLoss",
     "DistanceHistogram",
     "FeatureTargetSums",
     "Gradient",
     "JointMoments",
+    "LabelSum",
     "Loss",
     "Moments",
     "NewtonDirection",
