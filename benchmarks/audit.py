@@ -112,7 +112,7 @@ FEW = {
     "labels_share": 0.01,
     "calibration_share": 0.01,
 }  # most for the gradients
-SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 0.01}  # the same; 40 records are too few for histograms
+SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 records are too few for histograms
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 AUDITED = {
     "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(2, **GD))),
