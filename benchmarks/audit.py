@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from benchmarks.report import row
-from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
     RepeatedObjective,
@@ -22,6 +20,7 @@ from benchmarks.twins import (
     UnscheduledRelease,
     UnscheduledReleases,
 )
+from benchmarks.writing import row, versions
 from skdp import DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.privacy.budget import ADJACENCIES
