@@ -15,9 +15,9 @@ from skdp.solvers import SGD, GradientDescent
 __all__ = ["Build", "Method", "methods"]
 
 Build = Callable[[float | None, float | None, str | None, int | None], BaseEstimator]
-CLIPS = (0.1, 0.3, 1.0)  # of gradients; the largest that a logistic one can have here is 1.41
+CLIPS = (0.03, 0.1, 0.3, 1.0)  # of gradients; the largest that a logistic one can have here is 1.41
 STEP_SIZES = (0.5, 2.0, 8.0, 32.0)
-STEPS = (10, 30, 100)
+STEPS = (30, 100, 300)
 BATCHES = ((100, 1024), (1000, 256))  # numbers of steps, expected sizes of a sample
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C of scikit-learn, the inverse of the penalty
 PLAIN = {"momentum": 0.0, "tail_average": 0.0}
@@ -49,6 +49,18 @@ class Method:
     def private(self) -> bool:
         """Whether it has a guarantee at all."""
         return bool(self.adjacencies)
+
+
+class PlainGD(GradientDescent):
+    """Our DP-GD on any smooth loss: with all parameters given, none of its defaults for class labels is used."""
+
+    needs = frozenset({"smooth"})
+
+
+class PlainSGD(SGD):
+    """Our DP-SGD on any smooth loss."""
+
+    needs = frozenset({"smooth"})
 
 
 class Bounded(BaseEstimator):
@@ -83,7 +95,7 @@ def methods(ours: Callable[..., BaseEstimator], tasks: tuple[str, ...]) -> dict[
     Parameters
     ----------
     ours : callable
-        Makes our estimators, whose solvers "gd" and "sgd" are what is tuned.
+        Makes our estimators, which take what is tuned as their solver.
     tasks : tuple of str
         For which there are estimators of ours.
 
@@ -120,7 +132,7 @@ def methods(ours: Callable[..., BaseEstimator], tasks: tuple[str, ...]) -> dict[
 def descents() -> list[dict[str, Any]]:
     """Grid of the tuned DP-GD."""
     return [
-        {"solver": GradientDescent(n_steps, step_size=step_size, **PLAIN), "clip_norm": clip, "alpha": 0.0}
+        {"solver": PlainGD(n_steps, step_size=step_size, **PLAIN), "clip_norm": clip, "alpha": 0.0}
         for n_steps, step_size, clip in itertools.product(STEPS, STEP_SIZES, CLIPS)
     ]
 
@@ -128,7 +140,7 @@ def descents() -> list[dict[str, Any]]:
 def stochastic_descents() -> list[dict[str, Any]]:
     """Grid of the tuned DP-SGD."""
     return [
-        {"solver": SGD(n_steps, batch_size=batch_size, step_size=step_size, **PLAIN), "clip_norm": clip, "alpha": 0.0}
+        {"solver": PlainSGD(n_steps, batch_size=batch_size, step_size=step_size, **PLAIN), "clip_norm": clip, "alpha": 0.0}
         for (n_steps, batch_size), step_size, clip in itertools.product(BATCHES, STEP_SIZES, CLIPS)
     ]
 

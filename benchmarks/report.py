@@ -17,7 +17,7 @@ OURS = "skdp"
 ABOUT = """\
 Medians over the fits of a cell, quartiles in brackets; a method without privacy is fitted once. A star marks a method whose
 parameters were chosen *on the test set*, for each cell by itself, at no charge: no such method can be had, it is the optimistic
-peer. All its configurations are fitted with the first seed, the five best with all of them. "calibration error" is the expected
+peer. All its configurations are fitted with the first seed, the three best with all of them. "calibration error" is the expected
 one: over 15 bins of equal width of the probability of the label 1, the difference between mean probability and share, weighted by
 records. MB is the peak memory that a fit adds to the table, as `tracemalloc` sees it, measured in a fit that is not timed;
 compiled code that bypasses NumPy does not show in it."""

@@ -18,7 +18,7 @@ from benchmarks.writing import made_with
 __all__ = ["QUICK", "Settings", "run"]
 
 SMALLEST_DELTA = 1e-11
-FINALISTS = 5  # configurations of a tuned method that are fitted with every seed
+FINALISTS = 3  # configurations of a tuned method that are fitted with every seed
 QUICK_ROWS = 3000
 
 
@@ -83,9 +83,10 @@ def run(settings: Settings, out: Path) -> dict[str, Any]:
     results = header(settings) | {"skipped": skipped, "records": []}
     for name in settings.tables:
         table = first_rows(load(name)) if settings.quick else load(name)
-        records = table_records(name, table, available, settings)
+        records, refused = table_records(name, table, available, settings)
         results["records"] += records
-        if not records:
+        skipped |= refused
+        if not records and not refused:
             skipped[name] = f"none of the methods that can run is for {table.task}"
             print(f"{name} is skipped: {skipped[name]}", flush=True)
         report.write(results, out)
@@ -107,19 +108,25 @@ def header(settings: Settings) -> dict[str, Any]:
     return made_with() | {"settings": asdict(settings) | public | {"quartiles": [0.25, 0.5, 0.75]}}
 
 
-def table_records(name: str, table: Table, methods: list[str], settings: Settings) -> list[dict[str, Any]]:
-    """One record per method, adjacency and epsilon."""
-    records = []
+def table_records(name: str, table: Table, methods: list[str], settings: Settings) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """One record per method, adjacency and epsilon, and what the methods refused."""
+    records, refused = [], {}
     for method in (method for method in methods if METHODS[method].builds.get(table.task)):
         peak = None
         for adjacency, epsilon in cells(METHODS[method], settings):
             key = {"table": name, "method": method, "adjacency": adjacency, "epsilon": epsilon}
-            chosen, measured = measure(table, METHODS[method], adjacency, epsilon, settings)
+            try:
+                chosen, measured = measure(table, METHODS[method], adjacency, epsilon, settings)
+            except ValueError as error:
+                about = f"{method} on {name}, {adjacency}, epsilon {epsilon}"
+                refused[about] = f"it raised: {error}"
+                print(f"{about} is skipped: {refused[about]}", flush=True)
+                continue
             if peak is None:  # it hardly depends on the budget
                 peak = megabytes(chosen, table)
             records.append(key | measured | {"megabytes": round(peak, 2)})
             print(progress(records[-1]), flush=True)
-    return records
+    return records, refused
 
 
 def cells(method: Method, settings: Settings) -> Iterator[tuple[str | None, float | None]]:

@@ -138,11 +138,11 @@ def offset(latent: np.ndarray, rng: np.random.Generator, fixed: np.random.Genera
 
 
 def correlated(latent: np.ndarray, rng: np.random.Generator, fixed: np.random.Generator) -> np.ndarray:
-    """Standard deviations that fall as 1/j, in a turned basis."""
+    """Standard deviations that fall as 1/j, in a turned basis; a usual row has the norm 1/4."""
     scales = 1.0 / np.arange(1, latent.shape[1] + 1)
     axis = fixed.standard_normal(latent.shape[1])
     axis /= np.linalg.norm(axis)
-    X = latent * (scales / (2 * np.linalg.norm(scales)))
+    X = latent * (scales / (4 * np.linalg.norm(scales)))
     return X - 2 * np.outer(X @ axis, axis)  # a reflection mixes all columns at little cost
 
 
