@@ -102,7 +102,7 @@ def best_of_both(records: list[dict[str, Any]], adjacency: str, epsilon: float, 
 
 def against(own: float, other: float, name: str) -> str:
     """Two medians, the better one bold."""
-    texts = [f"**{value:.4f}**" if value == max(own, other) else f"{value:.4f}" for value in (own, other)]
+    texts = [f"**{number(value, 4)}**" if value == max(own, other) else number(value, 4) for value in (own, other)]
     return f"{texts[0]} / {texts[1]} ({escaped(name)})"
 
 
@@ -140,13 +140,18 @@ def line(
 def spread(record: dict[str, Any], names: list[str]) -> str:
     """Median and quartiles of one score."""
     digits = SCORES[record["task"]][names[0]].digits
-    low, middle, high = (f"{value:.{digits}f}" for value in record[names[0]])
+    low, middle, high = (number(value, digits) for value in record[names[0]])
     return f"{middle} [{low}, {high}]" if record["repeats"] > 1 else middle
 
 
 def medians(record: dict[str, Any], names: list[str]) -> str:
     """Medians of several scores."""
-    return " / ".join(f"{record[name][1]:.{SCORES[record['task']][name].digits}f}" for name in names)
+    return " / ".join(number(record[name][1], SCORES[record["task"]][name].digits) for name in names)
+
+
+def number(value: float, digits: int) -> str:
+    """A score; one far beyond its usual range has three digits in all."""
+    return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.3g}"
 
 
 def cell(record: dict[str, Any]) -> str:
