@@ -13,7 +13,7 @@ from benchmarks import constants, curve, floor
 from benchmarks.__main__ import main
 from benchmarks.curve import LOSSES, POPULATIONS, excess, exponent, rate
 from benchmarks.floor import Cell, sample
-from benchmarks.scores import calibration_error, megabytes
+from benchmarks.scores import calibration_error, fit_and_score, megabytes
 from benchmarks.synthetic import FEATURES, Population
 from skdp.privacy.accounting import gaussian_mu
 from skdp.solvers import SOLVERS
@@ -200,6 +200,17 @@ def test_calibration_error_is_that_of_the_bins():
     bins = [(low / 15 <= p) & (p < (low + 1) / 15) for low in range(15)]
     by_hand = sum(chosen.mean() * abs(p[chosen].mean() - y[chosen].mean()) for chosen in bins if chosen.any())
     assert calibration_error(y, p) == pytest.approx(by_hand)
+
+
+def test_scores_are_those_of_the_probability_of_the_label_1():
+    table = Population("normal", 2, positive_rate=0.2).table(500, 500)
+    scores = fit_and_score(DummyClassifier(strategy="prior"), table)
+    rate, share = table.y_train.mean(), table.y_test.mean()
+    assert scores["log_loss"] == pytest.approx(-share * np.log(rate) - (1 - share) * np.log(1 - rate))
+    assert scores["calibration_error"] == pytest.approx(abs(rate - share))
+    assert (scores["accuracy"], scores["auc"]) == (pytest.approx(1 - share), 0.5)
+    certain = fit_and_score(Rarer(), table)  # a probability of 0 costs much, and no infinity
+    assert 20 < certain["log_loss"] < 40 and certain["accuracy"] == pytest.approx(share)
 
 
 class Wasteful(BaseEstimator):

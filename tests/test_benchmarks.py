@@ -218,11 +218,13 @@ def test_markdown_has_the_quartiles_of_the_json(made_up, tmp_path):
     assert (tmp_path / "accuracy_numbers.png").exists() and not (tmp_path / "accuracy.png").exists()
 
 
-def test_markdown_compares_ours_with_the_best_of_the_others(made_up, tmp_path):
-    words = ("--tables", "tiny", "--methods", "skdp,counting,tuned*,sklearn", "--epsilons", "100", "--repeats", "1")
+def test_markdown_compares_ours_with_the_best_of_the_others(made_up, monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, "worse", Method("counts", {"classification": (partial(Counting, more=5),)}))
+    words = ("--tables", "tiny", "--methods", "skdp,counting,worse,sklearn", "--epsilons", "100", "--repeats", "1")
     results, text = run(tmp_path, *words, "--adjacency", "zero_out")
     (line,) = [line for line in text.splitlines() if line.startswith("| tiny |")]
     own, *others = (record["auc"][1] for record in results["records"][:3])
+    assert others == [1.0, 0.5] and "(counting)" in line
     assert line.split(" | ")[1] == "1.0000"  # scikit-learn's
     assert f"{own:.4f}" in line and f"{max(others):.4f}" in line and "**" in line
 
