@@ -116,15 +116,17 @@ def choices(solver: Solver, n_steps: int) -> Iterator[tuple[str, float, Solver]]
     Yields
     ------
     tuple of (str, float, Solver)
-        Parameter, factor, changed solver; a change that changes nothing is left out.
+        Parameter, factor, changed solver; a change that changes nothing, or was made before, is left out.
     """
     for choice, value in solver.get_params(deep=False).items():
         usual = n_steps if value is None and choice == "n_steps" else value
         if not isinstance(usual, Number) or isinstance(usual, bool) or usual == 0:
             continue
+        seen = {usual}
         for factor in FACTORS:
             changed = scaled(choice, usual, factor)
-            if changed != usual:
+            if changed not in seen:
+                seen.add(changed)
                 yield choice, factor, clone(solver).set_params(**{choice: changed})
 
 
