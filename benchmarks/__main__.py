@@ -1,17 +1,21 @@
 """Command line of the benchmarks.
 
-``python -m benchmarks run`` compares methods, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
+``python -m benchmarks run`` compares methods, ``curve`` lets tables grow, ``constants`` varies the constants of the defaults,
+``floor`` searches for problems on which a constant prediction is better, ``resources`` measures time and memory, ``audit``
+attacks the guarantee.
 """
 
 import argparse
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
-from benchmarks import audit, resources
-from benchmarks.methods import METHODS
-from benchmarks.run import Settings, run
+from benchmarks import audit, constants, curve, floor, resources
+from benchmarks.methods import METHODS, TASKS
+from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
 from benchmarks.tables import TABLES
 from skdp.privacy.budget import ADJACENCIES
+from skdp.solvers import SOLVERS
 
 __all__ = ["main"]
 
@@ -26,41 +30,122 @@ def main(arguments: list[str] | None = None) -> None:
     arguments : list of str or None, default=None
         Words after ``python -m benchmarks``; None takes those of the process.
     """
-    parser, runner = parsers()
+    parser = whole_parser()
     given = parser.parse_args(arguments)
-    if given.command == "resources":
-        resources.main()
-    elif given.command == "audit":
-        if not audit.write_table(given.out, given.n_runs, given.jobs):
-            raise SystemExit("A bound is on the wrong side of the claim.")
-    elif given.list:
-        print(listing())
-    else:
-        adjacencies = list(ADJACENCIES) if given.adjacency == "both" else [given.adjacency]
-        try:
-            run(Settings(given.tables, given.methods, adjacencies, given.epsilons, given.repeats), given.out)
-        except OSError as error:
-            runner.error(str(error))
+    try:
+        given.action(given)
+    except OSError as error:
+        parser.error(str(error))
 
 
-def parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Parser of the whole command line, and of the command run."""
+def whole_parser() -> argparse.ArgumentParser:
+    """Parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("resources", help="time and memory as ratios; writes resources.json into benchmarks/results")
-    runner = commands.add_parser("run", help="test accuracy and AUC; writes accuracy.json, accuracy.md and a plot per table")
-    auditor = commands.add_parser("audit", help="attacks on every solver and on broken twins; writes Markdown and JSON")
-    auditor.add_argument("--out", type=Path, default=Path("docs/audit.md"), help="Markdown file; default: docs/audit.md")
-    auditor.add_argument("--n-runs", type=positive, default=10_000, help="fits of each of the two tables; default: %(default)s")
-    auditor.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
-    runner.add_argument("--list", action="store_true", help="print tables and methods, and do nothing else")
-    runner.add_argument("--tables", type=names(TABLES), default="adult", help="names with commas between, or all; default: adult")
-    runner.add_argument("--methods", type=names(METHODS), default="skdp,sklearn,majority", help="default: %(default)s")
-    runner.add_argument("--epsilons", type=epsilons, default="0.1,0.5,1,3", help="default: %(default)s")
-    runner.add_argument("--adjacency", choices=[*ADJACENCIES, "both"], default="both", help="default: %(default)s")
-    runner.add_argument("--repeats", type=positive, default=5, help="fits per cell of a private method; default: %(default)s")
-    runner.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    return parser, runner
+    for add in (add_run, add_curve, add_constants, add_floor, add_resources, add_audit):
+        add(commands)
+    return parser
+
+
+def add_run(commands: Any) -> None:
+    """Command that compares methods."""
+    command = commands.add_parser("run", help="test scores of methods on tables; writes accuracy.json, accuracy.md and plots")
+    command.add_argument("--list", action="store_true", help="print tables and methods, and do nothing else")
+    command.add_argument(
+        "--tables", type=names(TABLES), help="names with commas between, or all; default: adult, or five if quick"
+    )
+    command.add_argument("--methods", type=names(METHODS), help="default: skdp,sklearn,constant, or all if quick")
+    command.add_argument("--epsilons", type=epsilons, default="0.1,0.5,1,3", help="default: %(default)s; 0.1,1 if quick")
+    command.add_argument(
+        "--adjacency", choices=[*ADJACENCIES, "both"], default="both", help="default: %(default)s; zero_out if quick"
+    )
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell of a private method; default: %(default)s")
+    command.add_argument(
+        "--secure", action="store_true", help="fresh noise; otherwise that of the seeds 0, 1, ..., the same every time"
+    )
+    command.add_argument(
+        "--quick", action="store_true", help="two minutes: 2000 records of each of five tables, 2 epsilons, 2 repeats"
+    )
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_run)
+
+
+def start_run(given: argparse.Namespace) -> None:
+    """Compare methods, or list what there is."""
+    if given.list:
+        print(listing())
+        return
+    adjacencies = list(ADJACENCIES) if given.adjacency == "both" else [given.adjacency]
+    tables, methods = (list(QUICK_TABLES), list(METHODS)) if given.quick else (["adult"], ["skdp", "sklearn", "constant"])
+    wanted = {"adjacencies": adjacencies, "epsilons": given.epsilons, "repeats": given.repeats} | (QUICK if given.quick else {})
+    run(Settings(given.tables or tables, given.methods or methods, **wanted, secure=given.secure, quick=given.quick), given.out)
+
+
+def add_curve(commands: Any) -> None:
+    """Command that lets tables grow."""
+    command = commands.add_parser("curve", help="excess test loss as the table grows; writes curve.json, curve.md and curve.png")
+    command.add_argument("--populations", type=names(curve.POPULATIONS), default="all", help="default: all")
+    command.add_argument("--solvers", type=names(("auto", *SOLVERS)), default="auto", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=10, help="tables and fits per size; default: %(default)s")
+    command.add_argument("--largest", type=positive, default=10**6, help="most records; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(
+        action=lambda given: curve.grow(given.populations, given.solvers, given.repeats, given.largest, given.out)
+    )
+
+
+def add_constants(commands: Any) -> None:
+    """Command that varies the constants of the defaults."""
+    command = commands.add_parser(
+        "constants", help="each constant of the defaults times 1/4 to 4; writes constants.json, .md and plots"
+    )
+    command.add_argument(
+        "--tables", type=names((*TABLES, *constants.FAMILIES)), default="all", help="default: all, and made-up ones"
+    )
+    command.add_argument("--epsilons", type=epsilons, default="0.1,1,3", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: constants.vary(given.tables, given.epsilons, given.repeats, given.out))
+
+
+def add_floor(commands: Any) -> None:
+    """Command that searches for problems on which a constant is better."""
+    command = commands.add_parser("floor", help="problems on which a constant predicts better; writes floor_<task>.json and .md")
+    command.add_argument("--task", choices=TASKS, default=TASKS[0], help="default: %(default)s")
+    command.add_argument("--problems", type=positive, default=200, help="how many of the grid; default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=20, help="tables and fits of each; default: %(default)s")
+    command.add_argument("--largest", type=positive, default=2 * 10**6, help="most numbers in a table; default: %(default)s")
+    command.add_argument("--seed", type=int, default=0, help="which part of the grid; default: %(default)s")
+    command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_floor)
+
+
+def start_floor(given: argparse.Namespace) -> None:
+    """Search, and fail if there is a counter-example."""
+    if floor.search(given.task, given.problems, given.repeats, given.largest, given.jobs, given.out, given.seed):
+        raise SystemExit("Some problems are below the floor.")
+
+
+def add_resources(commands: Any) -> None:
+    """Command that measures time and memory."""
+    command = commands.add_parser("resources", help="time and memory as ratios; writes resources.json into benchmarks/results")
+    command.set_defaults(action=lambda given: resources.main())
+
+
+def add_audit(commands: Any) -> None:
+    """Command that attacks the guarantee."""
+    command = commands.add_parser("audit", help="attacks on every solver and on broken twins; writes Markdown and JSON")
+    command.add_argument("--out", type=Path, default=Path("docs/audit.md"), help="Markdown file; default: docs/audit.md")
+    command.add_argument("--n-runs", type=positive, default=10_000, help="fits of each of the two tables; default: %(default)s")
+    command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
+    command.set_defaults(action=start_audit)
+
+
+def start_audit(given: argparse.Namespace) -> None:
+    """Attack, and fail if a bound is where it must not be."""
+    if not audit.write_table(given.out, given.n_runs, given.jobs):
+        raise SystemExit("A bound is on the wrong side of the claim.")
 
 
 def names(known: Collection[str]) -> Callable[[str], list[str]]:
@@ -104,7 +189,7 @@ def listing() -> str:
 def neighbours(name: str) -> str:
     """What the guarantee of a method is for."""
     method = METHODS[name]
-    return f"{method.task}, {' and '.join(method.adjacencies) if method.private else 'not private'}"
+    return f"{' and '.join(method.builds)}, {' and '.join(method.adjacencies) if method.private else 'not private'}"
 
 
 if __name__ == "__main__":

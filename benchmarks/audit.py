@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from benchmarks.report import row
-from benchmarks.run import versions
 from benchmarks.twins import (
     HalvedNoise,
     HalvedNoiseRegression,
@@ -27,6 +25,7 @@ from benchmarks.twins import (
     UnscheduledReleaseRegression,
     UnscheduledReleases,
 )
+from benchmarks.writing import row, versions
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.estimators._base import DPEstimator

@@ -1,68 +1,211 @@
-"""Bounds and categories of the benchmark tables: fixed constants, taken as public.
+"""Sensitivity of the result to every public choice of the defaults: each constant times 1/4, 1/2, 2 and 4, others as they are.
 
-They are those that comparisons on these tables commonly use, so that figures can be laid side by side.
+The solver's parameters are the choices; a new one appears by itself. A momentum beta is scaled through ``1 / (1 - beta)``, the
+number of steps that it remembers, and a fraction stays at most 1. Differences are between fits to the same table with the same
+seeds.
 """
 
-ADULT_WORDS = {
-    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked ?",
-    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters 1st-4th 10th "
-    "Doctorate 5th-6th Preschool",
-    "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent Married-AF-spouse",
-    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners "
-    "Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces ?",
-    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
-    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
-    "sex": "Female Male",
-    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India Japan Greece "
-    "South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France Dominican-Republic "
-    "Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago "
-    "Peru Hong Holand-Netherlands ?",
-}
-ADULT_CATEGORIES = {column: words.split() for column, words in ADULT_WORDS.items()}
-ADULT_RANGES = {"age": (17, 90), "education-num": (1, 16), "hours-per-week": (1, 99)}
-ADULT_LOGARITHMS = {"capital-gain": 99999, "capital-loss": 4356}
+import math
+import statistics
+from collections.abc import Iterator
+from numbers import Number
+from pathlib import Path
+from typing import Any
 
-BANK_WORDS = {
-    "job": "admin. blue-collar entrepreneur housemaid management retired self-employed services student technician unemployed "
-    "unknown",
-    "marital": "divorced married single",
-    "education": "primary secondary tertiary unknown",
-    "default": "yes",
-    "housing": "yes",
-    "loan": "yes",
-    "contact": "cellular telephone unknown",
-    "month": "jan feb mar apr may jun jul aug sep oct nov dec",
-    "poutcome": "failure other success unknown",
-}
-BANK_CATEGORIES = {column: words.split() for column, words in BANK_WORDS.items()}
-BANK_RANGES = {"age": (18, 95), "day": (1, 31)}
-BANK_LOGARITHMS = {"balance": 1e5, "duration": 5000, "campaign": 63, "pdays": 900, "previous": 300}
+import numpy as np
+from sklearn.base import clone
 
-CALIFORNIA_CATEGORIES = {"ocean_proximity": ["<1H OCEAN", "INLAND", "ISLAND", "NEAR BAY", "NEAR OCEAN"]}
-CALIFORNIA_RANGES = {"longitude": (-125, -114), "latitude": (32, 42), "housing_median_age": (1, 52), "median_income": (0, 15.1)}
-CALIFORNIA_LOGARITHMS = {"total_rooms": 40_000, "total_bedrooms": 6500, "population": 36_000, "households": 6100}
-CALIFORNIA_TARGET = {"median_house_value": (0, 500_001)}
+from benchmarks.methods import TASKS, ours
+from benchmarks.scores import CHOSEN_BY, fit_and_score
+from benchmarks.synthetic import Population
+from benchmarks.tables import TABLES, Table, load
+from benchmarks.writing import figure, made_with, row, write_json
+from skdp.solvers import SOLVERS, Solver
 
-BIKE_CATEGORIES = {
-    "season": range(1, 5),
-    "mnth": range(1, 13),
-    "hr": range(24),
-    "weekday": range(7),
-    "weathersit": range(1, 5),
-}
-BIKE_RANGES = {name: (0, 1) for name in ("yr", "holiday", "workingday", "temp", "atemp", "hum", "windspeed")}
-BIKE_TARGET = {"cnt": (0, 1000)}
+__all__ = ["FACTORS", "FAMILIES", "SOLVERS_OF", "choices", "vary"]
 
-COVERTYPE_RANGES = {  # of the first columns, in the order of the file
-    "elevation": (1859, 3858),
-    "aspect": (0, 360),
-    "slope": (0, 66),
-    "horizontal distance to water": (0, 1397),
-    "vertical distance to water": (-173, 601),
-    "distance to roads": (0, 7117),
-    "hillshade at 9": (0, 254),
-    "hillshade at noon": (0, 254),
-    "hillshade at 15": (0, 254),
-    "distance to fire points": (0, 7173),
+FACTORS = (0.25, 0.5, 2.0, 4.0)
+ADJACENCY = "zero_out"
+SOLVERS_OF = {"classification": "standardized_gd", "regression": "whitened_gd"}
+FAMILIES = {
+    "made-up normal": (Population("normal", 20), 10_000),
+    "made-up offset": (Population("offset", 20, positive_rate=0.2), 5000),
+    "made-up heavy": (Population("heavy", 50, signal=4.0), 20_000),
+    "made-up binary": (Population("binary", 100, positive_rate=0.1), 20_000),
+    "made-up wild": (Population("wild", 30), 10_000),
+    "made-up linear": (Population("normal", 20, "regression"), 10_000),
+    "made-up linear correlated": (Population("correlated", 30, "regression", spread=0.1), 10_000),
+    "made-up linear heavy": (Population("heavy", 20, "regression", middle=0.5, spread=0.1), 10_000),
 }
-SPAMBASE_LOGARITHMS = {"average run of capitals": 1200, "longest run": 10_000, "total of capitals": 16_000}
+N_TEST = 20_000
+ABOUT = """\
+Mean over the tables of the change of test AUC (R2 of a regression), {repeats} paired fits per cell, {adjacency}; in brackets the
+range over the tables. A default on a plateau has changes near 0, and mostly negative ones.
+"""
+
+
+def vary(names: list[str], epsilons: list[float], repeats: int, out: Path) -> list[dict[str, Any]]:
+    """Measure what each choice does; write JSON, Markdown and a plot per choice.
+
+    Parameters
+    ----------
+    names : list of str
+        Tables, out of ``TABLES`` and ``FAMILIES``.
+    epsilons : list of float
+        Privacy parameters.
+    repeats : int
+        Fits per cell; the seeds are 0, 1, and so on.
+    out : Path
+        Directory of ``constants.json``, ``constants.md`` and a PNG per choice.
+
+    Returns
+    -------
+    list of dict
+        A record per table, epsilon, choice and factor.
+    """
+    records: list[dict[str, Any]] = []
+    for name in names:
+        table = load(name) if name in TABLES else made_up(name)
+        if table.task in TASKS and SOLVERS_OF[table.task] in SOLVERS:
+            records += table_records(name, table, epsilons, repeats)
+            settings = {"adjacency": ADJACENCY, "repeats": repeats, "factors": FACTORS, "epsilons": epsilons}
+            write_json({**made_with(), "settings": settings, "records": records}, out / "constants.json")
+    (out / "constants.md").write_text(markdown(records, epsilons, repeats), encoding="utf-8")
+    for solver, choice in dict.fromkeys((record["solver"], record["choice"]) for record in records):
+        chosen = [record for record in records if (record["solver"], record["choice"]) == (solver, choice)]
+        draw(chosen, f"{solver}: {choice}", out / f"constants_{solver}_{choice}.png")
+    return records
+
+
+def made_up(name: str) -> Table:
+    """Table of a synthetic family."""
+    population, n_samples = FAMILIES[name]
+    return population.table(n_samples, N_TEST)
+
+
+def table_records(name: str, table: Table, epsilons: list[float], repeats: int) -> list[dict[str, Any]]:
+    """Differences from the default on one table."""
+    solver = SOLVERS_OF[table.task]
+    records = []
+    for epsilon in epsilons:
+        usual = scores(table, epsilon, SOLVERS[solver](), repeats)
+        for choice, factor, changed in choices(SOLVERS[solver](), steps(table, epsilon, solver)):
+            try:
+                differences = np.subtract(scores(table, epsilon, changed, repeats), usual)
+            except ValueError as error:
+                print(f"{name} {choice} x{factor:g}: not possible, {error}", flush=True)
+                continue
+            key = {"table": name, "task": table.task, "solver": solver, "epsilon": epsilon, "choice": choice, "factor": factor}
+            measured = {"value": float(getattr(changed, choice)), "default": statistics.median(usual)}
+            measured |= {"difference": float(differences.mean()), "standard_error": error_of(differences)}
+            records.append(key | measured)
+        print(f"{name} epsilon={epsilon:g}: {statistics.median(usual):.4f}", flush=True)
+    return records
+
+
+def choices(solver: Solver, n_steps: int) -> Iterator[tuple[str, float, Solver]]:
+    """Yield the solver with one parameter changed, for each parameter and factor.
+
+    Parameters
+    ----------
+    solver : Solver
+        With its defaults.
+    n_steps : int
+        Number of steps that a default of None stands for.
+
+    Yields
+    ------
+    tuple of (str, float, Solver)
+        Parameter, factor, changed solver; a change that changes nothing, or was made before, is left out.
+    """
+    for choice, value in solver.get_params(deep=False).items():
+        usual = n_steps if value is None and choice == "n_steps" else value
+        if not isinstance(usual, Number) or isinstance(usual, bool) or usual == 0:
+            continue
+        seen = {usual}
+        for factor in FACTORS:
+            changed = scaled(choice, usual, factor)
+            if changed not in seen:
+                seen.add(changed)
+                yield choice, factor, clone(solver).set_params(**{choice: changed})
+
+
+def scaled(choice: str, usual: Any, factor: float) -> Any:
+    """A parameter times a factor, in its own way."""
+    if choice == "momentum":
+        return max(0.0, 1 - (1 - usual) / factor)
+    if isinstance(usual, int):
+        return max(1, round(usual * factor))
+    return min(1.0, usual * factor) if usual <= 1 and choice != "clip" else usual * factor
+
+
+def steps(table: Table, epsilon: float, solver: str) -> int:
+    """Number of steps of the default, a public fact."""
+    return int(model(table, epsilon, SOLVERS[solver](), 0).fit(table.X_train, table.y_train).n_iter_ or 0)
+
+
+def scores(table: Table, epsilon: float, solver: Solver, repeats: int) -> list[float]:
+    """Test scores of fits with one solver."""
+    return [fit_and_score(model(table, epsilon, solver, seed), table)[CHOSEN_BY[table.task]] for seed in range(repeats)]
+
+
+def model(table: Table, epsilon: float, solver: Solver, seed: int) -> Any:
+    """Our estimator with a solver."""
+    delta = max(1 / len(table.y_train) ** 2, 1e-11)
+    return ours(epsilon, delta, ADJACENCY, seed, task=table.task, solver=solver)
+
+
+def error_of(differences: np.ndarray) -> float | None:
+    """Standard error of a mean of differences."""
+    return float(differences.std(ddof=1) / math.sqrt(len(differences))) if len(differences) > 1 else None
+
+
+def markdown(records: list[dict[str, Any]], epsilons: list[float], repeats: int) -> str:
+    """Return the mean differences over the tables as Markdown, a line per choice and factor."""
+    lines = ["# Sensitivity to the constants of the defaults", ""]
+    lines += [ABOUT.format(repeats=repeats, adjacency=ADJACENCY)]
+    for solver in dict.fromkeys(record["solver"] for record in records):
+        own = [record for record in records if record["solver"] == solver]
+        lines += [f"## {solver}", "", f"Tables: {', '.join(dict.fromkeys(record['table'] for record in own))}.", ""]
+        heads = ["choice", "factor", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
+        lines += [row(heads), row(["---"] * len(heads))]
+        for choice, factor in dict.fromkeys((record["choice"], record["factor"]) for record in own):
+            same = [record for record in own if (record["choice"], record["factor"]) == (choice, factor)]
+            lines.append(row([choice, f"{factor:g}", *(over_tables(same, epsilon) for epsilon in epsilons)]))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def over_tables(records: list[dict[str, Any]], epsilon: float) -> str:
+    """Mean and range of the differences at one epsilon."""
+    values = [record["difference"] for record in records if record["epsilon"] == epsilon]
+    return f"{np.mean(values):+.4f} [{min(values):+.3f}, {max(values):+.3f}]" if values else ""
+
+
+def draw(records: list[dict[str, Any]], title: str, path: Path) -> None:
+    """A panel per epsilon: change against factor, a thin line per table, the mean bold."""
+    levels = sorted({record["epsilon"] for record in records})
+    page = figure(figsize=(3.6 * len(levels), 4.2))
+    if page is None:
+        return
+    names = list(dict.fromkeys(record["table"] for record in records))
+    factors = sorted({1.0, *(record["factor"] for record in records)})
+    for axes, epsilon in zip(page.subplots(1, len(levels), sharey=True, squeeze=False)[0], levels, strict=True):
+        curves = []
+        for number, name in enumerate(names):
+            own = [record for record in records if (record["table"], record["epsilon"]) == (name, epsilon)]
+            curve = {1.0: 0.0} | {record["factor"]: record["difference"] for record in own}
+            curves.append([curve.get(factor, math.nan) for factor in factors])
+            axes.plot(
+                factors, curves[-1], linewidth=0.9, color=f"C{number % 10}", linestyle="-" if number < 10 else "--", label=name
+            )
+        axes.plot(factors, np.nanmean(curves, axis=0), color="black", linewidth=2.5, label="mean")
+        axes.axhline(0, color="#888888", linewidth=0.8)
+        axes.set(xscale="log", title=f"epsilon {epsilon:g}", xlabel="factor of the default")
+        axes.set_xticks(factors, [f"{factor:g}" for factor in factors])
+        axes.minorticks_off()
+        axes.grid(alpha=0.25)
+    page.axes[0].set_ylabel("change of test AUC" if records[0]["task"] == "classification" else "change of test R2")
+    page.suptitle(title)
+    page.legend(*page.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    page.savefig(path, dpi=100)

@@ -1,80 +1,117 @@
-"""Methods to compare, by name; to add one, add an entry to ``METHODS``."""
+"""Methods to compare, by name; to add one, add an entry to ``METHODS``. The peers stand in ``benchmarks/peers.py``."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdp import DPLogisticRegression
-from skdp.privacy.budget import ADJACENCIES
+import skdp
+from benchmarks import peers
+from benchmarks.peers import Method
+from skdp.solvers import SOLVERS
 
-__all__ = ["METHODS", "Method", "reasons_to_skip"]
+__all__ = ["METHODS", "Method", "fits", "ours", "reasons_to_skip"]
+
+ESTIMATORS = {"classification": "DPLogisticRegression", "regression": "DPLinearRegression"}
+OFFERS = {"classification": {"smooth", "binary", "classes"}, "regression": {"smooth", "squared"}}  # of tables of two classes
+TASKS = tuple(task for task, estimator in ESTIMATORS.items() if hasattr(skdp, estimator))
 
 
-@dataclass(frozen=True)
-class Method:
-    """One method.
+def ours(
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    seed: int | None,
+    *,
+    task: str = "classification",
+    solver: Any = "auto",
+    data_norm: float = 1.0,
+    **parameters: Any,
+) -> BaseEstimator:
+    """Return our estimator for a task.
 
     Parameters
     ----------
-    description : str
-        What it is, in one line.
-    build : callable
-        From epsilon, delta and adjacency to a fresh estimator; it gets None for each where the method is not private. An
-        ImportError says that a library is missing.
+    epsilon, delta : float
+        The budget.
+    adjacency : str
+        Neighbours.
+    seed : int or None
+        Of the noise; None makes it secure.
     task : {"classification", "regression"}, default="classification"
-        On which tables it runs.
-    adjacencies : tuple of str, default=("replace_one", "zero_out")
-        Neighbours that its guarantee is for.
-    private : bool, default=True
-        Whether it has a guarantee at all.
-    pure : bool, default=False
-        Whether its guarantee has delta 0.
+        What to estimate; the targets of a regression lie in [-1, 1].
+    solver : str or Solver, default="auto"
+        Algorithm.
+    data_norm : float, default=1.0
+        Public bound on the norm of a row.
+    **parameters : dict
+        Further ones of the estimator; classes are left out where there are none.
+
+    Returns
+    -------
+    BaseEstimator
+        Not fitted.
     """
-
-    description: str
-    build: Callable[[float | None, float | None, str | None], BaseEstimator]
-    task: str = "classification"
-    adjacencies: tuple[str, ...] = tuple(ADJACENCIES)
-    private: bool = True
-    pure: bool = False
+    if task == "regression":
+        parameters = {name: value for name, value in parameters.items() if name != "classes"} | {"target_bounds": (-1.0, 1.0)}
+    estimator = getattr(skdp, ESTIMATORS[task])
+    budget = {"delta": delta, "adjacency": adjacency, "random_state": seed}
+    return estimator(epsilon, **budget, solver=solver, data_norm=data_norm, **parameters)
 
 
-def skdp_logistic(epsilon: float, delta: float, adjacency: str, solver: str = "auto") -> BaseEstimator:
-    """Build our logistic regression with its defaults."""
-    return DPLogisticRegression(epsilon, delta=delta, adjacency=adjacency, data_norm=1.0, solver=solver)
+def fits(solver: str, task: str) -> bool:
+    """Return whether a solver runs on the tables of a task.
+
+    Parameters
+    ----------
+    solver : str
+        Name out of ``SOLVERS``.
+    task : {"classification", "regression"}
+        Of the table.
+
+    Returns
+    -------
+    bool
+        Whether the problem has all that the solver needs.
+    """
+    return task in TASKS and SOLVERS[solver].needs <= OFFERS[task]
 
 
-def sklearn_logistic(epsilon: None, delta: None, adjacency: None) -> BaseEstimator:
-    """Build scikit-learn's logistic regression."""
-    return LogisticRegression(max_iter=3000)
+def our_method(solver: str) -> Method:
+    """Method of one of our solvers, on every task that it fits."""
+    builds = {task: (partial(ours, task=task, solver=solver),) for task in ESTIMATORS if fits(solver, task)}
+    return Method(f"our solver {solver}: {SOLVERS[solver].title}", builds)
 
 
-def majority(epsilon: None, delta: None, adjacency: None) -> BaseEstimator:
-    """Build the constant prediction of the larger class."""
-    return DummyClassifier()
+def without_privacy(estimator: type[BaseEstimator], **parameters: Any) -> tuple[Any, ...]:
+    """Builder of an estimator that takes no budget."""
+    return (lambda epsilon, delta, adjacency, seed: estimator(**parameters),)
 
 
-def diffprivlib_logistic(epsilon: float, delta: float, adjacency: str) -> BaseEstimator:
-    """Build diffprivlib's logistic regression, whose delta is 0."""
-    from diffprivlib.models import LogisticRegression
+def method_table() -> dict[str, Method]:
+    """All methods: ours, those without privacy, peers."""
+    plain = {
+        "sklearn": Method(
+            "LogisticRegression or LinearRegression of scikit-learn",
+            {
+                "classification": without_privacy(LogisticRegression, max_iter=3000),
+                "regression": without_privacy(LinearRegression),
+            },
+            adjacencies=(),
+        ),
+        "constant": Method(
+            "always the larger class, or the mean",
+            {"classification": without_privacy(DummyClassifier), "regression": without_privacy(DummyRegressor)},
+            adjacencies=(),
+        ),
+    }
+    default = Method("our estimators with nothing tuned", {task: (partial(ours, task=task),) for task in TASKS})
+    return {"skdp": default, **{f"skdp-{name}": our_method(name) for name in SOLVERS}, **plain, **peers.methods(ours, TASKS)}
 
-    return LogisticRegression(epsilon=epsilon, data_norm=1.0, C=1.0)
 
-
-METHODS = {
-    "skdp": Method("DPLogisticRegression with its defaults", skdp_logistic),
-    "skdp-gd": Method("DPLogisticRegression, full-data gradient descent", partial(skdp_logistic, solver="gd")),
-    "skdp-sgd": Method("DPLogisticRegression, Poisson-sampled gradient descent", partial(skdp_logistic, solver="sgd")),
-    "sklearn": Method("LogisticRegression of scikit-learn", sklearn_logistic, adjacencies=(), private=False),
-    "majority": Method("always the larger class", majority, adjacencies=(), private=False),
-    "diffprivlib": Method(
-        "LogisticRegression of diffprivlib with C=1", diffprivlib_logistic, adjacencies=("replace_one",), pure=True
-    ),
-}
+METHODS = method_table()
 
 
 def reasons_to_skip(names: list[str], adjacencies: list[str]) -> dict[str, str]:
@@ -98,7 +135,8 @@ def reasons_to_skip(names: list[str], adjacencies: list[str]) -> dict[str, str]:
         if method.private and not set(method.adjacencies) & set(adjacencies):
             reasons[name] = f"its guarantee is for {' and '.join(method.adjacencies)} only"
         try:
-            method.build(1.0, 1e-6, adjacencies[0])
+            for builds in method.builds.values():
+                builds[0](1.0, 1e-6, adjacencies[0], 0)
         except ImportError as error:
             reasons[name] = f"its library is not installed, or does not import here: {error}"
     return reasons

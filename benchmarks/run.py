@@ -1,27 +1,25 @@
 """Fit every method on every table, several times, and collect the test scores."""
 
-import contextlib
 import itertools
-import platform
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.metrics import r2_score, roc_auc_score
 
-import skdp
 from benchmarks import report
 from benchmarks.methods import METHODS, Method, reasons_to_skip
+from benchmarks.peers import Build
+from benchmarks.scores import CHOSEN_BY, fit_and_score, megabytes
 from benchmarks.tables import Table, load
+from benchmarks.writing import made_with
 
-__all__ = ["Settings", "run"]
+__all__ = ["QUICK", "QUICK_TABLES", "Settings", "run"]
 
-LIBRARIES = ("scikit-learn", "numpy", "scipy", "dp_accounting", "diffprivlib")
+SMALLEST_DELTA = 1e-11
+FINALISTS = 3  # configurations of a tuned method that are fitted with every seed
+QUICK_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,10 @@ class Settings:
         Privacy parameters.
     repeats : int
         Fits per cell; methods without privacy are fitted once.
+    secure : bool, default=False
+        Whether the noise is fresh; otherwise the seeds are 0, 1, and so on.
+    quick : bool, default=False
+        Whether only the first 2000 training and test records are used, and a tuned method has a twelfth of its configurations.
     """
 
     tables: list[str]
@@ -45,6 +47,19 @@ class Settings:
     adjacencies: list[str]
     epsilons: list[float]
     repeats: int
+    secure: bool = False
+    quick: bool = False
+
+    @property
+    def seeds(self) -> list[int | None]:
+        """One per fit of a cell."""
+        return [None] * self.repeats if self.secure else list(range(self.repeats))
+
+
+QUICK: dict[str, Any] = {"epsilons": [0.1, 1.0], "repeats": 2, "adjacencies": ["zero_out"]}
+"""What ``--quick`` sets."""
+QUICK_TABLES = ("adult", "mammography", "spambase", "california", "bike")
+"""What it takes where no tables are named."""
 
 
 def run(settings: Settings, out: Path) -> dict[str, Any]:
@@ -69,41 +84,51 @@ def run(settings: Settings, out: Path) -> dict[str, Any]:
     available = [name for name in settings.methods if name not in skipped]
     results = header(settings) | {"skipped": skipped, "records": []}
     for name in settings.tables:
-        table = load(name)
-        records = table_records(name, table, available, settings)
+        table = first_rows(load(name)) if settings.quick else load(name)
+        records, refused = table_records(name, table, available, settings)
         results["records"] += records
-        if not records:
+        skipped |= refused
+        if not records and not refused:
             skipped[name] = f"none of the methods that can run is for {table.task}"
             print(f"{name} is skipped: {skipped[name]}", flush=True)
         report.write(results, out)
         report.plot(records, out / f"accuracy_{name}.png")
+    report.overview(results["records"], out / "accuracy.png")
     return results
+
+
+def first_rows(table: Table) -> Table:
+    """The beginning of a table."""
+    parts = (part[:QUICK_ROWS] for part in (table.X_train, table.y_train, table.X_test, table.y_test))
+    return Table(*parts, table.task)
 
 
 def header(settings: Settings) -> dict[str, Any]:
     """Versions, and settings that do not depend on the machine."""
-    public = {"delta": "max(1 / n_train**2, 1e-11)", "data_norm": 1.0, "noise": "secure", "quartiles": [0.25, 0.5, 0.75]}
-    return {"versions": versions(), "python": platform.python_version(), "settings": asdict(settings) | public}
+    noise = "secure" if settings.secure else "of the seeds, so it can be had again and protects nobody"
+    public = {"delta": f"max(1 / n_train**2, {SMALLEST_DELTA:g})", "data_norm": 1.0, "noise": noise, "seeds": settings.seeds}
+    return made_with() | {"settings": asdict(settings) | public | {"quartiles": [0.25, 0.5, 0.75]}}
 
 
-def versions() -> dict[str, str]:
-    """Versions of the libraries that are installed."""
-    found = {"skdp": skdp.__version__}
-    for library in LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
-    return found
-
-
-def table_records(name: str, table: Table, methods: list[str], settings: Settings) -> list[dict[str, Any]]:
-    """One record per method, adjacency and epsilon."""
-    records = []
-    for method in (method for method in methods if METHODS[method].task == table.task):
+def table_records(name: str, table: Table, methods: list[str], settings: Settings) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """One record per method, adjacency and epsilon, and what the methods refused."""
+    records, refused = [], {}
+    for method in (method for method in methods if METHODS[method].builds.get(table.task)):
+        peak = None
         for adjacency, epsilon in cells(METHODS[method], settings):
             key = {"table": name, "method": method, "adjacency": adjacency, "epsilon": epsilon}
-            records.append(key | measure(table, METHODS[method], adjacency, epsilon, settings.repeats))
+            try:
+                chosen, measured = measure(table, METHODS[method], adjacency, epsilon, settings)
+            except ValueError as error:
+                about = f"{method} on {name}, {adjacency}, epsilon {epsilon}"
+                refused[about] = f"it raised: {error}"
+                print(f"{about} is skipped: {refused[about]}", flush=True)
+                continue
+            if peak is None:  # it hardly depends on the budget
+                peak = megabytes(chosen, table)
+            records.append(key | measured | {"megabytes": round(peak, 2)})
             print(progress(records[-1]), flush=True)
-    return records
+    return records, refused
 
 
 def cells(method: Method, settings: Settings) -> Iterator[tuple[str | None, float | None]]:
@@ -114,32 +139,36 @@ def cells(method: Method, settings: Settings) -> Iterator[tuple[str | None, floa
     return itertools.product(covered, settings.epsilons)
 
 
-def measure(table: Table, method: Method, adjacency: str | None, epsilon: float | None, repeats: int) -> dict[str, Any]:
-    """Quartiles of the scores of fresh fits, and the median time of a fit."""
+def measure(
+    table: Table, method: Method, adjacency: str | None, epsilon: float | None, settings: Settings
+) -> tuple[Any, dict[str, Any]]:
+    """A fresh estimator of the configuration that was taken, and the quartiles of its scores."""
     n_train, n_features = table.X_train.shape
-    delta = max(1 / n_train**2, 1e-11) if method.private else None
-    repeats = repeats if method.private else 1
-    fits = [fit_and_score(method.build(epsilon, delta, adjacency), table) for _ in range(repeats)]
-    values = {name: np.quantile([fit[name] for fit in fits], (0.25, 0.5, 0.75)).round(4).tolist() for name in fits[0]}
-    values["fit_seconds"] = values["fit_seconds"][1]
-    facts = {"task": table.task, "private": method.private, "n_train": n_train, "n_features": n_features, "repeats": repeats}
-    return facts | {"delta": 0.0 if method.pure else delta} | values
+    delta = max(1 / n_train**2, SMALLEST_DELTA) if method.private else None
+    seeds = settings.seeds if method.private else settings.seeds[:1]
+    builds = method.builds[table.task][:: 12 if settings.quick else 1]
+
+    def score(build: Build, seed: int | None) -> dict[str, float]:
+        return fit_and_score(build(epsilon, delta, adjacency, seed), table)
+
+    by = CHOSEN_BY[table.task]
+    if len(builds) > 1:
+        builds = sorted(builds, key=lambda build: -score(build, seeds[0])[by])[:FINALISTS]
+    fits = {build: [score(build, seed) for seed in seeds] for build in builds}
+    best = max(builds, key=lambda build: float(np.median([fit[by] for fit in fits[build]])))
+    values = quartiles(fits[best])
+    facts = {"task": table.task, "private": method.private, "n_train": n_train, "n_features": n_features, "repeats": len(seeds)}
+    tuned = {"configuration": repr(best(epsilon, delta, adjacency, 0))} if len(method.builds[table.task]) > 1 else {}
+    return best(epsilon, delta, adjacency, seeds[0]), facts | {"delta": 0.0 if method.pure else delta} | values | tuned
 
 
-def fit_and_score(model: BaseEstimator, table: Table) -> dict[str, float]:
-    """Test scores and time of one fit."""
-    start = time.perf_counter()
-    model.fit(table.X_train, table.y_train)
-    seconds = {"fit_seconds": time.perf_counter() - start}
-    if table.task == "regression":
-        return {"r2": r2_score(table.y_test, model.predict(table.X_test))} | seconds
-    rank = model.decision_function if hasattr(model, "decision_function") else lambda X: model.predict_proba(X)[:, 1]
-    auc = roc_auc_score(table.y_test, rank(table.X_test))
-    return {"accuracy": model.score(table.X_test, table.y_test), "auc": auc} | seconds
+def quartiles(fits: list[dict[str, float]]) -> dict[str, list[float]]:
+    """Quartiles of each score over the fits."""
+    return {name: np.quantile([fit[name] for fit in fits], (0.25, 0.5, 0.75)).round(5).tolist() for name in fits[0]}
 
 
 def progress(record: dict[str, Any]) -> str:
     """One line about a cell."""
     budget = f"{record['adjacency']} epsilon={record['epsilon']:g}" if record["private"] else "not private"
-    reached = f"{report.cell(record)} in {record['fit_seconds']:.2f} s"
+    reached = f"{report.cell(record)} in {record['fit_seconds'][1]:.2f} s, {record['megabytes']:g} MB"
     return f"{record['table']} {record['method']} {budget}: {reached}"

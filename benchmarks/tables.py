@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import make_classification
 
-from benchmarks import constants
+from benchmarks import bounds
 from skdp.preprocessing import from_schema
 
 __all__ = ["TABLES", "Table", "data_directory", "load"]
@@ -76,8 +76,8 @@ def load(name: str) -> Table:
 def adult(directory: Path) -> Table:
     """Income above 50 000 dollars (UCI Adult): 8 one-hot columns, 5 numeric ones; the published split."""
     frame = pd.read_csv(existing(directory / "adult.csv.gz"), keep_default_na=False)
-    categories = one_hot(frame.replace("", "?"), constants.ADULT_CATEGORIES)
-    numbers = ranges(frame, constants.ADULT_RANGES), logarithms(frame, constants.ADULT_LOGARITHMS)
+    categories = one_hot(frame.replace("", "?"), bounds.ADULT_CATEGORIES)
+    numbers = ranges(frame, bounds.ADULT_RANGES), logarithms(frame, bounds.ADULT_LOGARITHMS)
     X, y = bounded_rows(np.hstack([categories, *numbers])), (frame["income"] == ">50K").to_numpy().astype(int)
     return published_split(X, y, frame["split"].to_numpy())
 
@@ -86,8 +86,8 @@ def bank(directory: Path) -> Table:
     """Deposit after a telephone call (UCI Bank Marketing): 9 categorical columns, 7 numeric ones, one the length of the call."""
     frame = pd.read_csv(existing(directory / "bank_full.csv.gz"), keep_default_na=False)
     frame["pdays"] = frame["pdays"].clip(lower=0)  # -1 stands for nobody called before
-    numbers = ranges(frame, constants.BANK_RANGES), logarithms(frame, constants.BANK_LOGARITHMS)
-    X = bounded_rows(np.hstack([one_hot(frame, constants.BANK_CATEGORIES), *numbers]))
+    numbers = ranges(frame, bounds.BANK_RANGES), logarithms(frame, bounds.BANK_LOGARITHMS)
+    X = bounded_rows(np.hstack([one_hot(frame, bounds.BANK_CATEGORIES), *numbers]))
     return random_split(X, (frame["y"] == "yes").to_numpy().astype(int))
 
 
@@ -121,7 +121,7 @@ def mnist10k(directory: Path) -> Table:
 def covertype(directory: Path) -> Table:
     """Lodgepole pine against other trees (UCI Covertype, a sixth of it): 10 numeric columns, 44 binary ones."""
     X, y, _ = read_npz(directory / "covertype_subset.npz")
-    low, high = np.array(list(constants.COVERTYPE_RANGES.values())).T
+    low, high = np.array(list(bounds.COVERTYPE_RANGES.values())).T
     X[:, : low.size] = (X[:, : low.size].clip(low, high) - low) / (high - low)
     return random_split(bounded_rows(X), y)
 
@@ -136,23 +136,23 @@ def spambase(directory: Path) -> Table:
     """Unwanted mail (UCI Spambase): 54 frequencies in percent, 3 lengths of runs of capital letters."""
     X, y, _ = read_npz(directory / "spambase.npz")
     frequencies, runs = np.split(X, [54], axis=1)
-    runs = logarithms(pd.DataFrame(runs, columns=list(constants.SPAMBASE_LOGARITHMS)), constants.SPAMBASE_LOGARITHMS)
+    runs = logarithms(pd.DataFrame(runs, columns=list(bounds.SPAMBASE_LOGARITHMS)), bounds.SPAMBASE_LOGARITHMS)
     return random_split(bounded_rows(np.hstack([frequencies.clip(0, 100) / 100, runs])), y)
 
 
 def california(directory: Path) -> Table:
     """Median house value of a district (California Housing, 1990 census): 8 numeric columns, 1 categorical; rows over 3."""
     frame = pd.read_csv(existing(directory / "california_housing.csv.gz")).fillna({"total_bedrooms": 0})
-    numbers = ranges(frame, constants.CALIFORNIA_RANGES), logarithms(frame, constants.CALIFORNIA_LOGARITHMS)
-    X = np.hstack([one_hot(frame, constants.CALIFORNIA_CATEGORIES), *numbers]) / 3
-    return random_split(X, 2 * ranges(frame, constants.CALIFORNIA_TARGET)[:, 0] - 1, "regression")
+    numbers = ranges(frame, bounds.CALIFORNIA_RANGES), logarithms(frame, bounds.CALIFORNIA_LOGARITHMS)
+    X = np.hstack([one_hot(frame, bounds.CALIFORNIA_CATEGORIES), *numbers]) / 3
+    return random_split(X, 2 * ranges(frame, bounds.CALIFORNIA_TARGET)[:, 0] - 1, "regression")
 
 
 def bike(directory: Path) -> Table:
     """Bicycles hired in an hour (UCI Bike Sharing): 5 categorical columns, 7 numeric ones; rows over sqrt(12)."""
     frame = pd.read_csv(existing(directory / "bike_sharing_hour.csv.gz"))
-    X = np.hstack([one_hot(frame, constants.BIKE_CATEGORIES), ranges(frame, constants.BIKE_RANGES)]) / np.sqrt(12)
-    return random_split(X, 2 * ranges(frame, constants.BIKE_TARGET)[:, 0] - 1, "regression")
+    X = np.hstack([one_hot(frame, bounds.BIKE_CATEGORIES), ranges(frame, bounds.BIKE_RANGES)]) / np.sqrt(12)
+    return random_split(X, 2 * ranges(frame, bounds.BIKE_TARGET)[:, 0] - 1, "regression")
 
 
 def scale(directory: Path) -> Table:

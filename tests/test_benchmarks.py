@@ -2,15 +2,19 @@
 
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from benchmarks import report, resources
+from benchmarks import plots, resources
 from benchmarks.__main__ import main
-from benchmarks.methods import METHODS, Method
+from benchmarks.methods import METHODS, TASKS, Method
+from benchmarks.run import FINALISTS
+from benchmarks.scores import SCORES
 from benchmarks.tables import TABLES, Table, data_directory, load
+from skdp.solvers import SOLVERS
 
 # Training rows, test rows, features, mean target in both parts, mean entry of the training rows
 EXPECTED = {
@@ -40,16 +44,16 @@ WRONG = {
 
 
 class Counting(ClassifierMixin, BaseEstimator):
-    """Remembers what it was built with, gets as many test labels right as it has predecessors, and ranks the wrong way round."""
+    """Remembers what it was built with, gets as many test labels right as its seed says, and ranks the wrong way round."""
 
     fitted = ()
 
-    def __init__(self, epsilon, delta, adjacency):
-        self.epsilon, self.delta, self.adjacency = epsilon, delta, adjacency
+    def __init__(self, epsilon, delta, adjacency, seed, more=0):
+        self.epsilon, self.delta, self.adjacency, self.seed, self.more = epsilon, delta, adjacency, seed, more
 
     def fit(self, X, y):
-        self.right_ = len(Counting.fitted)
-        Counting.fitted = (*Counting.fitted, (self.epsilon, self.delta, self.adjacency))
+        self.right_ = (self.seed or 0) + self.more
+        Counting.fitted = (*Counting.fitted, (self.epsilon, self.delta, self.adjacency, self.seed))
         return self
 
     def predict(self, X):
@@ -57,6 +61,9 @@ class Counting(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X):
         return 0.5 - self.predict(X)
+
+    def predict_proba(self, X):
+        return np.tile([0.25, 0.75], (len(X), 1))
 
 
 class Halving(RegressorMixin, BaseEstimator):
@@ -77,9 +84,12 @@ def made_up(monkeypatch):
     X, T = np.column_stack([y, 1 - y]).astype(float), t[:, None]
     monkeypatch.setitem(TABLES, "tiny", lambda directory: Table(X, y, X[:10], y[:10]))
     monkeypatch.setitem(TABLES, "numbers", lambda directory: Table(T, t, T[:6], t[:6], "regression"))
-    monkeypatch.setitem(METHODS, "counting", Method("counts", Counting))
-    monkeypatch.setitem(METHODS, "replacing", Method("counts", Counting, adjacencies=("replace_one",), pure=True))
-    monkeypatch.setitem(METHODS, "halving", Method("halves", lambda *budget: Halving(), task="regression"))
+    counting = {"classification": (Counting,)}
+    several = {"classification": tuple(partial(Counting, more=more) for more in range(8))}
+    monkeypatch.setitem(METHODS, "counting", Method("counts", counting))
+    monkeypatch.setitem(METHODS, "replacing", Method("counts", counting, adjacencies=("replace_one",), pure=True))
+    monkeypatch.setitem(METHODS, "halving", Method("halves", {"regression": (lambda *budget: Halving(),)}))
+    monkeypatch.setitem(METHODS, "tuned*", Method("counts more", several))
 
 
 def run(out, *words):
@@ -134,53 +144,97 @@ def test_private_methods_get_what_was_asked(made_up, tmp_path):
     words = ("--tables", "tiny", "--methods", "counting", "--epsilons", "3,0.5", "--repeats", "2")
     results, _ = run(tmp_path, *words, "--adjacency", "zero_out")
     asked = [(epsilon, 1e-4, "zero_out") for epsilon in (0.5, 3.0)]
-    assert list(Counting.fitted) == [cell for cell in asked for _ in range(2)]
+    first, again, memory, *others = Counting.fitted
+    assert (first, again) == ((*asked[0], 0), (*asked[0], 1))
+    assert memory == first  # in a fit of its own, which is not timed, once for all budgets
+    assert others == [(*asked[1], 0), (*asked[1], 1)]
     assert [(record["epsilon"], record["delta"], record["adjacency"]) for record in results["records"]] == asked
+    assert results["settings"]["seeds"] == [0, 1]
     Counting.fitted = ()
     run(tmp_path, *words, "--adjacency", "both")
     assert {fit[2] for fit in Counting.fitted} == {"replace_one", "zero_out"}
+
+
+def test_noise_is_reproducible_unless_it_is_to_be_secure(made_up, tmp_path):
+    words = ("--tables", "tiny", "--methods", "skdp", "--epsilons", "1", "--repeats", "2", "--adjacency", "zero_out")
+    seeded, again = (run(tmp_path, *words)[0] for _ in range(2))
+    assert scores_of(seeded) == scores_of(again)
+    assert "protects nobody" in seeded["settings"]["noise"]
+    Counting.fitted = ()
+    fresh, _ = run(tmp_path, *words[:2], "--methods", "counting", *words[4:], "--secure")
+    assert {fit[3] for fit in Counting.fitted} == {None}
+    assert (fresh["settings"]["noise"], fresh["settings"]["seeds"]) == ("secure", [None, None])
+
+
+def scores_of(results):
+    """What does not depend on the machine."""
+    return [[record[score] for score in SCORES[record["task"]]] for record in results["records"]]
+
+
+def test_tuned_method_shows_what_is_best_on_the_test_set(made_up, tmp_path):
+    words = ("--tables", "tiny", "--methods", "tuned*", "--epsilons", "1", "--repeats", "3", "--adjacency", "zero_out")
+    (record,) = run(tmp_path, *words)[0]["records"]
+    assert record["auc"] == [0.85, 0.9, 0.95]  # it ranks the wrong way round, so fewest right is best: 0, 1 and 2 of 10
+    assert "more=0" not in record["configuration"] and "Counting" in record["configuration"]
+    assert len(Counting.fitted) == 8 + 3 * FINALISTS + 1
+    Counting.fitted = ()
+    run(tmp_path, *words, "--quick")
+    assert len(Counting.fitted) == 2 * 2 + 1  # one configuration, two epsilons and seeds, and memory
 
 
 def test_delta_has_a_floor(made_up, monkeypatch, tmp_path):
     y = np.tile([0, 1], 250_000)
     monkeypatch.setitem(TABLES, "tiny", lambda directory: Table(y[:, None], y, y[:10, None], y[:10]))
     run(tmp_path, "--tables", "tiny", "--methods", "counting", "--epsilons", "1", "--repeats", "1")
-    assert {delta for _, delta, _ in Counting.fitted} == {1e-11}
+    assert {delta for _, delta, *_ in Counting.fitted} == {1e-11}
 
 
 def test_scores_are_quartiles_of_the_repeats(made_up, tmp_path):
-    words = ("--tables", "tiny", "--methods", "counting,majority", "--adjacency", "zero_out", "--epsilons", "1", "--repeats", "6")
-    private, majority = run(tmp_path, *words)[0]["records"]
+    words = ("--tables", "tiny", "--methods", "counting,constant", "--adjacency", "zero_out", "--epsilons", "1", "--repeats", "6")
+    private, constant = run(tmp_path, *words)[0]["records"]
     assert private["accuracy"] == [0.125, 0.25, 0.375]  # of 0, 0.1, ..., 0.5
     assert private["auc"] == [0.625, 0.75, 0.875]  # the classes are as large as each other, so it is 1 less the accuracy
     assert (private["repeats"], private["n_train"], private["n_features"], private["task"]) == (6, 100, 2, "classification")
-    assert (majority["repeats"], majority["delta"], majority["epsilon"], majority["adjacency"]) == (1, None, None, None)
-    assert majority["accuracy"] == majority["auc"] == [0.5, 0.5, 0.5]
+    assert private["calibration_error"] == [0.25] * 3  # 0.75 for all, of which half have the label
+    assert private["log_loss"] == pytest.approx([-np.log(0.75 * 0.25) / 2] * 3, abs=1e-5)
+    assert all(private["fit_seconds"][0] <= second for second in private["fit_seconds"]) and private["megabytes"] >= 0
+    assert (constant["repeats"], constant["delta"], constant["epsilon"], constant["adjacency"]) == (1, None, None, None)
+    assert constant["accuracy"] == constant["auc"] == [0.5, 0.5, 0.5]
 
 
-def test_markdown_has_the_medians_of_the_json(made_up, tmp_path):
-    words = ("--tables", "tiny,numbers", "--methods", "counting,skdp,sklearn,halving", "--epsilons", "0.5,3", "--repeats", "2")
+def test_markdown_has_the_quartiles_of_the_json(made_up, tmp_path):
+    words = ("--tables", "tiny,numbers", "--methods", "counting,tuned*,sklearn,halving", "--epsilons", "0.5,3", "--repeats", "2")
     results, text = run(tmp_path, *words)
-    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith(("| ---", "| method"))]
-    cells = {tuple(line[2:-2].split(" | ")[:2]): line[2:-2].split(" | ")[2:] for line in lines}
+    lines = [line for line in text.splitlines() if line.startswith("|")]
     for record in results["records"]:
-        medians = [record[score][1] for score in ("accuracy", "auc", "r2") if score in record]
-        shown = cells[record["method"], record["adjacency"] or "not private"]
-        assert len(shown) == 2
-        columns = [shown[(0.5, 3.0).index(record["epsilon"])]] if record["private"] else shown
-        assert set(columns) == {" / ".join(f"{median:.3f}" for median in medians)}
-    assert len(results["records"]) == 2 * 4 + 1 + 4
-    assert len(lines) == 2 * 2 + 1 + 2
+        name, guarantee = record["method"].replace("*", r"\*"), record["adjacency"] or "not private"
+        low, middle, high = record["auc" if record["task"] == "classification" else "r2"]
+        digits = 4 if record["task"] == "classification" else 3
+        cell = f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]" if record["private"] else f"{middle:.{digits}f}"
+        assert any(line.startswith(f"| {name} | {guarantee} |") and cell in line for line in lines)
+    assert sum(line.startswith("| counting |") for line in lines) == 2 * 2  # the score of choice, and the others
+    assert "optimistic" in text and "| tiny |" not in text  # ours did not run, so there is nothing to compare
     assert (tmp_path / "accuracy_tiny.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "accuracy_numbers.png").exists()
+    assert (tmp_path / "accuracy_numbers.png").exists() and not (tmp_path / "accuracy.png").exists()
+
+
+def test_markdown_compares_ours_with_the_best_of_the_others(made_up, monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, "worse", Method("counts", {"classification": (partial(Counting, more=5),)}))
+    words = ("--tables", "tiny", "--methods", "skdp,counting,worse,sklearn", "--epsilons", "100", "--repeats", "1")
+    results, text = run(tmp_path, *words, "--adjacency", "zero_out")
+    (line,) = [line for line in text.splitlines() if line.startswith("| tiny |")]
+    own, *others = (record["auc"][1] for record in results["records"][:3])
+    assert others == [1.0, 0.5] and "(counting)" in line
+    assert line.split(" | ")[1] == "1.0000"  # scikit-learn's
+    assert f"{own:.4f}" in line and f"{max(others):.4f}" in line and "**" in line
 
 
 def test_json_names_versions_and_settings(made_up, tmp_path):
-    results, _ = run(tmp_path, "--tables", "tiny", "--methods", "majority")
+    results, _ = run(tmp_path, "--tables", "tiny", "--methods", "constant")
     assert {"skdp", "scikit-learn", "numpy"} <= set(results["versions"])
     assert results["python"] == sys.version.split()[0]
     settings = results["settings"]
-    assert (settings["tables"], settings["methods"], settings["repeats"]) == (["tiny"], ["majority"], 5)
+    assert (settings["tables"], settings["methods"], settings["repeats"]) == (["tiny"], ["constant"], 10)
     assert (settings["epsilons"], settings["adjacencies"]) == ([0.1, 0.5, 1.0, 3.0], ["replace_one", "zero_out"])
 
 
@@ -205,25 +259,39 @@ def test_methods_run_for_neighbours_of_their_guarantee(made_up, tmp_path, capsys
 def test_missing_library_skips_its_method_and_says_so(made_up, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "diffprivlib", None)
     monkeypatch.setitem(sys.modules, "diffprivlib.models", None)
-    results, text = run(tmp_path, "--tables", "tiny", "--methods", "diffprivlib,majority")
-    assert [record["method"] for record in results["records"]] == ["majority"]
+    results, text = run(tmp_path, "--tables", "tiny", "--methods", "diffprivlib,constant")
+    assert [record["method"] for record in results["records"]] == ["constant"]
     assert "diffprivlib is skipped: its library is not installed" in capsys.readouterr().out
     assert "not installed" in results["skipped"]["diffprivlib"]
     assert "diffprivlib was skipped" in text
 
 
-@pytest.mark.parametrize(("name", "solver"), [("skdp", "auto"), ("skdp-gd", "gd"), ("skdp-sgd", "sgd")])
-def test_our_methods_spend_what_was_asked(name, solver, made_up):
+def test_every_solver_is_a_method_on_the_tables_that_it_fits():
+    assert {f"skdp-{name}" for name in SOLVERS} < set(METHODS)
+    assert all(METHODS[f"skdp-{name}"].builds for name in SOLVERS)
+    assert "classification" in METHODS["skdp-gd"].builds and set(METHODS["skdp"].builds) == set(TASKS)
+
+
+@pytest.mark.parametrize("name", ["skdp", "skdp-gd", "skdp-sgd"])
+def test_our_methods_spend_what_was_asked(name, made_up):
     table = load("tiny")
-    model = METHODS[name].build(0.5, 1e-5, "zero_out").fit(table.X_train, table.y_train)
+    model = METHODS[name].builds["classification"][0](0.5, 1e-5, "zero_out", None).fit(table.X_train, table.y_train)
     assert (model.epsilon, model.delta, model.adjacency, model.data_norm) == (0.5, 1e-5, "zero_out", 1.0)
-    assert (model.solver, model.random_state) == (solver, None)
+    assert (model.solver, model.random_state) == (name[5:] or "auto", None)
+
+
+@pytest.mark.parametrize("name", ["dp-gd*", "dp-sgd*"])
+def test_tuned_peers_differ_in_their_parameters_and_spend_the_same(name):
+    models = [build(0.5, 1e-9, "zero_out", 3) for build in METHODS[name].builds["classification"]]
+    assert len({repr(model) for model in models}) == len(models) > 20
+    assert {(model.epsilon, model.delta, model.adjacency, model.random_state) for model in models} == {(0.5, 1e-9, "zero_out", 3)}
+    assert all(model.plan(20_000, 10).spent.epsilon <= 0.5 for model in models[:: len(models) - 1])
 
 
 def test_diffprivlib_gets_epsilon_and_norm(made_up):
     pytest.importorskip("diffprivlib.models", exc_type=ImportError)
     table = load("tiny")
-    model = METHODS["diffprivlib"].build(0.5, 1e-5, "replace_one").fit(table.X_train, table.y_train)
+    model = METHODS["diffprivlib"].builds["classification"][0](0.5, 1e-5, "replace_one", 0).fit(table.X_train, table.y_train)
     assert (model.epsilon, model.data_norm, model.C) == (0.5, 1.0, 1.0)
     assert METHODS["diffprivlib"].adjacencies == ("replace_one",) and METHODS["diffprivlib"].pure
 
@@ -231,7 +299,7 @@ def test_diffprivlib_gets_epsilon_and_norm(made_up):
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
 def test_wrong_words_are_explained(words, made_up, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(["run", "--out", str(tmp_path / "none"), "--tables", "tiny", "--methods", "majority", *words])
+        main(["run", "--out", str(tmp_path / "none"), "--tables", "tiny", "--methods", "constant", *words])
     assert stopped.value.code == 2
     message = capsys.readouterr().err
     assert f"argument {words[0]}" in message
@@ -254,11 +322,11 @@ def test_list_names_everything_and_does_nothing(made_up, tmp_path, capsys, monke
 def test_all_means_every_name(made_up, tmp_path, monkeypatch):
     for name in EXPECTED:
         monkeypatch.delitem(TABLES, name)
-    for name in set(METHODS) - {"counting", "majority"}:
+    for name in set(METHODS) - {"counting", "constant"}:
         monkeypatch.delitem(METHODS, name)
     results, _ = run(tmp_path, "--tables", "all", "--methods", "all", "--epsilons", "1", "--repeats", "1")
     assert results["settings"]["tables"] == ["tiny", "numbers"]
-    assert sorted(results["settings"]["methods"]) == ["counting", "majority"]
+    assert sorted(results["settings"]["methods"]) == ["constant", "counting"]
 
 
 def test_plot_shows_curves_and_lines_without_being_stretched_by_chance():
@@ -266,10 +334,10 @@ def test_plot_shows_curves_and_lines_without_being_stretched_by_chance():
     axes = figure.subplots()
     private = {"method": "skdp", "adjacency": "zero_out", "private": True}
     curve = [private | {"epsilon": epsilon, "auc": [0.8, 0.85, 0.9]} for epsilon in (0.5, 1.0)]
-    flat = [{"method": name, "auc": [score] * 3} for name, score in (("majority", 0.5), ("sklearn", 0.95))]
-    report.draw_curves(axes, curve, "auc")
-    report.draw_lines(axes, flat, "auc")
-    assert axes.get_legend_handles_labels()[1] == ["skdp, zero_out", "sklearn, not private", "majority, not private"]
+    flat = [{"method": name, "auc": [score] * 3} for name, score in (("constant", 0.5), ("sklearn", 0.95))]
+    plots.draw_curves(axes, curve, "auc")
+    plots.draw_lines(axes, flat, "auc")
+    assert axes.get_legend_handles_labels()[1] == ["skdp, zero_out", "sklearn, not private", "constant, not private"]
     assert axes.lines[0].get_xydata().tolist() == [[0.5, 0.85], [1.0, 0.85]]
     assert axes.get_xscale() == "log"
     assert axes.get_ylim()[0] > 0.7 and axes.get_ylim()[1] > 0.95
