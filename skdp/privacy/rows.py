@@ -74,6 +74,7 @@ class Rows:
     ) -> None:
         self._blocks, self._y = Blocks(X, by_row), y
         self._null = np.empty(0, dtype=np.intp)
+        self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
@@ -108,7 +109,7 @@ class Rows:
             If the table is stored by columns: it would have to be converted for every sample.
         """
         sample = copy.copy(self)
-        sample._blocks, sample._view, sample._counts = self._blocks.subset(indices), None, None
+        sample._blocks, sample._whole, sample._view, sample._counts = self._blocks.subset(indices), self, None, None
         return sample
 
     def without(self, indices: np.ndarray) -> "Rows":
@@ -127,7 +128,7 @@ class Rows:
             As many records; the null ones contribute nothing to the answer of any query.
         """
         table = copy.copy(self)
-        table._null, table._view, table._counts = np.union1d(self._null, indices).astype(np.intp), None, None
+        table._null, table._whole, table._view, table._counts = np.union1d(self._null, indices).astype(np.intp), None, None, None
         table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
@@ -151,6 +152,8 @@ class Rows:
         Rows
             A view, kept until others are asked for. Without intercept the last entry of 1 is missing.
         """
+        if self._whole is not None and self._blocks.sample is not None:
+            return self._whole.standardized(centre, scale).subset(self._blocks.sample)  # norms are worked out once
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):

@@ -1,27 +1,47 @@
 """Momentum on noisy gradients, with a total step length that the noise sets: what "gd" and "sgd" share."""
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import Gradient
+from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
 
 __all__ = ["MomentumSolver"]
 
 TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contraction
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 MOST_STEPS = 10**7
+LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
 CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
 
 
 class MomentumSolver(Solver):
     """Heavy-ball steps on noisy mean gradients, averaged over the last iterates.
 
-    Subclasses have the parameters ``n_steps``, ``step_size``, ``momentum`` and ``tail_average``.
+    Subclasses have the parameters ``n_steps``, ``step_size``, ``momentum``, ``tail_average`` and ``standardize``.
     """
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return ``1 / n_samples``; 0 after standardisation, where a penalty in the units of X would hide narrow features.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Strength of the penalty for ``alpha=None``.
+        """
+        return super().default_alpha(problem) if self.standardize is None else 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
         """Return between half and all of the largest norm that a gradient can have.
@@ -34,12 +54,15 @@ class MomentumSolver(Solver):
         Returns
         -------
         float
-            Clip norm for ``clip_norm=None``.
+            Clip norm for ``clip_norm=None``; ``inf`` where a release of the moments will set it.
         """
+        return self._clip_norm(problem) if self.standardize is None else math.inf
+
+    def _clip_norm(self, problem: Problem) -> float:
         return min(max(problem.signal_to_noise / CLEAR, 0.5), 1.0) * problem.lipschitz
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T Gaussian releases of the clipped gradient sum, all on the same terms.
+        """Return T Gaussian releases of the clipped gradient sum, all on the same terms, perhaps after one of the moments.
 
         Parameters
         ----------
@@ -49,7 +72,7 @@ class MomentumSolver(Solver):
         Returns
         -------
         Schedule
-            One entry.
+            One entry, or two.
 
         Raises
         ------
@@ -57,7 +80,14 @@ class MomentumSolver(Solver):
             If a parameter of the solver is out of its range.
         """
         self._check(problem)
-        return Schedule(((self._steps(problem), Release(Gradient, self._mechanism(problem), problem.clip_norm)),))
+        n_steps, mechanism = self._steps(problem), self._mechanism(problem)
+        if self.standardize is None:
+            return Schedule(((n_steps, Release(Gradient, mechanism, problem.clip_norm)),))
+        clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
+        rate, share = getattr(mechanism, "sampling_rate", 1.0), float(self.standardize)
+        weight = math.sqrt((1 - share) / share / n_steps) / rate  # by the central limit theorem, T samples are q sqrt(T) as much
+        first = moments_release(problem, min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT))
+        return Schedule(((1, first), (n_steps, Release(StandardizedGradient, mechanism, clip_norm))))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run the T steps from the public start of the problem.
@@ -76,18 +106,51 @@ class MomentumSolver(Solver):
         SolverResult
             Average of the last iterates.
         """
-        n_steps, mechanism = self._steps(problem), self._mechanism(problem)
+        n_steps, expected_size = self._steps(problem), self._expected_size(problem)
+        if self.standardize is None:
+            coef = self._descend(
+                problem, n_steps, expected_size, lambda coef: ask(Gradient(problem.loss, coef, problem.clip_norm))
+            )
+            return SolverResult(coef, n_steps)
+        query, share = moments(problem), float(self.standardize)
+        features = standard(problem, ask(query), mean_noise(problem, query, share))
+        constant = float(features.geometry.intercept)
+        norm, scales = math.sqrt(max(features.usual - constant, LEAST_NORM)), features.geometry.scale[:, None] ** 2
+        inner = replace(problem, data_norm=norm, intercept_scaling=constant, alpha=problem.alpha * float(scales.max()))
+        if problem.clip_norm == math.inf:
+            largest = problem.max_weight * problem.loss.lipschitz * features.geometry.largest_norm
+            inner = replace(inner, clip_norm=self._clip_norm(inner) if problem.budget.private else largest)
+
+        def gradient(coef: np.ndarray) -> np.ndarray:
+            return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry))
+
+        coef = self._descend(inner, n_steps, expected_size, gradient, scales / scales.max())
+        return SolverResult(features.to_rows(problem, coef), n_steps)
+
+    def _descend(
+        self,
+        problem: Problem,
+        n_steps: int,
+        expected_size: float,
+        gradient: Callable[[np.ndarray], np.ndarray],
+        penalized: np.ndarray | float = 1.0,
+    ) -> np.ndarray:
+        """Average of the last iterates; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
         step_size = self._step_size(problem, n_steps)
-        expected_size = getattr(mechanism, "sampling_rate", 1.0) * problem.n_samples
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef, velocity, average = problem.start, np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
-            gradient = ask(Gradient(problem.loss, coef, problem.clip_norm)).reshape(problem.shape)
-            velocity = self._beta * velocity + gradient / expected_size + problem.penalty_gradient(coef)
+            released = gradient(coef).reshape(problem.shape)
+            penalty = problem.penalty_gradient(coef)
+            penalty[: problem.n_features] *= penalized
+            velocity = self._beta * velocity + released / expected_size + penalty
             coef = coef - step_size * velocity
             if step >= first:
                 average += coef / (n_steps - first)
-        return SolverResult(average, n_steps)
+        return average
+
+    def _expected_size(self, problem: Problem) -> float:
+        return getattr(self._mechanism(problem), "sampling_rate", 1.0) * problem.n_samples
 
     @abstractmethod
     def _steps(self, problem: Problem) -> int:
@@ -102,6 +165,7 @@ class MomentumSolver(Solver):
         check_number("step_size", self.step_size, above=0.0, optional=True)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+        check_number("standardize", self.standardize, above=0.0, below=1.0, optional=True)
 
     @property
     def _beta(self) -> float:

@@ -33,6 +33,9 @@ class GradientDescent(MomentumSolver):
         Heavy-ball coefficient :math:`\beta` in [0, 1).
     tail_average : float, default=0.5
         Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
+    standardize : float or None, default=None
+        Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
+        scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
 
     Notes
     -----
@@ -43,7 +46,8 @@ class GradientDescent(MomentumSolver):
     opens in proportion to s until nothing is clipped from s = 3000 on: clipping by half costs less than the noise it saves.
 
     **Privacy.** T releases of the clipped gradient sum, each with sensitivity k C and noise multiplier
-    :math:`k \sqrt{T} / \mu`; they compose exactly to :math:`\mu`-GDP, also though each depends on the ones before. Public:
+    :math:`k \sqrt{T} / \mu`; they compose exactly to :math:`\mu`-GDP, also though each depends on the ones before. With
+    ``standardize``, a release of the moments comes first, and clip norm and geometry depend on it. Public:
     the shape of the table, the norm bounds, and every parameter.
 
     References
@@ -73,11 +77,13 @@ class GradientDescent(MomentumSolver):
         step_size: float | None = None,
         momentum: float = 0.9,
         tail_average: float = 0.5,
+        standardize: float | None = None,
     ) -> None:
         self.n_steps = n_steps
         self.step_size = step_size
         self.momentum = momentum
         self.tail_average = tail_average
+        self.standardize = standardize
 
     def _mechanism(self, problem: Problem) -> Gaussian:
         return Gaussian()

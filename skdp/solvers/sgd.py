@@ -37,6 +37,9 @@ class SGD(MomentumSolver):
         Heavy-ball coefficient in [0, 1).
     tail_average : float, default=0.5
         Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
+    standardize : float or None, default=None
+        Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
+        scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
 
     Notes
     -----
@@ -50,7 +53,8 @@ class SGD(MomentumSolver):
     of norm at most C (so sensitivity k C given the sample). Each is dominated by the pair of mixtures
     :math:`(1 - q) N(0, z^2) + q N(\pm 1, z^2)` (``replace_one``), or one of them and :math:`N(0, z^2)` (``zero_out``), also
     though it depends on the releases before; their privacy loss distributions are composed numerically, rounded up. Which
-    records were drawn is not released. Needs delta of at least 1e-12.
+    records were drawn is not released. With ``standardize``, a full-data release of the moments comes first. Needs delta of at
+    least 1e-12.
 
     References
     ----------
@@ -80,12 +84,14 @@ class SGD(MomentumSolver):
         step_size: float | None = None,
         momentum: float = 0.9,
         tail_average: float = 0.5,
+        standardize: float | None = None,
     ) -> None:
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.step_size = step_size
         self.momentum = momentum
         self.tail_average = tail_average
+        self.standardize = standardize
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)
