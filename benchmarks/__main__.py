@@ -64,7 +64,7 @@ def add_run(commands: Any) -> None:
         "--secure", action="store_true", help="fresh noise; otherwise that of the seeds 0, 1, ..., the same every time"
     )
     command.add_argument(
-        "--quick", action="store_true", help="two minutes: 2000 records of each of five tables, 2 epsilons, 2 repeats"
+        "--quick", action="store_true", help="two minutes: 1500 records of each of five tables, 2 epsilons, 2 repeats"
     )
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=start_run)
