@@ -52,7 +52,7 @@ def add_run(commands: Any) -> None:
     command = commands.add_parser("run", help="test scores of methods on tables; writes accuracy.json, accuracy.md and plots")
     command.add_argument("--list", action="store_true", help="print tables and methods, and do nothing else")
     command.add_argument(
-        "--tables", type=names(TABLES), help="names with commas between, or all; default: adult, or five if quick"
+        "--tables", type=names(TABLES), help="names with commas between, or all; default: adult, or four if quick"
     )
     command.add_argument("--methods", type=names(METHODS), help="default: skdp,sklearn,constant, or all if quick")
     command.add_argument("--epsilons", type=epsilons, default="0.1,0.5,1,3", help="default: %(default)s; 0.1,1 if quick")
@@ -64,7 +64,7 @@ def add_run(commands: Any) -> None:
         "--secure", action="store_true", help="fresh noise; otherwise that of the seeds 0, 1, ..., the same every time"
     )
     command.add_argument(
-        "--quick", action="store_true", help="two minutes: 2000 records of each of five tables, 2 epsilons, 2 repeats"
+        "--quick", action="store_true", help="two minutes: 1500 records of each of four tables, 2 epsilons, 2 repeats"
     )
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=start_run)

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from benchmarks.methods import TASKS, fits, ours
+from benchmarks.methods import fits, ours
 from benchmarks.synthetic import Population
 from benchmarks.writing import figure, made_with, row, write_json
 from skdp.privacy.accounting import gaussian_mu
@@ -100,7 +100,7 @@ def grow(names: list[str], solvers: list[str], repeats: int, largest: int, out: 
         A record per population, solver and size.
     """
     records = []
-    for name in (name for name in names if POPULATIONS[name].task in TASKS):
+    for name in names:
         population = POPULATIONS[name]
         test = population.draw(N_TEST, 10**6)
         fitting = [solver for solver in solvers if solver == "auto" or fits(solver, population.task)]

@@ -7,16 +7,16 @@ from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import skdp
 from benchmarks import peers
 from benchmarks.peers import Method
+from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.solvers import SOLVERS
 
 __all__ = ["METHODS", "Method", "fits", "ours", "reasons_to_skip"]
 
-ESTIMATORS = {"classification": "DPLogisticRegression", "regression": "DPLinearRegression"}
+ESTIMATORS = {"classification": DPLogisticRegression, "regression": DPLinearRegression}
+TASKS = tuple(ESTIMATORS)
 OFFERS = {"classification": {"smooth", "binary", "classes"}, "regression": {"smooth", "squared"}}  # of tables of two classes
-TASKS = tuple(task for task, estimator in ESTIMATORS.items() if hasattr(skdp, estimator))
 
 
 def ours(
@@ -56,9 +56,8 @@ def ours(
     """
     if task == "regression":
         parameters = {name: value for name, value in parameters.items() if name != "classes"} | {"target_bounds": (-1.0, 1.0)}
-    estimator = getattr(skdp, ESTIMATORS[task])
     budget = {"delta": delta, "adjacency": adjacency, "random_state": seed}
-    return estimator(epsilon, **budget, solver=solver, data_norm=data_norm, **parameters)
+    return ESTIMATORS[task](epsilon, **budget, solver=solver, data_norm=data_norm, **parameters)
 
 
 def fits(solver: str, task: str) -> bool:
@@ -76,7 +75,7 @@ def fits(solver: str, task: str) -> bool:
     bool
         Whether the problem has all that the solver needs.
     """
-    return task in TASKS and SOLVERS[solver].needs <= OFFERS[task]
+    return SOLVERS[solver].needs <= OFFERS[task]
 
 
 def our_method(solver: str) -> Method:
@@ -107,7 +106,7 @@ def method_table() -> dict[str, Method]:
             adjacencies=(),
         ),
     }
-    default = Method("our estimators with nothing tuned", {task: (partial(ours, task=task),) for task in TASKS})
+    default = Method("our estimators with nothing tuned", {task: (partial(ours, task=task),) for task in ESTIMATORS})
     return {"skdp": default, **{f"skdp-{name}": our_method(name) for name in SOLVERS}, **plain, **peers.methods(ours, TASKS)}
 
 
