@@ -17,9 +17,9 @@ __all__ = ["StandardizedGradientDescent"]
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
 FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error that sampling hides
 MOST_GIVEN = 10**7
-LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.3  # least and largest share of the class frequencies
-TOLERATED = 0.01, 3.0  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
-LEAST_DIFFERENCE = 0.1  # of the frequencies of two classes that a noisy one may still say, for its sign
+LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
+TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
+LEAST_DIFFERENCE = 0.5  # of the frequencies of two classes that a noisy one may still say, for its sign
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
@@ -71,7 +71,7 @@ class StandardizedGradientDescent(Solver):
         of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
-        larger class would cost: 0.01, and up to 0.3 on small tables.
+        larger class would cost: 0.01, and up to 0.4 on small tables.
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float, default=0.05
