@@ -8,8 +8,8 @@ demo: $(NEWEST)/.ready
 	$(NEWEST)/bin/python -m skdp demo
 
 test: lint $(OLDEST)/.ready
-	$(NEWEST)/bin/python -m pytest
-	$(OLDEST)/bin/python -m pytest
+	$(NEWEST)/bin/python -m pytest -n 2
+	$(OLDEST)/bin/python -m pytest -n 2
 
 lint: $(NEWEST)/.ready
 	$(NEWEST)/bin/ruff format --check .

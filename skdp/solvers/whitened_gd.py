@@ -22,7 +22,6 @@ from skdp.solvers._estimates import posterior_factors, tail_gains
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers._whitening import (
     BINS,
-    PRIOR,
     Centre,
     Frame,
     Shares,
@@ -42,6 +41,7 @@ MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS, MOST_BUT_HISTOGRAMS = 0.7, 0.75, 8
 BLURRED = 0.15  # standard deviation of a cumulated share from which a histogram is of no use, and left out
 FALLBACK = 0.15  # clip norm over the usual norm of a row, without a histogram
 WARM_BUDGET, USUAL, LEAST_SHRUNK, DAMPING = 0.4, 1.3, 0.15, 0.3
+LONE_PRIOR = 0.2  # variance of a mean that is all there is: shrinking one near the end of the range costs less than its noise
 LEAST_CURVATURE, LEAST_RESIDUAL = 0.05, 0.05  # of intervals: of a coordinate, and of the variance that is left, over all of it
 WIDER_FROM, WIDER_BY = (
     0.03,
@@ -305,7 +305,7 @@ def mean_only(problem: Problem, ask: Ask) -> SolverResult:
     estimates, variances = np.zeros(problem.shape[0]), np.full(problem.shape[0], math.inf)
     geometry = Standardization(np.zeros(d), np.full(d, 1 / norm), bool(problem.intercept_scaling), norm)
     kept = estimates.copy()
-    kept[d:], estimates[d:] = mean * PRIOR / (PRIOR + noise**2), mean
+    kept[d:], estimates[d:] = mean * LONE_PRIOR / (LONE_PRIOR + noise**2), mean
     return SolverResult(_outer(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances))
 
 

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import sklearn
+from packaging.version import Version
 
 import benchmarks.audit
 from benchmarks.__main__ import main
@@ -11,8 +13,11 @@ from skdp.audit import audit
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import SOLVERS
 
+pytestmark = pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.8"), reason="minutes of attacks, which depend on NumPy and SciPy only: once is enough"
+)
 TWINS = [(solver, twin) for solver, audited in AUDITED.items() for twin in audited.twins]
-N_RUNS, N_RUNS_FOR_TEETH = 2500, 5000
+N_RUNS, N_RUNS_FOR_TEETH = 2500, 4000
 
 
 def attacked(estimator, n_runs=N_RUNS):
