@@ -14,7 +14,8 @@ from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import SOLVERS
 
 pytestmark = pytest.mark.skipif(
-    Version(sklearn.__version__) < Version("1.8"), reason="minutes of attacks, which depend on NumPy and SciPy only: once is enough"
+    Version(sklearn.__version__) < Version("1.8"),
+    reason="minutes of attacks on NumPy and SciPy, not on scikit-learn: once is enough",
 )
 TWINS = [(solver, twin) for solver, audited in AUDITED.items() for twin in audited.twins]
 N_RUNS, N_RUNS_FOR_TEETH = 2500, 4000
