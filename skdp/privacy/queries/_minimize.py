@@ -92,7 +92,10 @@ def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.n
         if not square > least:
             break
         image = product(direction)
-        along = square / float(direction @ image)
+        curvature = float(direction @ image)
+        if not curvature > 0:  # below the range of float64
+            break
+        along = square / curvature
         solution += along * direction
         residual -= along * image
         square, previous = float(residual @ residual), square
