@@ -258,6 +258,21 @@ def test_newton_is_damped_where_it_would_diverge():
     assert abs(gradient(found)[0]) <= 1e-12 and len(calls) < 40
 
 
+def test_a_kink_at_the_end_of_a_plain_does_not_take_forever():
+    """Newton's step from the plain, where only the penalty is curved, is 1e5 times too long; gradient descent needs 1e5."""
+    calls = []
+
+    def gradient(w):
+        calls.append(w)
+        assert len(calls) < 3000
+        return 1e-7 * w + np.clip(1e3 * (w - 10), -0.1, 0.1)
+
+    def newton(w, g):
+        return -g / (1e-7 + 1e3 * (np.abs(w - 10) < 1e-4))
+
+    assert abs(gradient(minimize(gradient, newton, 1, 1e-3, 1e-10))[0]) <= 1e-10
+
+
 def test_conjugate_gradients_leave_a_tenth_and_end():
     rng = np.random.default_rng(3)
     matrix, goal, _ = quadratic(rng, 30, 1e4)

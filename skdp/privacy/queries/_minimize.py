@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["conjugate_gradients", "minimize"]
 
-SHORTEST = 2.0**-12  # factor of Newton's direction that is tried last
+SHORTEST = 2.0**-36  # factor of Newton's direction that is tried last
 GRADIENT_STEPS = 100  # before Newton's method is tried again
 LEAST, MOST_PRODUCTS = 0.1, 200  # relative residual and number of products at which conjugate gradients end
 
