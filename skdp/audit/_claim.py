@@ -141,8 +141,10 @@ class Claim:
             deltas = self._deltas(math.exp(log_scale), epsilons)
             return float(_least(rates[0], epsilons, deltas).max() - rates[1])
 
-        root = _root(excess, math.log(self.scale))
-        return spent_epsilon(self.schedule, math.exp(root + TOLERANCE), self.budget)
+        proved, start = float(definition_epsilon(rates, self.budget.delta)), math.log(self.scale)
+        if self.schedule.curve is not None and excess(start + MOST_STEPS * STEP) <= 0:
+            return proved  # what a proof spends apart from noise permits the rates: they say nothing of the noise
+        return max(proved, spent_epsilon(self.schedule, math.exp(_root(excess, start) + TOLERANCE), self.budget))
 
     def _deltas(self, scale: float, epsilons: np.ndarray) -> np.ndarray:
         """Upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""

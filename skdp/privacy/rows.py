@@ -350,6 +350,7 @@ class Rows:
         scales, labels, constant = self._scales[part, None], self._y[part], self._intercept_scaling
         weights = None if self._class_weight is None else self._class_weight[labels]
         raw *= scales
+        np.copyto(raw, 0.0, where=scales == 0)  # 0 times a product that overflowed, at some points and not at others
         if constant:
             raw += constant * coef[self.n_features]
         residuals = kernel(raw, Records(labels, self._inverse_norms[part], weights, self._present(part)))

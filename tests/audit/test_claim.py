@@ -96,6 +96,27 @@ def test_the_trade_off_is_a_trade_off(mechanism):
     assert (claimed.trade_off(positive, claimed.method) >= claimed.trade_off(positive, "clopper-pearson")).all()
 
 
+@pytest.mark.parametrize("strength", (10.0, 100.0))
+@pytest.mark.parametrize("delta", (0.0, 1e-5))
+def test_a_proof_adds_nothing_to_rates_that_any_noise_permits(strength, delta):
+    """What a log-determinant costs is spent, but no attack that nearly guesses has shown it."""
+    mechanism = TiltedObjective("objective", Minimization(40, 2, 0.5, 25.0, strength, 0.7, True))
+    schedule, budget = Schedule(((1, Release(Gradient, mechanism, 1.0)),)), Budget(4.0, delta, "zero_out")
+    claimed = Claim(schedule, calibrate(schedule, budget), budget)
+    rates = np.array([0.47, 0.5])
+    assert mechanism.facts.log_determinant > 0.2
+    assert claimed.epsilon(rates, "proof") == definition_epsilon(rates, delta) < 0.1
+
+
+@pytest.mark.parametrize("positive", (1e-4, 0.01, 0.2))
+def test_a_proof_refutes_whatever_the_definition_refutes(positive):
+    budget = Budget(4.0, 0.0, "zero_out")
+    schedule = Schedule(((1, Release(Gradient, TILTED, 1.0)),))
+    claimed = Claim(schedule, calibrate(schedule, budget), budget)
+    rates = np.array([positive, max(1 - np.exp(4.001) * positive, np.exp(-4.001) * (1 - positive))])
+    assert claimed.epsilon(rates, "proof") > 4.0
+
+
 def test_the_method_is_the_strongest_that_holds():
     assert claim(Gaussian()).method == claim(PoissonGaussian(1.0)).method == "gaussian"
     assert claim(PoissonGaussian(0.5)).method == "subsampled"

@@ -101,6 +101,31 @@ def test_no_pair_of_neighbours_moves_the_minimum_further_and_one_comes_near(adja
     assert largest > 0.99
 
 
+@pytest.mark.parametrize("storage", (np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix))
+@pytest.mark.parametrize("row", (5e-324, 1e-200, 1e-150, 1.0, 1e152, 1e154, 1e300, 1.7e308))
+def test_the_gradient_of_every_finite_record_is_monotone(storage, row, rng):
+    """Also of one whose products with the coefficients overflow at some of them only."""
+    X, y = np.stack([np.full(4, row), row * rng.choice([-1, 1], 4)]), np.array([0, 1], dtype=np.int8)
+    rows = Rows(storage(X), y, data_norm=R, intercept_scaling=0.5)
+    points = rng.normal(size=(200, 5)) * 10.0 ** rng.uniform(-2, 1, (200, 1))
+    with np.errstate(all="ignore"):
+        values = np.array([Gradient(Logistic(), point[:, None], 0.4).evaluate(rows) for point in points])
+    products = np.einsum("ijk,ijk->ij", points[:, None] - points, values[:, None] - values)
+    assert products.min() >= -1e-13
+
+
+def test_records_whose_products_overflow_move_the_minimum_no_further():
+    """Near the point where they do, one record decides whether 40 others pull at the intercept."""
+    X, y = np.full((60, 8), 1.7e308), np.ones(60, dtype=np.int8)
+    X[40:], X[40:50], y[40:50] = 1 / 8**0.5, -1 / 8**0.5, 0
+    tables = [Rows(X, np.append(y[:-1], label), data_norm=R, intercept_scaling=1.0) for label in (0, 1)]
+    for strength in np.geomspace(15, 30, 20):
+        query = Minimum(Logistic(), facts(60, 9, strength, scaling=1.0))
+        with np.errstate(all="ignore"):
+            moved = np.linalg.norm(np.subtract(*(query.evaluate(rows) for rows in tables)))
+        assert moved <= query.sensitivity("replace_one")
+
+
 def test_sensitivity_has_both_records_and_both_errors():
     query = Minimum(Logistic(), facts(100, 3, 2.0, 0.7))
     tau = query.facts.precision
@@ -178,6 +203,28 @@ def test_a_table_of_another_size_is_refused(rng):
         Minimum(Logistic(), facts(61, 3)).evaluate(Rows(*table(rng), data_norm=R))
 
 
+@pytest.mark.parametrize("row", (0.0, 1e-57, 1e-58, 1e-59))
+def test_a_direction_below_the_range_of_float64_does_not_end_the_search(row):
+    """Whether it did would be a matter of one record."""
+    X = np.zeros((4, module.LARGEST_HESSIAN + 1))
+    X[0, 0] = row
+    known = Minimization(4, X.shape[1], 1e-100, 0.25e-150, 4e-110, 1e-50, True)
+    rows = Rows(X, np.zeros(4, dtype=np.int8), data_norm=1e-50, class_weight=np.full(2, 1e-50))
+    found = Minimum(Logistic(), known).evaluate(rows)
+    assert np.linalg.norm(found) <= known.largest
+
+
+def test_a_hessian_that_cannot_be_solved_does_not_end_the_search(rng, monkeypatch):
+    def fail(*arguments, **options):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(module, "solve", fail)
+    rows, known = Rows(*table(rng), data_norm=R), facts(60, 3)
+    found = Minimum(Logistic(), known).evaluate(rows)
+    slope = Gradient(Logistic(), found[:, None], known.clip_norm).evaluate(rows) + known.strength * found
+    assert np.linalg.norm(slope) <= known.precision
+
+
 def quadratic(rng, size=5, condition=50.0):
     root = np.linalg.qr(rng.normal(size=(size, size)))[0] * np.geomspace(1, math.sqrt(condition), size)
     matrix, goal = root @ root.T, rng.normal(size=size)
@@ -209,6 +256,21 @@ def test_newton_is_damped_where_it_would_diverge():
 
     found = minimize(gradient, lambda w, g: -g / (1e-3 + (1 + w**2) ** -1.5), 1, 0.5, 1e-12)
     assert abs(gradient(found)[0]) <= 1e-12 and len(calls) < 40
+
+
+def test_a_kink_at_the_end_of_a_plain_does_not_take_forever():
+    """Newton's step from the plain, where only the penalty is curved, is 1e5 times too long; gradient descent needs 1e5."""
+    calls = []
+
+    def gradient(w):
+        calls.append(w)
+        assert len(calls) < 3000
+        return 1e-7 * w + np.clip(1e3 * (w - 10), -0.1, 0.1)
+
+    def newton(w, g):
+        return -g / (1e-7 + 1e3 * (np.abs(w - 10) < 1e-4))
+
+    assert abs(gradient(minimize(gradient, newton, 1, 1e-3, 1e-10))[0]) <= 1e-10
 
 
 def test_conjugate_gradients_leave_a_tenth_and_end():

@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["conjugate_gradients", "minimize"]
 
-SHORTEST = 2.0**-12  # factor of Newton's direction that is tried last
+SHORTEST = 2.0**-36  # factor of Newton's direction that is tried last
 GRADIENT_STEPS = 100  # before Newton's method is tried again
 LEAST, MOST_PRODUCTS = 0.1, 200  # relative residual and number of products at which conjugate gradients end
 
@@ -92,7 +92,10 @@ def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.n
         if not square > least:
             break
         image = product(direction)
-        along = square / float(direction @ image)
+        curvature = float(direction @ image)
+        if not curvature > 0:  # below the range of float64
+            break
+        along = square / curvature
         solution += along * direction
         residual -= along * image
         square, previous = float(residual @ residual), square

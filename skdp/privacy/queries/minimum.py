@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import LinAlgError, solve
 
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.minima import Minimization
@@ -108,7 +108,10 @@ class Minimum:
             return records + facts.strength * point + tilt
 
         def newton(point: np.ndarray, slope: np.ndarray) -> np.ndarray:
-            return -self._solved(rows, point, slope)
+            try:
+                return -self._solved(rows, point, slope)
+            except (ArithmeticError, ValueError, LinAlgError):  # that a search fails would tell something of the data
+                return np.zeros_like(slope)
 
         step = 1 / (facts.strength + facts.n_samples * facts.smoothness)
         return minimize(gradient, newton, facts.size, step, facts.precision - facts.gradient_error)
