@@ -129,7 +129,7 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
         return _canonical(table), targets.astype(np.float64)
 
     X, targets = quoting_no_data(X, read)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
         targets -= centre
         targets /= half_width
     return _facts(estimator, X, None), X, np.clip(targets, -1.0, 1.0, out=targets)
@@ -211,7 +211,7 @@ def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with config_context(assume_finite=False):  # a NaN would show in the model
+            with config_context(assume_finite=False), np.errstate(all="ignore"):  # a NaN would show in the model
                 result = read()
         except MemoryError:
             raise

@@ -171,6 +171,17 @@ def test_targets_that_are_no_numbers_are_refused_without_a_quote(y, table):
     assert "secret" not in str(caught.value) and "3.14" not in str(caught.value) and caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("target", (1e-310, 1e300, np.longdouble("1e400") if np.finfo(np.longdouble).max > 1e308 else 1e308))
+@pytest.mark.parametrize("entry", (1.0, 1.7e308))
+def test_errors_of_floating_point_tell_nothing_of_the_records(target, entry, table):
+    """Where a program turns them into exceptions, which of them come up would follow from the size of a target or feature."""
+    X, y = table[0].copy(), np.asarray(table[1], dtype=type(target))
+    y[7], X[:200] = target, np.where(np.arange(200) % 2, entry, -entry)[:, None]
+    with np.errstate(over="raise", under="raise", invalid="raise"):
+        for half_width in (1e-40, 1e10):
+            read_regression_table(estimator(), X, y, 0.0, half_width)
+
+
 def test_what_cannot_exist_is_refused_with_the_reason(table):
     with pytest.raises(TypeError, match="sample_weight: a weight is part of a record"):
         estimator().fit(*table, sample_weight=np.ones(600))
