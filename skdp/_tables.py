@@ -126,7 +126,10 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
         table, targets = _validated(estimator, X, y, y_numeric=True)
         if targets.dtype.kind not in "biuf":
             raise ValueError  # text that looks like numbers, dates
-        return _canonical(table), targets.astype(np.float64)
+        targets = targets.astype(np.float64)
+        if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
+            raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
+        return _canonical(table), targets
 
     X, targets = quoting_no_data(X, read)
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
