@@ -174,6 +174,9 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any
 
 def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
     """X and y as scikit-learn checks them, column names on the estimator."""
+    if sparse.issparse(X) and X.format == "coo":  # here, because its conversion adds duplicates up in any order
+        X = X.copy()
+        X.sum_duplicates()
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
@@ -253,14 +256,19 @@ def _text_columns(X: Any) -> str:
 
 
 def _canonical(X: Any) -> Any:
-    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries."""
+    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries.
+
+    They are added in the order in which they are stored: by the unstable sort of compressed tables it, and with it their rounded
+    sum, could depend on other records.
+    """
     if not sparse.issparse(X):
         return X
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # drops cached flags, shares the arrays
     X.check_format(full_check=True)  # an index out of range would read other memory
     if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+        triples = X.tocoo()
+        triples.sum_duplicates()
+        X = triples.asformat(X.format)
         if not np.isfinite(X.data).all():
             raise ValueError("Input X contains infinity: duplicate entries of the sparse table add up to it.")
     return X
