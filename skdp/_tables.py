@@ -126,10 +126,13 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
         table, targets = _validated(estimator, X, y, y_numeric=True)
         if targets.dtype.kind not in "biuf":
             raise ValueError  # text that looks like numbers, dates
-        return _canonical(table), targets.astype(np.float64)
+        targets = targets.astype(np.float64)
+        if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
+            raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
+        return _canonical(table), targets
 
     X, targets = quoting_no_data(X, read)
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
         targets -= centre
         targets /= half_width
     return _facts(estimator, X, None), X, np.clip(targets, -1.0, 1.0, out=targets)
@@ -171,6 +174,9 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any
 
 def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
     """X and y as scikit-learn checks them, column names on the estimator."""
+    if sparse.issparse(X) and X.format == "coo":  # here, because its conversion adds duplicates up in any order
+        X = X.copy()
+        X.sum_duplicates()
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
@@ -211,7 +217,7 @@ def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with config_context(assume_finite=False):  # a NaN would show in the model
+            with config_context(assume_finite=False), np.errstate(all="ignore"):  # a NaN would show in the model
                 result = read()
         except MemoryError:
             raise
@@ -250,14 +256,19 @@ def _text_columns(X: Any) -> str:
 
 
 def _canonical(X: Any) -> Any:
-    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries."""
+    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries.
+
+    They are added in the order in which they are stored: by the unstable sort of compressed tables it, and with it their rounded
+    sum, could depend on other records.
+    """
     if not sparse.issparse(X):
         return X
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # drops cached flags, shares the arrays
     X.check_format(full_check=True)  # an index out of range would read other memory
     if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+        triples = X.tocoo()
+        triples.sum_duplicates()
+        X = triples.asformat(X.format)
         if not np.isfinite(X.data).all():
             raise ValueError("Input X contains infinity: duplicate entries of the sparse table add up to it.")
     return X

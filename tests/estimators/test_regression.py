@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,54 @@ def test_targets_that_are_no_numbers_are_refused_without_a_quote(y, table):
     with pytest.raises(ValueError) as caught:
         estimator().fit(table[0], y)
     assert "secret" not in str(caught.value) and "3.14" not in str(caught.value) and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("target", (1e-310, 1e300))
+@pytest.mark.parametrize("entry", (1.0, 1.7e308))
+def test_errors_of_floating_point_tell_nothing_of_the_records(target, entry, table):
+    """Where a program turns them into exceptions, which of them come up would follow from the size of a target or feature."""
+    X, y = table[0].copy(), table[1].copy()
+    y[7], X[:200] = target, np.where(np.arange(200) % 2, entry, -entry)[:, None]
+    with np.errstate(over="raise", under="raise", invalid="raise"):
+        for half_width in (1e-40, 1e10):
+            read_regression_table(estimator(), X, y, 0.0, half_width)
+
+
+@pytest.mark.parametrize(
+    "value", (None, "nan", "inf", math.inf, np.float32(math.nan), 10**400, pd.NA, Decimal("NaN"), Decimal("inf"))
+)
+@pytest.mark.parametrize("solver", ("whitened_gd", "ssp"))
+def test_objects_that_are_no_finite_targets_are_refused_before_anything_is_released(value, solver, table, monkeypatch):
+    """A NaN behind the gate would come out of it whatever the noise is."""
+    monkeypatch.setattr("skdp.estimators._base.pay", lambda *given: pytest.fail("it was paid for"))
+    for y in ([value, *table[1][1:].tolist()], pd.Series([*table[1][1:].tolist(), value], dtype=object)):
+        with pytest.raises((TypeError, ValueError)):
+            estimator(solver=solver).fit(table[0], y)
+
+
+def with_duplicates(storage, last):
+    """Fifty records that have a cell of twenty entries each, which cancel in part, and a last record of the given entries."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([np.full(len(last), 50), np.repeat(np.arange(50), 21)])
+    columns = np.concatenate([list(last), np.tile(np.append(np.zeros(20), 1), 50)]).astype(int)
+    values = (rng.normal(size=(50, 21)) * 10.0 ** rng.integers(-16, 17, size=(50, 21))).ravel()
+    values = np.concatenate([list(last.values()), values])
+    if storage == "coo":
+        return sparse.coo_array((values, (rows, columns)), shape=(51, 3))
+    major, minor, size = (rows, columns, 51) if storage == "csr" else (columns, rows, 3)
+    order = np.argsort(major, kind="stable")
+    offsets = np.searchsorted(major[order], np.arange(size + 1))
+    return getattr(sparse, f"{storage}_array")((values[order], minor[order], offsets), shape=(51, 3))
+
+
+@pytest.mark.parametrize("storage", ("csr", "csc", "coo"))
+@pytest.mark.parametrize("last", ({0: 1.0}, {2: 1.0, 1: 2.0}, {2: 1.0, 0: 3.0}))
+def test_duplicates_of_a_record_add_up_to_the_same_whatever_the_other_records_are(storage, last):
+    """Else one record could move all others by more than the rounding that the noise covers."""
+    tables = (with_duplicates(storage, entries) for entries in ({}, last))
+    one, other = (read_regression_table(estimator(), table, np.zeros(51), 0.0, 1.0)[1].toarray() for table in tables)
+    np.testing.assert_array_equal(one[:50], other[:50])
+    np.testing.assert_array_equal(other[50], [last.get(column, 0.0) for column in range(3)])
 
 
 def test_what_cannot_exist_is_refused_with_the_reason(table):

@@ -163,6 +163,15 @@ def test_no_loss_can_exceed_the_clip(curvatures, upper_bound, size):
             assert np.linalg.norm(change) <= direction.clip_norm * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("length", (1e-120, 1e-140, 1e-144, 1e-160))
+def test_no_loss_is_infinite_where_the_limit_of_a_short_row_overflows(length):
+    clip_norm, X = 0.25e100, np.array([[length, 0.0]])
+    query = Curvature(Foreign([math.inf]), np.zeros((2, 1)), clip_norm, upper_bound=False)
+    with np.errstate(all="ignore"):
+        answer = query.evaluate(Rows(X, np.zeros(1, dtype=np.int8), data_norm=1e50, by_row=True))
+    assert np.linalg.norm(answer) <= clip_norm * (1 + 1e-9)
+
+
 def test_labels_and_weights_do_not_lift_the_clip():
     X = np.full((1, 2), 10.0)
     for label in (0, 1):

@@ -253,6 +253,6 @@ def clip_curvatures(curvatures: np.ndarray, inverse_norms: np.ndarray, clip_norm
     ndarray of shape (m, 1)
         Finite and non-negative.
     """
-    limits = clip_norm * np.square(inverse_norms)[:, None]
+    limits = np.minimum(clip_norm * np.square(inverse_norms)[:, None], np.finfo(np.float64).max)  # short rows, large norms
     clipped = np.minimum(np.maximum(curvatures, 0.0), limits)
     return np.where(np.isnan(clipped), 0.0, clipped)
