@@ -160,7 +160,7 @@ def read_unlabelled(estimator: Any, X: Any) -> Any:
 def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, finite: Any = True) -> Any:
     """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
     options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
-    return quoting_no_data(X, lambda: validate_data(transformer, X, reset=reset, **options))
+    return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
 
 
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -174,9 +174,7 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any
 
 def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
     """X and y as scikit-learn checks them, column names on the estimator."""
-    if sparse.issparse(X) and X.format == "coo":  # here, because its conversion adds duplicates up in any order
-        X = X.copy()
-        X.sum_duplicates()
+    X = _added_up(X)
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
@@ -253,6 +251,14 @@ def _text_columns(X: Any) -> str:
         return ""
     columns = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
     return f" These columns of X are not numeric: {columns}." if columns else ""
+
+
+def _added_up(X: Any) -> Any:
+    """A table of triples whose duplicates are added up; scikit-learn's conversion would add them in any order (`_canonical`)."""
+    if sparse.issparse(X) and X.format == "coo":
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _canonical(X: Any) -> Any:

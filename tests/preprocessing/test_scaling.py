@@ -151,3 +151,13 @@ def test_a_missing_value_widens_no_other(narrow):
     scaler = BoundedScaler((-1, 2), fill=0.0)
     np.testing.assert_array_equal(scaler.fit_transform(gap)[:-1], scaler.fit_transform(whole)[:-1])
     assert scaler.fit_transform(gap).dtype == scaler.fit_transform(whole).dtype == np.float64
+
+
+def test_duplicates_of_a_record_add_up_to_the_same_whatever_the_order_of_another_record_is(rng):
+    values = rng.permutation(np.concatenate([[1e17, -1e17] * 8, rng.uniform(-1, 1, 10)]))
+    kept = []
+    for last in ([1, 2], [2, 1]):
+        rows, columns = np.append(np.zeros(26, dtype=int), [1, 1]), np.append(np.zeros(26, dtype=int), last)
+        X = sparse.coo_array((np.append(values, [0.1, 0.1]), (rows, columns)), shape=(2, 3))
+        kept.append(RowNormClipper(1e30).fit_transform(X).toarray()[0])
+    np.testing.assert_array_equal(*kept)
