@@ -21,7 +21,7 @@ LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the clas
 TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
 LEAST_DIFFERENCE = 0.5  # of the frequencies of two classes that a noisy one may still say, for its sign
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
-SHORTEST_PATH, LONGEST_PATH = 5.0, 1600.0  # total step length
+SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 WIDEST_CLIP, LARGEST = 1.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
@@ -60,7 +60,7 @@ class StandardizedGradientDescent(Solver):
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
        prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, the clip opens instead, by the square root of the excess, up to the usual norm.
+       Where that would exceed 1600, or 27 a step, the clip opens instead, by the square root of the excess, up to the usual norm.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
@@ -218,12 +218,13 @@ class StandardizedGradientDescent(Solver):
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT)
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
-        opened = self.clip * max(1.0, min(math.sqrt(path / LONGEST_PATH), WIDEST_CLIP / self.clip))
+        longest = min(LONGEST_PATH, LONGEST_STEP * self._steps(problem))
+        opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        return Descent(features, start, clip_norm, min(max(path, faint * SHORTEST_PATH), LONGEST_PATH))
+        return Descent(features, start, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
