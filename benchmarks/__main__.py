@@ -64,7 +64,9 @@ def add_run(commands: Any) -> None:
         "--secure", action="store_true", help="fresh noise; otherwise that of the seeds 0, 1, ..., the same every time"
     )
     command.add_argument(
-        "--quick", action="store_true", help="two minutes: 1500 records of each of four tables, 2 epsilons, 2 repeats"
+        "--quick",
+        action="store_true",
+        help="two minutes: 1500 records of each of four tables, 2 epsilons, 2 repeats, whatever else is given",
     )
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=start_run)
@@ -84,10 +86,17 @@ def start_run(given: argparse.Namespace) -> None:
 def add_curve(commands: Any) -> None:
     """Command that lets tables grow."""
     command = commands.add_parser("curve", help="excess test loss as the table grows; writes curve.json, curve.md and curve.png")
-    command.add_argument("--populations", type=names(curve.POPULATIONS), default="all", help="default: all")
+    command.add_argument(
+        "--populations",
+        type=names(curve.POPULATIONS),
+        default="all",
+        help=f"default: all, which are {', '.join(curve.POPULATIONS)}",
+    )
     command.add_argument("--solvers", type=names(("auto", *SOLVERS)), default="auto", help="default: %(default)s")
     command.add_argument("--repeats", type=positive, default=10, help="tables and fits per size; default: %(default)s")
-    command.add_argument("--largest", type=positive, default=10**6, help="most records; default: %(default)s")
+    command.add_argument(
+        "--largest", type=positive, default=10**6, help=f"most records, {min(curve.SIZES)} or more; default: %(default)s"
+    )
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(
         action=lambda given: curve.grow(given.populations, given.solvers, given.repeats, given.largest, given.out)

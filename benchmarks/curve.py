@@ -39,12 +39,12 @@ N_TEST = 200_000
 EPSILON, ADJACENCY = 1.0, "zero_out"
 POPULATIONS = {
     "logistic": Population("normal", 10),
-    "logistic, rare class": Population("normal", 10, positive_rate=0.1, seed=1),
-    "logistic, strong signal": Population("normal", 10, signal=6.0, seed=2),
-    "logistic, correlated": Population("correlated", 10, seed=3),
+    "logistic rare class": Population("normal", 10, positive_rate=0.1, seed=1),
+    "logistic strong signal": Population("normal", 10, signal=6.0, seed=2),
+    "logistic correlated": Population("correlated", 10, seed=3),
     "linear": Population("normal", 10, "regression", spread=0.2),
-    "linear, off centre": Population("offset", 10, "regression", middle=0.5, spread=0.1, seed=1),
-    "linear, correlated": Population("correlated", 10, "regression", spread=0.2, seed=2),
+    "linear off centre": Population("offset", 10, "regression", middle=0.5, spread=0.1, seed=1),
+    "linear correlated": Population("correlated", 10, "regression", spread=0.2, seed=2),
 }
 
 ABOUT = """\
@@ -98,6 +98,11 @@ def grow(names: list[str], solvers: list[str], repeats: int, largest: int, out: 
     -------
     list of dict
         A record per population, solver and size.
+
+    Raises
+    ------
+    SystemExit
+        If no solver is for any of the populations, or no size is small enough.
     """
     records = []
     for name in names:
@@ -108,6 +113,8 @@ def grow(names: list[str], solvers: list[str], repeats: int, largest: int, out: 
             for solver, excess in measure(population, n_samples, fitting, repeats, test).items():
                 records.append({"population": name, "solver": solver, "n_samples": n_samples, **excess})
                 print(f"{name} {solver} n={n_samples}: {excess['excess'][1]:.3g}", flush=True)
+    if not records:
+        raise SystemExit(f"Nothing to measure: no solver is for these populations, or --largest is below {min(SIZES)}.")
     settings = {"epsilon": EPSILON, "adjacency": ADJACENCY, "repeats": repeats, "n_test": N_TEST, "delta": "1 / n**2"}
     write_json({**made_with(), "settings": settings, "records": records}, out / "curve.json")
     (out / "curve.md").write_text(markdown(records, repeats), encoding="utf-8")

@@ -221,7 +221,10 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
         If something does not fit; the message quotes no data.
     """
     if facts.target is None or facts.classes is None:
-        raise ValueError("The schema has no target or no classes; expected the column to predict and its labels.")
+        raise ValueError(
+            "The schema has no target or no classes; expected the column to predict and its labels. Numbers are predicted in "
+            "Python, by DPLinearRegression."
+        )
     column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
     frame = read_table(table, facts)
     if missing := [name for name in (facts.target, column) if name and name not in frame.columns]:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 
 from benchmarks import constants, curve, floor
-from benchmarks.__main__ import main
+from benchmarks.__main__ import main, whole_parser
 from benchmarks.curve import LOSSES, POPULATIONS, excess, exponent, rate
 from benchmarks.floor import Cell, sample
 from benchmarks.scores import calibration_error, fit_and_score, megabytes
@@ -137,6 +137,19 @@ def test_power_tells_the_rate_from_levelling_off():
     exact = rate(np.array([1000, 10_000]))
     assert exact[0] == pytest.approx((1000 * gaussian_mu(1.0, 1e-6)) ** -2)
     assert 50 < exact[0] / exact[1] < 100
+
+
+@pytest.mark.parametrize("words", [("--largest", "10"), ("--populations", "linear", "--solvers", "gd")])
+def test_curve_with_nothing_to_measure_says_so(words, monkeypatch, tmp_path):
+    monkeypatch.setattr(curve, "N_TEST", 20)
+    with pytest.raises(SystemExit, match="Nothing to measure"):
+        main(["curve", *words, "--out", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_population_can_be_named_on_the_command_line():
+    given = whole_parser().parse_args(["curve", "--populations", ",".join(POPULATIONS)])
+    assert given.populations == list(POPULATIONS)
 
 
 def test_curve_falls_and_is_written(monkeypatch, tmp_path):

@@ -8,9 +8,9 @@ __all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
 
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
-    "sample_weight": "a weight is part of a record and would change the sensitivity; class_weight takes public numbers",
+    "sample_weight": "a weight is part of a record and would change the sensitivity; classifiers take public class_weight",
     "partial_fit": "every call would be one more private fit that nobody counts; fit once on all records",
-    "max_iter": "the number of steps is public and belongs to the solver: solver=GradientDescent(n_steps=...)",
+    "max_iter": "the number of steps is public and belongs to the solver: n_steps of an object of skdp.solvers",
     "tol": "a stopping test would read the data without noise; the number of steps is public, as for max_iter",
     "C": "the penalty is alpha = 1 / (C * n_samples)",
     "penalty": "alpha sets the strength of the L2 penalty, the one that this version has",

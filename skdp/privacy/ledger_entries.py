@@ -194,7 +194,7 @@ def refusal(spending: Spending, path: str, rule: Filter, left: float) -> str:
         )
     elif left:
         smaller = " (a fit's delta below the ledger's lets epsilon be larger)" if spending.delta < rule.delta else ""
-        fits = f"a full-data fit (solver='gd') with this delta and epsilon up to {left!r} would still fit{smaller}"
+        fits = f"a full-data fit with this delta and epsilon up to {left!r} would still fit{smaller}"
     else:
         fits = "nothing more fits"
     return f"{asked}; in the ledger {path!r} {spent}, and {fits}. Nothing was charged."

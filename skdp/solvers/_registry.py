@@ -117,7 +117,7 @@ def _fits(choice: Choice, problem: Problem) -> bool:
 def _check_needs(solver: Solver, problem: Problem) -> None:
     pure = problem.budget.delta == 0
     fits = [name for name, other in SOLVERS.items() if other.needs <= problem.offers and other.pure >= pure]
-    fitting = ", ".join(sorted(fits)) or "none"
+    fitting = ", ".join(sorted(fits)) or ("none; those that do need exactly two classes" if pure else "none")
     if missing := solver.needs - problem.offers:
         raise ValueError(
             f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}, and the {problem.loss.name} "

@@ -79,7 +79,8 @@ def standard(problem: Problem, answer: np.ndarray, noise: float) -> Standard:
     """
     n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
     mean, squares = answer[:d] / n, answer[d:] * norm / n
-    mean *= max(0.0, 1 - d * noise**2 / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
+    # the product, as ** raises where it overflows
+    mean *= max(0.0, 1 - d * (noise * noise) / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
     spread = np.maximum(squares - mean**2, 0.0)
     floor = NOISE_FLOOR * noise * norm * math.sqrt(2 * math.log(d + 1))
     scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5

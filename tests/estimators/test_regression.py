@@ -220,11 +220,18 @@ def test_duplicates_of_a_record_add_up_to_the_same_whatever_the_other_records_ar
     np.testing.assert_array_equal(other[50], [last.get(column, 0.0) for column in range(3)])
 
 
+def test_text_for_a_target_is_said_to_be_about_y(table):
+    with pytest.raises(ValueError, match="In y, a regression takes numbers only"):
+        estimator().fit(table[0], np.where(table[1] > 10, "secret", "low"))
+
+
 def test_what_cannot_exist_is_refused_with_the_reason(table):
     with pytest.raises(TypeError, match="sample_weight: a weight is part of a record"):
         estimator().fit(*table, sample_weight=np.ones(600))
     with pytest.raises(TypeError, match="does not take warm_start"):
         DPLinearRegression(warm_start=True)
+    with pytest.raises(TypeError, match=r"does not take max_iter: .* n_steps of an object of skdp\.solvers"):
+        DPLinearRegression(max_iter=100)
     with pytest.raises(AttributeError, match="no partial_fit"):
         estimator().partial_fit(*table)
 

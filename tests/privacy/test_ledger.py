@@ -113,7 +113,7 @@ def test_an_overdraft_is_refused_before_the_data_go_behind_the_gate(ledger, monk
         for part in (Rows, Oracle):
             monkeypatch.setattr(part, "__init__", lambda *a, **k: pytest.fail("the data were touched"))
         with pytest.raises(
-            BudgetExceededError, match=r"would spend epsilon=3, .*solver='gd'.* up to 2\.\d+ would still"
+            BudgetExceededError, match=r"would spend epsilon=3, .*full-data fit with .* up to 2\.\d+ would still"
         ) as caught:
             clone(GD).set_params(epsilon=3.0).fit(X, y)
         with pytest.raises(BudgetExceededError):
