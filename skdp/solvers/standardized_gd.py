@@ -216,7 +216,7 @@ class StandardizedGradientDescent(Solver):
     def _planned(self, problem: Problem, features: Standard, counts: np.ndarray, noise: float) -> Descent:
         start, balance = _frequencies(problem, counts, noise)
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
-        faint = min(1.0, problem.signal_to_noise / FAINT)
+        faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
         longest = min(LONGEST_PATH, LONGEST_STEP * self._steps(problem))
         opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
