@@ -205,8 +205,8 @@ def markdown(contents: dict[str, Any]) -> str:
 Each line is an attack on {settings["n_runs"]} real fits of each of two tables that differ in one record, the canary. The
 bound is an epsilon, at delta {settings["delta"]:g}, that these fits spend at least, with confidence {settings["confidence"]:g}.
 Where the guarantee holds it is below the claim, and the closer to it, the less room there is for a better attack. The
-adversary sees the transcript, which is every noisy answer, or the final model. The methods "gaussian", "subsampled" and "proof" rest
-on the trade-off curve of the schedule, "clopper-pearson" on the definition of (epsilon, delta) alone.
+adversary sees the transcript, which is every noisy answer, or the final model. The methods "gaussian", "subsampled" and "proof"
+rest on the trade-off curve of the schedule, "clopper-pearson" on the definition of (epsilon, delta) alone.
 
 Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps
 of size {STILL:g}; "sgd" samples every second record, four of five where a release is unscheduled. The noise is the one in
