@@ -1,5 +1,6 @@
 """What all private estimators share: parameters, the run through the gate, attributes set at once."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ __all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
 MOST_SAMPLES = 2**53  # that a plan is made for
 
 
-class DPEstimator(CallbackSupportMixin, BaseEstimator):
+class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses have the parameters that it checks, and say how to read, plan and attribute."""
 
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
@@ -69,21 +70,21 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator):
             copied._ledgers = self._ledgers
         return copied
 
+    @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         """Check the training table: public facts, X, and what stands for y behind the gate."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _plan_of(self, facts: Facts) -> Plan:
         """Plan the fit from public facts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         """Attributes of the fitted model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _assumed_of_y(self) -> str:
         """What the guarantee assumes of y, for the report."""
-        raise NotImplementedError
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any]) -> Any:
         """Check, plan, pay, run, and set all attributes at once."""

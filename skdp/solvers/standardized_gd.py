@@ -19,7 +19,7 @@ FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error
 MOST_GIVEN = 10**7
 LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
 TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
-LEAST_DIFFERENCE = 0.5  # of the frequencies of two classes that a noisy one may still say, for its sign
+LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class frequencies may be this large: its sign counts
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
@@ -236,9 +236,8 @@ class StandardizedGradientDescent(Solver):
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = descent.start
-        shrinkage = 1 + step_size / (1 - self.momentum) * self._penalty(
-            problem, descent.standard
-        )  # implicit: never too long a step
+        penalty = self._penalty(problem, descent.standard)
+        shrinkage = 1 + step_size / (1 - self.momentum) * penalty  # implicit: never too long a step
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             query = StandardizedGradient(problem.loss, coef, descent.clip_norm, descent.standard.geometry)
