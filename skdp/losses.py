@@ -23,6 +23,7 @@ class Logistic:
     smoothness: ClassVar[float] = 0.25
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "classes"
+    convex: ClassVar[bool] = True
     one_sided: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -95,6 +96,7 @@ class Multinomial:
     lipschitz: ClassVar[float] = math.sqrt(2.0)
     smoothness: ClassVar[float] = 0.5
     targets: ClassVar[str] = "classes"
+    convex: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.
@@ -145,6 +147,7 @@ class Squared:
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "numbers"
+    convex: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.

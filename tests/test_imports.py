@@ -16,6 +16,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "privacy": set(),
     "losses": set(),
     "penalties": set(),
+    "constraints": set(),
     "_validation": set(),
     "_tables": {"_validation"},
     "preprocessing": {"_validation", "_tables", "_files"},
@@ -24,8 +25,8 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_progress": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},
-    "solvers": {"losses", "penalties", "_validation"},
-    "estimators": {"solvers", "losses", "penalties", "_validation", "_tables", "_progress"},
+    "solvers": {"losses", "penalties", "constraints", "_validation"},
+    "estimators": {"solvers", "losses", "penalties", "constraints", "_validation", "_tables", "_progress"},
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -13,6 +13,7 @@ References
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -78,18 +79,25 @@ class Composition:
         PrivacyAccountingError
             If a mechanism has no accounting here.
         """
-        sampled, selections, full = [], [], 0.0
+        sampled: Counter[tuple[float, float]] = Counter()
+        selections: Counter[float] = Counter()
+        full = 0.0
         for count, release in schedule.entries:
             match release.mechanism:
                 case Gaussian(weight) | PoissonGaussian(1.0, weight):
                     full += count / weight**2
                 case PoissonGaussian(sampling_rate, weight):
-                    sampled.append((count, sampling_rate, weight * release.query.relative_sensitivity[adjacency]))
+                    sampled[sampling_rate, weight * release.query.relative_sensitivity[adjacency]] += count
                 case Selection(weight):
-                    selections.append((count, weight))
+                    selections[weight] += count
                 case _:
                     raise PrivacyAccountingError(f"No accounting is known for the mechanism {release.mechanism!r}.")
-        return cls(adjacency, tuple(sampled), tuple(selections), full)
+        return cls(
+            adjacency,
+            tuple((count, *kind) for kind, count in sampled.items()),
+            tuple((count, weight) for weight, count in selections.items()),
+            full,
+        )
 
     def at(self, scale: float) -> "Composition":
         """Return the same releases with the noise of a given scale, now at scale 1.

@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.penalties import L2
+from skdp.constraints import Constraint
+from skdp.penalties import ElasticNet
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import Gradient, Loss, Query
@@ -24,7 +25,7 @@ Ask = Callable[[Query], np.ndarray]
 
 @dataclass(frozen=True)
 class Problem:
-    """Public facts of one fit: ``min_w (1/n) sum_i loss(x_i^T w, y_i) + penalty(w)``.
+    """Public facts of one fit: ``min_w (1/n) sum_i loss(x_i^T w, y_i) + penalty(w)``, over a constraint set where there is one.
 
     Parameters
     ----------
@@ -44,6 +45,13 @@ class Problem:
         Strength of the penalty.
     clip_norm : float, default=inf
         Bound on the norm of one record's gradient, enforced by clipping.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty: 0 is ridge, 1 is lasso.
+    constraint : Constraint or None, default=None
+        Set of the features' coefficients, flattened; the intercept is free.
+    feature_bounds : float, tuple of float or None, default=None
+        Bound on the absolute value of every feature, or of each; None where nothing is known beside ``data_norm``. Rows are
+        not clipped by it: it sets clip norms of coordinates.
     """
 
     n_samples: int
@@ -55,12 +63,19 @@ class Problem:
     class_weight: tuple[float, ...] | None = None
     alpha: float = 0.0
     clip_norm: float = math.inf
+    l1_ratio: float = 0.0
+    constraint: Constraint | None = None
+    feature_bounds: float | tuple[float, ...] | None = None
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need: "smooth", "classes" (class labels), "binary" (two of them), "squared" (the squared loss)."""
+        """What solvers may need, by the names in `NEEDS`."""
         facts = {
             "smooth": self.loss.smoothness < math.inf,
+            "convex": self.loss.convex,
+            "plain": self.constraint is None and not self.l1_ratio,
+            "mirror": not self.intercept_scaling and hasattr(self.constraint, "mirror_map"),
+            "vertices": not self.intercept_scaling and hasattr(self.constraint, "vertex_scores"),
             "classes": self.loss.targets == "classes",
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "squared": self.loss.name == "squared",
@@ -111,18 +126,42 @@ class Problem:
         if self.class_weight is not None and self.intercept_scaling:
             logs = np.log(self.class_weight)
             start[-1] = (logs[1:] - logs[0] if self.loss.n_outputs == 1 else logs - logs.mean()) / self.intercept_scaling
-        return start
+        return self.project(start)
 
     @property
-    def penalty(self) -> L2:
+    def penalty(self) -> ElasticNet:
         """Penalty on all coefficients but the intercept."""
-        return L2(self.alpha)
+        return ElasticNet(self.alpha, self.l1_ratio)
 
     def penalty_gradient(self, coef: np.ndarray) -> np.ndarray:
-        """Return the gradient of the penalty at coefficients of the shape `shape`; zero for the intercept."""
+        """Return the gradient of the penalty's smooth part at coefficients of the shape `shape`; zero for the intercept."""
         gradient = self.penalty.gradient(coef)
         gradient[self.n_features :] = 0.0
         return gradient
+
+    def prox(self, coef: np.ndarray, step_size: float) -> np.ndarray:
+        """Return the proximal step of the whole penalty and the constraint, from coefficients of the shape `shape`.
+
+        Exact for a penalty without l1 part under any constraint, and for any penalty without constraint.
+        """
+        moved = coef.copy()
+        moved[: self.n_features] = self.penalty.prox(coef[: self.n_features], step_size)
+        return self.project(moved)
+
+    def l1_prox(self, coef: np.ndarray, step_size: float) -> np.ndarray:
+        """Return the proximal step of the penalty's l1 part and the constraint: what `penalty_gradient` leaves out."""
+        moved = coef.copy()
+        moved[: self.n_features] = self.penalty.l1_prox(coef[: self.n_features], step_size)
+        return self.project(moved)
+
+    def project(self, coef: np.ndarray) -> np.ndarray:
+        """Return the nearest coefficients of the shape `shape` that satisfy the constraint."""
+        if self.constraint is None:
+            return coef
+        inside = coef.copy()
+        weights = coef[: self.n_features]
+        inside[: self.n_features] = self.constraint.project(weights.ravel()).reshape(weights.shape)
+        return inside
 
     def unpack(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ``coef_`` of shape (n_outputs, n_features) and ``intercept_`` of shape (n_outputs,)."""

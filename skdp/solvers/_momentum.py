@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp._validation import check_integer, check_number
+from skdp._validation import check_integer, check_number, shown
 from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
@@ -144,7 +144,7 @@ class MomentumSolver(Solver):
             penalty = problem.penalty_gradient(coef)
             penalty[: problem.n_features] *= penalized
             velocity = self._beta * velocity + released / expected_size + penalty
-            coef = coef - step_size * velocity
+            coef = problem.l1_prox(coef - step_size * velocity, step_size)
             if step >= first:
                 average += coef / (n_steps - first)
         return average
@@ -166,6 +166,10 @@ class MomentumSolver(Solver):
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
         check_number("standardize", self.standardize, above=0.0, below=1.0, optional=True)
+        if self.standardize is not None and not {"plain", "classes"} <= problem.offers:
+            raise ValueError(
+                f"standardize={shown(self.standardize)} is for class labels, without constraint or l1 penalty; expected None."
+            )
 
     @property
     def _beta(self) -> float:

@@ -34,6 +34,10 @@ SOLVERS: dict[str, type[Solver]] = {
 
 NEEDS = {
     "smooth": "a smooth loss",
+    "convex": "a convex loss",
+    "plain": "a problem without constraint and without l1 penalty",
+    "mirror": "a constraint with a mirror map, and no intercept",
+    "vertices": "a constraint that is a polytope with few vertices, and no intercept",
     "classes": "class labels",
     "binary": "exactly two classes",
     "squared": "a number to predict, with the squared loss",
@@ -63,6 +67,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         "whitened_gd",
         lambda problem: True,
         "it learns privately in which geometry the features are white, so no parameter needs tuning",
+    ),
+    Choice(
+        "gd",
+        lambda problem: True,
+        "it goes with every smooth loss, penalty and constraint",
     ),
 )
 
@@ -114,14 +123,20 @@ def _fits(choice: Choice, problem: Problem) -> bool:
     return SOLVERS[choice.solver].needs <= problem.offers and choice.holds(problem)
 
 
+def _described(problem: Problem) -> str:
+    constraint = "no constraint" if problem.constraint is None else repr(problem.constraint)
+    intercept = "an intercept" if problem.intercept_scaling else "no intercept"
+    return f"the {problem.loss.name} loss, l1_ratio={problem.l1_ratio:g}, {constraint} and {intercept}"
+
+
 def _check_needs(solver: Solver, problem: Problem) -> None:
     pure = problem.budget.delta == 0
     fits = [name for name, other in SOLVERS.items() if other.needs <= problem.offers and other.pure >= pure]
     fitting = ", ".join(sorted(fits)) or ("none; those that do need exactly two classes" if pure else "none")
     if missing := solver.needs - problem.offers:
         raise ValueError(
-            f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}, and the {problem.loss.name} "
-            f"loss is not for that. Solvers that fit: {fitting}."
+            f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}; given are "
+            f"{_described(problem)}. Solvers that fit: {fitting}."
         )
     if pure and not solver.pure:
         raise ValueError(

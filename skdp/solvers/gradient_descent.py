@@ -68,7 +68,7 @@ class GradientDescent(MomentumSolver):
 
     name = "gd"
     title = "DP-GD, full-data gradient descent with momentum and tail averaging (Wang, Ye, Xu 2017, Algorithm 4)"
-    needs = frozenset({"smooth", "classes"})
+    needs = frozenset({"smooth"})
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class Newton(Solver):
 
     name = "newton"
     title = "Newton's method with private curvature (Ganesh, Haghifam, Steinke, Thakurta 2023)"
-    needs = frozenset({"smooth", "binary"})
+    needs = frozenset({"binary", "convex", "plain", "smooth"})
 
     def __init__(
         self,

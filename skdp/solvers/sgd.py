@@ -74,7 +74,7 @@ class SGD(MomentumSolver):
 
     name = "sgd"
     title = "DP-SGD, mini-batches by Poisson sampling, with momentum and tail averaging (Bassily et al. 2014, Abadi et al. 2016)"
-    needs = frozenset({"smooth", "classes"})
+    needs = frozenset({"smooth"})
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ class StandardizedGradientDescent(Solver):
 
     name = "standardized_gd"
     title = "gradient descent on privately standardised features, with private calibration"
-    needs = frozenset({"smooth", "classes"})
+    needs = frozenset({"classes", "convex", "plain", "smooth"})
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class SufficientStatistics(Solver):
 
     name = "ssp"
     title = "sufficient statistics with noise (Vu, Slavkovic 2009; Wang 2018)"
-    needs = frozenset({"squared"})
+    needs = frozenset({"plain", "squared"})
 
     def __init__(self, *, adaptive: bool = False, floor: float = 0.7) -> None:
         self.adaptive = adaptive

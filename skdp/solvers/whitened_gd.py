@@ -111,7 +111,7 @@ class WhitenedGradientDescent(Solver):
 
     name = "whitened_gd"
     title = "gradient descent on privately whitened features, with an averaged Newton finish"
-    needs = frozenset({"squared"})
+    needs = frozenset({"plain", "squared"})
 
     def __init__(
         self,

@@ -118,5 +118,5 @@ class Bent(Logistic):
 
 
 def test_solvers_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match=r"solver='gd' needs a smooth loss, and the bent loss.*fit: none"):
+    with pytest.raises(ValueError, match=r"solver='gd' needs a smooth loss; given are the bent loss.*fit: none"):
         choose_solver("gd", problem(loss=Bent()))

@@ -66,6 +66,8 @@ class Loss(Protocol):
         Lipschitz constant of the derivative; ``inf`` for a non-smooth loss.
     targets : {"classes", "numbers"}
         What is predicted.
+    convex : bool
+        Whether it is convex in the raw prediction.
     """
 
     @property
@@ -91,6 +93,11 @@ class Loss(Protocol):
     @property
     def targets(self) -> str:
         """What is predicted: "classes" (labels are class numbers) or "numbers"."""
+        ...
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex in the raw prediction."""
         ...
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
