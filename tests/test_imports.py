@@ -63,7 +63,7 @@ def violations(path, source):
     (
         ("privacy/noise.py", "from skdp.solvers import SGD"),
         ("solvers/sgd.py", "from skdp._tables import read_table"),
-        ("losses.py", "from skdp._validation import shown"),
+        ("losses/_numbers.py", "from skdp._validation import shown"),
         ("solvers/sgd.py", "from sklearn.linear_model._base import LinearModel"),
         ("privacy/rows.py", "from numpy import _core"),
         ("privacy/noise.py", "import random"),

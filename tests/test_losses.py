@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from skdp.losses import Logistic, Multinomial, Squared
+from skdp.losses import Cauchy, Huber, Logistic, Multinomial, Squared, Tukey, Welsch
 
-LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared())
+THRESHOLDS = (0.1, 1.0, 7.0)
+ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for threshold in THRESHOLDS)
+LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST)
 
 
 def some_labels(loss, rng, size):
@@ -19,6 +21,9 @@ def some_labels(loss, rng, size):
 def test_derivative_equals_finite_differences(loss, rng):
     raw = 3 * rng.normal(size=(200, loss.n_outputs))
     labels = some_labels(loss, rng, 200)
+    if loss.name in ("huber", "tukey"):  # away from the kinks
+        raw = raw[keep := np.abs(np.abs(raw[:, 0] - labels) - loss.threshold) > 1e-4]
+        labels = labels[keep]
     derivative = loss.derivative(raw, labels)
     for k in range(loss.n_outputs):
         step = np.zeros(loss.n_outputs)
@@ -37,10 +42,11 @@ def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(rng):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
-    """For targets in [-1, 1] that holds of predictions in [-1, 1]."""
-    raw = 1000 * rng.normal(size=(500, loss.n_outputs))
-    raw = raw.clip(-1, 1) if loss.targets == "numbers" else raw
-    labels = some_labels(loss, rng, 500)
+    """For targets in [-1, 1] and the squared loss that holds of predictions in [-1, 1]."""
+    raw = 1000 * rng.normal(size=(2000, loss.n_outputs)) * 10 ** rng.uniform(-5, 2, size=(2000, 1))
+    raw = raw.clip(-1, 1) if loss.name == "squared" else raw
+    labels = some_labels(loss, rng, 2000)
+    raw = raw + labels[:, None] if loss in ROBUST else raw
     largest = np.linalg.norm(loss.derivative(raw, labels), axis=1).max()
     assert 0.99 * loss.lipschitz <= largest <= loss.lipschitz * (1 + 1e-12)
 
@@ -52,6 +58,8 @@ def test_smoothness_is_attained_and_never_exceeded(loss, rng):
         raw[:, 2:] -= 50  # two classes compete: the worst case
     step = 1e-4 * rng.normal(size=raw.shape)
     labels = np.zeros(2000, dtype=np.int8)
+    if loss in ROBUST:
+        step *= loss.threshold
     change = np.linalg.norm(loss.derivative(raw + step, labels) - loss.derivative(raw, labels), axis=1)
     ratio = (change / np.linalg.norm(step, axis=1)).max()
     assert 0.95 * loss.smoothness <= ratio <= loss.smoothness * (1 + 1e-6)
@@ -69,3 +77,39 @@ def test_two_classes_agree(rng):
     np.testing.assert_allclose(Multinomial(2).value(pair, labels), Logistic().value(raw, labels))
     np.testing.assert_allclose(Multinomial(2).derivative(pair, labels)[:, 1:], Logistic().derivative(raw, labels), atol=1e-15)
     np.testing.assert_allclose(Multinomial(2).derivative(pair, labels) + np.eye(2)[labels], softmax(pair, axis=1))
+
+
+@pytest.mark.parametrize("loss", ROBUST, ids=repr)
+def test_convexity_is_as_stated(loss):
+    """The slope of a convex loss never falls; that of the others falls towards 0."""
+    raw = loss.threshold * np.linspace(-50, 50, 20001)[:, None]
+    slopes = loss.derivative(raw, np.zeros(20001))[:, 0]
+    assert bool((np.diff(slopes) >= 0).all()) == loss.convex
+    assert loss.convex or abs(slopes[-1]) < 0.05 * loss.lipschitz
+
+
+@pytest.mark.parametrize("loss", ROBUST, ids=repr)
+def test_robust_losses_are_even_and_look_like_the_squared_loss_near_zero(loss, rng):
+    """That makes the smoothness 1 at every threshold, and the loss grow with the residual."""
+    raw, zeros = loss.threshold * 1e-4 * rng.normal(size=(50, 1)), np.zeros(50)
+    np.testing.assert_allclose(loss.value(raw, zeros), raw[:, 0] ** 2 / 2, rtol=1e-6)
+    np.testing.assert_allclose(loss.derivative(raw, zeros), raw, rtol=1e-6)
+    wide = loss.threshold * np.sort(10 ** rng.uniform(-8, 8, 50))[:, None]
+    np.testing.assert_array_equal(loss.value(wide, zeros), loss.value(-wide, zeros))
+    np.testing.assert_array_equal(loss.derivative(wide, zeros), -loss.derivative(-wide, zeros))
+    assert (np.diff(loss.value(wide, zeros)) >= 0).all()
+
+
+@pytest.mark.parametrize("size", (1e20, 1e150, 1e200, 1.7e308))
+@pytest.mark.parametrize("threshold", (1e-50, 1.0, 1e50))
+@pytest.mark.parametrize("kind", (Huber, Welsch, Tukey, Cauchy))
+def test_robust_losses_stay_finite_whatever_the_residual_is(kind, threshold, size):
+    """Raw predictions and targets near the end of float64, also of opposite signs, overflow without a warning or a NaN."""
+    loss, ends = kind(threshold), np.array([-size, 0.0, size])
+    raw, labels = np.repeat(ends, 3)[:, None], np.tile(ends, 3)
+    slopes = loss.derivative(raw, labels)[:, 0]
+    assert (np.abs(slopes) <= loss.lipschitz * (1 + 1e-12)).all()
+    assert not np.isnan(loss.value(raw, labels)).any()
+    far = raw[:, 0] != labels if size >= 1e150 else np.zeros(9, dtype=bool)
+    limit = np.sign(raw[:, 0] / 2 - labels / 2) * loss.lipschitz if loss.convex else np.zeros(9)
+    np.testing.assert_allclose(slopes[far], limit[far], rtol=1e-12, atol=1e-90 * threshold)

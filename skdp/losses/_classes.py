@@ -1,8 +1,4 @@
-"""Pointwise losses on the raw prediction: value, derivative, constants.
-
-They act on arrays of raw predictions of shape (m, n_outputs) and on labels encoded as integers 0, 1, ..., n_classes - 1, or for
-regression on targets brought to [-1, 1].
-"""
+"""Losses of class labels."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
-__all__ = ["Logistic", "Multinomial", "Squared"]
+__all__ = ["Logistic", "Multinomial"]
 
 
 @dataclass(frozen=True)
@@ -133,52 +129,3 @@ class Multinomial:
         slope = softmax(raw, axis=1)
         slope[np.arange(len(labels)), labels] -= 1.0
         return slope
-
-
-@dataclass(frozen=True)
-class Squared:
-    """Half the squared error ``(t - y)^2 / 2`` of the raw prediction t of a target y in [-1, 1].
-
-    The derivative has no bound of its own: ``lipschitz`` bounds it for predictions in [-1, 1], and the clip enforces it for all.
-    """
-
-    name: ClassVar[str] = "squared"
-    lipschitz: ClassVar[float] = 2.0
-    smoothness: ClassVar[float] = 1.0
-    n_outputs: ClassVar[int] = 1
-    targets: ClassVar[str] = "numbers"
-    convex: ClassVar[bool] = True
-
-    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets in [-1, 1].
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
-        return np.square(raw[:, 0] - labels) / 2
-
-    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions, ``t - y``.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets in [-1, 1].
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Residuals.
-        """
-        return raw - labels[:, None]
