@@ -24,6 +24,7 @@ __all__ = ["Facts", "quoting_no_data", "read_features", "read_regression_table",
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
 DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
+LARGEST_TARGET = 1e150  # in the solver's units, without a public range
 SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
@@ -100,7 +101,9 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
     return _facts(estimator, X, labels), X, codes
 
 
-def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_width: float) -> tuple[Facts, Any, np.ndarray]:
+def read_regression_table(
+    estimator: Any, X: Any, y: Any, centre: float, half_width: float, bounded: bool = True
+) -> tuple[Facts, Any, np.ndarray]:
     """Check a table with numbers as targets; learn only what is public about it.
 
     Parameters
@@ -110,7 +113,9 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
     X, y : array-like
         As given to ``fit``.
     centre, half_width : float
-        Of the public range of y; targets outside are clipped to it.
+        Of the public range of y; targets outside are clipped to it. Without a range, where to put 0 and 1.
+    bounded : bool, default=True
+        Whether there is a range; without one, targets are clipped to what float64 can square.
 
     Returns
     -------
@@ -119,7 +124,7 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
     X : ndarray, CSR or CSC
         The table, not copied unless its format or dtype demands it.
     targets : ndarray of shape (n_samples,)
-        The clipped targets, brought to [-1, 1].
+        The clipped targets, in these units: in [-1, 1] where there is a range.
     """
 
     def read() -> tuple[Any, np.ndarray]:
@@ -135,7 +140,8 @@ def read_regression_table(estimator: Any, X: Any, y: Any, centre: float, half_wi
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
         targets -= centre
         targets /= half_width
-    return _facts(estimator, X, None), X, np.clip(targets, -1.0, 1.0, out=targets)
+    limit = 1.0 if bounded else LARGEST_TARGET
+    return _facts(estimator, X, None), X, np.clip(targets, -limit, limit, out=targets)
 
 
 def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:

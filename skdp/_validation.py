@@ -9,7 +9,18 @@ import numpy as np
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown
 
-__all__ = ["check_bounds", "check_class_weight", "check_classes", "check_integer", "check_number", "check_scale", "shown"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "check_bounds",
+    "check_class_weight",
+    "check_classes",
+    "check_feature_bounds",
+    "check_integer",
+    "check_number",
+    "check_scale",
+    "shown",
+]
 
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
 
@@ -58,6 +69,48 @@ def check_bounds(name: str, value: Any) -> tuple[float, float]:
     if not (-LARGEST <= low < high <= LARGEST) or high - low < SMALLEST:
         raise ValueError(f"{name}={shown(value)}; {expected}.")
     return low, high
+
+
+def check_feature_bounds(value: Any, n_features: int | None = None) -> float | tuple[float, ...] | None:
+    """Return the bound on the absolute value of every feature, or of each.
+
+    Parameters
+    ----------
+    value : object
+        None, a number, one per feature, or a pair (low, high) per feature.
+    n_features : int or None, default=None
+        Width of the table, where it is known.
+
+    Returns
+    -------
+    float, tuple of float of length n_features, or None
+        Positive numbers.
+    """
+    expected = "expected a positive number, one per feature, or (low, high) with low < high per feature, up to 1e50, or None"
+    if value is None:
+        return None
+    ends = _numbers(value)
+    if ends is None or ends.ndim > 2 or ends.shape[1:] not in ((), (2,)) or not ends.size:
+        raise TypeError(f"feature_bounds={shown(value)}; {expected}.")
+    largest, ordered = (ends, True) if ends.ndim < 2 else (np.abs(ends).max(axis=1), bool((ends[:, 0] < ends[:, 1]).all()))
+    if not (ordered and ((SMALLEST <= largest) & (largest <= LARGEST)).all()):
+        raise ValueError(f"feature_bounds={shown(value)}; {expected}.")
+    if n_features is not None and largest.ndim and largest.size != n_features:
+        raise ValueError(f"feature_bounds={shown(value)} is for {largest.size} features; expected bounds for {n_features}.")
+    return tuple(largest.tolist()) if largest.ndim else float(largest)
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """An array of float64 from a number or an array-like of numbers of any type; None where something else is in it."""
+    if not (_is_real(value) or isinstance(value, (list, tuple)) or (hasattr(value, "shape") and value.shape != ())):
+        return None
+    try:
+        cells = np.array(value, dtype=object)
+    except Exception:  # what is no array
+        return None
+    if not all(_is_real(cell) for cell in cells.flat):
+        return None
+    return np.array([to_float(cell) for cell in cells.flat], dtype=np.float64).reshape(cells.shape)
 
 
 def check_integer(name: str, value: object, *, minimum: int, maximum: int | None = None, optional: bool = False) -> None:

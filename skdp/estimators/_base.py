@@ -1,5 +1,6 @@
 """What all private estimators share: parameters, the run through the gate, attributes set at once."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -8,17 +9,19 @@ from sklearn.base import BaseEstimator
 
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts
-from skdp._validation import check_integer, check_number, check_scale, shown
+from skdp._validation import check_feature_bounds, check_integer, check_number, check_scale, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._statement import report, spending
 from skdp.privacy.active import carried
+from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.payment import pay
+from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
-from skdp.solvers import SolverResult
+from skdp.solvers import Problem, SolverResult
 
 __all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
 
@@ -28,6 +31,7 @@ MOST_SAMPLES = 2**53  # that a plan is made for
 class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses have the parameters that it checks, and say how to read, plan and attribute."""
 
+    l1_ratio: Any = 0.0  # where it is no parameter
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
 
     def __sklearn_tags__(self) -> Any:
@@ -111,6 +115,8 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
+        check_number("l1_ratio", self.l1_ratio, minimum=0.0, maximum=1.0)
+        check_feature_bounds(self.feature_bounds)
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
@@ -118,6 +124,21 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
+
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, **particular: Any) -> Problem:
+        """Public facts of the fit; ``particular`` are those of one kind of estimator."""
+        bounds = check_feature_bounds(self.feature_bounds, n_features)
+        return Problem(
+            n_samples=n_samples,
+            n_features=n_features,
+            loss=loss,
+            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
+            data_norm=_longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm),
+            intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            l1_ratio=float(self.l1_ratio),
+            feature_bounds=bounds,
+            **particular,
+        )
 
     def _pay(self, plan: Plan, statement: PrivacyReport) -> tuple[str, ...]:
         """Charge the whole schedule, before the training data go behind the gate, and return the receipts."""
@@ -150,6 +171,13 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if len(statement.releases) == 1 and statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier
         return attributes
+
+
+def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:
+    """Largest Euclidean norm of a row whose features keep to their bounds, 1 each where none are given."""
+    if isinstance(bounds, tuple):
+        return float(np.linalg.norm(bounds))
+    return math.sqrt(n_features) * (1.0 if bounds is None else bounds)
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

@@ -1,39 +1,22 @@
 """Private logistic regression, binary and multinomial."""
 
-import math
 from typing import Any
 
-import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
-
-from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_table, read_unlabelled
-from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.estimators._base import MOST_SAMPLES, DPEstimator
-from skdp.estimators._plan import Plan
+from skdp.estimators._classifier import DPClassifier
 from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._statement import report
-from skdp.losses import Logistic, Multinomial
-from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
-from skdp.privacy.report import PrivacyReport
-from skdp.solvers import Problem, Solver, SolverResult
+from skdp.solvers import Solver
 
 __all__ = ["DPLogisticRegression"]
 
-MOST_CLASSES = 2**20  # that a plan is made for
 
-
-class DPLogisticRegression(ClassifierMixin, DPEstimator):
+class DPLogisticRegression(DPClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
     One call of ``fit`` minimises, on noisy answers only,
 
     .. math:: \frac1n \sum_i \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2
 
-    with the logistic loss for two classes and the softmax cross-entropy for more.
+    with the logistic loss for two classes and the softmax cross-entropy for more; the penalty may be L1 or an elastic net, too.
 
     Parameters
     ----------
@@ -49,12 +32,19 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         Algorithm: ``"standardized_gd"``, ``"gd"``, ``"sgd"``, ``"objective"``, ``"output"``, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
-        Strength of the L2 penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
-        terms of scikit-learn's ``C``. None leaves it to the solver, from public facts.
+        Strength of the penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
+        terms of scikit-learn's ``C``. 0 is no penalty; None leaves it to the solver, from public facts.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
+        between is elastic net. "auto" takes "gd" then.
+    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
+        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
+        high) per feature. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip norms.
+        Must not be computed from the data.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
-        be computed from the data.
+        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
+        but one-hot columns stay far below. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the
         solver ("standardized_gd": from its first release; "gd": from public facts).
@@ -143,6 +133,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         adjacency: str = "replace_one",
         solver: "str | Solver" = "auto",
         alpha: float | None = None,
+        l1_ratio: float = 0.0,
+        feature_bounds: Any = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
         fit_intercept: bool = True,
@@ -157,6 +149,8 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         self.adjacency = adjacency
         self.solver = solver
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
@@ -165,150 +159,3 @@ class DPLogisticRegression(ClassifierMixin, DPEstimator):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> "DPLogisticRegression":
-        """Fit the model, spending the budget once.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        **unsupported : dict
-            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
-
-        Returns
-        -------
-        self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
-        """
-        return self._fit(X, y, unsupported)
-
-    def plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-        n_classes : int, default=2
-            Number of classes, at least 2; taken from ``classes`` where that is given.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES)
-        self._check_parameters()
-        classes = None if self.classes is None else check_classes(self.classes)
-        weights = check_class_weight(self.class_weight, classes)
-        unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
-        plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
-        return report(self, plan, NoiseSource(self.random_state))
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the raw predictions.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records, used as given: rows are not clipped.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Log-odds of ``classes_[1]`` for two classes, one raw prediction per class for more.
-        """
-        check_is_fitted(self)
-        raw = read_unlabelled(self, X) @ self.coef_.T + self.intercept_
-        return raw[:, 0] if self.classes_.size == 2 else raw
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class label of each record.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels out of ``classes_``.
-        """
-        raw = self.decision_function(X)
-        return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows that sum to 1, columns in the order of ``classes_``.
-        """
-        raw = self.decision_function(X)
-        return np.stack([expit(-raw), expit(raw)], axis=1) if raw.ndim == 1 else softmax(raw, axis=1)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Computed without underflow, columns in the order of ``classes_``.
-        """
-        raw = self.decision_function(X)
-        return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
-
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_table(scratch, X, y, self.classes)
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        weights = check_class_weight(self.class_weight, facts.classes)
-        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        coef, intercept = plan.problem.unpack(result.coef)
-        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
-
-    def _assumed_of_y(self) -> str:
-        if self.classes is None:
-            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
-        return "every label is one of the given classes"
-
-    def _plan(
-        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
-    ) -> Plan:
-        problem = Problem(
-            n_samples=n_samples,
-            n_features=n_features,
-            loss=Logistic() if len(classes) == 2 else Multinomial(len(classes)),
-            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
-            data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
-            intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            class_weight=tuple(weights.get(label, 1.0) for label in classes) if weights else None,
-        )
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)

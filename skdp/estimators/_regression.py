@@ -1,37 +1,29 @@
 """Private linear regression."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_regression_table, read_unlabelled
-from skdp._validation import check_bounds, check_integer, check_number
-from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp._tables import Facts, read_unlabelled
+from skdp._validation import check_number
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._statement import report
-from skdp.losses import Squared
-from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
-from skdp.privacy.report import PrivacyReport
-from skdp.solvers import Problem, Solver, SolverResult, Uncertainty
+from skdp.estimators._regressor import DPRegressor
+from skdp.solvers import Solver, SolverResult, Uncertainty
 
 __all__ = ["DPLinearRegression"]
 
 
-class DPLinearRegression(RegressorMixin, DPEstimator):
+class DPLinearRegression(DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
     One call of ``fit`` minimises, on noisy answers only,
 
     .. math:: \frac1{2n} \sum_i (x_i^\top w + b - y_i)^2 + \frac{\alpha}{2} \|w\|^2
 
-    in units in which the public range of y is [-1, 1].
+    in units in which the public range of y is [-1, 1]; the penalty may be L1 or an elastic net, too.
 
     Parameters
     ----------
@@ -49,12 +41,20 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
         afterwards. Must not be computed from the data. None raises at ``fit``.
     alpha : float or None, default=None
-        Strength of the L2 penalty, which spares the intercept. None leaves it to the solver, from public facts (0 for
-        "whitened_gd", which shrinks by what it knows of the noise).
+        Strength of the penalty, which spares the intercept. 0 is no penalty; None leaves it to the solver, from public facts (0
+        for "whitened_gd", which shrinks by what it knows of the noise).
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
+        between is elastic net. The L1 part is in the units of the solver: scikit-learn's ``Lasso(alpha)`` is ``alpha``
+        over half the width of ``target_bounds``. "auto" takes "gd" then.
+    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
+        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
+        high) per feature. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip norms.
+        Must not be computed from the data.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means ``sqrt(n_features)``, which features in [-1, 1] never exceed but one-hot columns stay far below. Must not
-        be computed from the data.
+        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
+        but one-hot columns stay far below. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver
         ("whitened_gd": from a release).
@@ -134,6 +134,8 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = None,
+        l1_ratio: float = 0.0,
+        feature_bounds: Any = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
         fit_intercept: bool = True,
@@ -147,63 +149,14 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         self.solver = solver
         self.target_bounds = target_bounds
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: noise makes the score on its small tables poor, and nothing else does."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self.epsilon != math.inf
-        return tags
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> "DPLinearRegression":
-        """Fit the model, spending the budget once.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
-        y : array-like of shape (n_samples,)
-            Targets, finite numbers.
-        **unsupported : dict
-            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
-
-        Returns
-        -------
-        self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
-        """
-        return self._fit(X, y, unsupported)
-
-    def plan(self, n_samples: int, n_features: int) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        self._check_parameters()
-        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource(self.random_state))
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
         """Return the predicted target of each record, within ``target_bounds``.
@@ -223,13 +176,13 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
         intervals : ndarray of shape (n_samples, 2)
             Lower and upper ends, within ``target_bounds``. They are around the model without shrinkage.
         """
+        if return_interval is None:
+            return super().predict(X)
         check_is_fitted(self)
         table = read_unlabelled(self, X)
-        predictions = np.clip(table @ self.coef_ + self.intercept_, *self.target_bounds_)
-        if return_interval is None:
-            return predictions
         check_number("return_interval", return_interval, above=0.0, below=1.0)
-        return predictions, np.clip(self._uncertain().predictions(table, float(return_interval)), *self.target_bounds_)
+        intervals = self._uncertain().predictions(table, float(return_interval))
+        return self._predicted(table), np.clip(intervals, *self.target_bounds_)
 
     def coef_interval(self, level: float = 0.95) -> np.ndarray:
         """Return an interval for each coefficient, from the releases alone: no further budget is spent.
@@ -263,48 +216,9 @@ class DPLinearRegression(RegressorMixin, DPEstimator):
             raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
         return self.uncertainty_
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.target_bounds is None:
-            raise ValueError(
-                "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
-                "themselves would leak."
-            )
-        check_bounds("target_bounds", self.target_bounds)
-
-    def _units(self) -> tuple[float, float]:
-        """Centre and half width of the targets' range; without an intercept the range is taken around 0."""
-        low, high = check_bounds("target_bounds", self.target_bounds)
-        return (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
-
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_regression_table(scratch, X, y, *self._units())
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
-
-    def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
-        problem = Problem(
-            n_samples=n_samples,
-            n_features=n_features,
-            loss=Squared(),
-            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
-            data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
-            intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-        )
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
-
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        centre, half_width = self._units()
-        coef, intercept = plan.problem.unpack(result.coef)
-        with np.errstate(over="ignore"):
-            model: dict[str, Any] = {"coef_": half_width * coef[0], "intercept_": np.float64(centre + half_width * intercept[0])}
-        if not all(np.isfinite(value).all() for value in model.values()):
-            raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
-        model["target_bounds_"] = check_bounds("target_bounds", self.target_bounds)
+        model = super()._model(plan, result, facts)
         if result.uncertainty is not None:
-            model["uncertainty_"] = replace(result.uncertainty, offset=centre, unit=half_width)
+            centre, unit = self._units()
+            model["uncertainty_"] = replace(result.uncertainty, offset=centre, unit=unit)
         return model
-
-    def _assumed_of_y(self) -> str:
-        return "every target is one, too, and what lies outside of target_bounds is clipped to them"

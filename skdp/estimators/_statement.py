@@ -13,6 +13,7 @@ import skdp
 from skdp._tables import Facts
 from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
@@ -26,6 +27,7 @@ PURE = (
     "2**-200 that rounding is not covered is neglected, and the resolution of the random bits is covered at 8 times its root "
     "mean square"
 )
+LONGEST = 1000  # characters of a parameter's value that are shown in full
 USELESS = 0.5  # noise over signal from which the report says so
 
 
@@ -123,15 +125,29 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
-    parameters = {name: repr(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+    parameters = {name: _brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
     problem = plan.problem
     chosen = {
         "solver": repr(plan.solver),
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
-        "penalty": f"{problem.penalty!r}, which {'includes' if plan.solver.penalizes_intercept else 'spares'} the intercept",
+        "penalty": _penalty(plan),
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
+
+
+def _brief(value: Any) -> str:
+    """The value of a parameter in words; long arrays and lists in short."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else shown(value)
+
+
+def _penalty(plan: Plan) -> str:
+    problem = plan.problem
+    if not problem.alpha:
+        return "none"
+    intercept = "includes" if plan.solver.penalizes_intercept else "spares"
+    return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
 
 def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:

@@ -1,0 +1,175 @@
+"""What the private linear classifiers share: labels in, probabilities out."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._progress import with_callbacks
+from skdp._tables import Facts, read_table, read_unlabelled
+from skdp._validation import check_class_weight, check_classes, check_integer
+from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp.estimators._plan import Plan
+from skdp.estimators._statement import report
+from skdp.losses import Logistic, Multinomial
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.report import PrivacyReport
+from skdp.solvers import SolverResult
+
+__all__ = ["DPClassifier"]
+
+MOST_CLASSES = 2**20  # that a plan is made for
+
+
+class DPClassifier(ClassifierMixin, DPEstimator):
+    """Base of the classifiers with one raw prediction for two classes, and one per class for more.
+
+    Subclasses have the parameters ``classes`` and ``class_weight`` beside those of `DPEstimator`.
+    """
+
+    @abstractmethod
+    def __init__(self) -> None: ...
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+        """Fit the model, spending the budget once.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        **unsupported : dict
+            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
+
+        Returns
+        -------
+        self
+            The fitted estimator. A fit that is interrupted leaves it as it was.
+        """
+        return self._fit(X, y, unsupported)
+
+    def plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records, at least 2.
+        n_features : int
+            Number of features, at least 1.
+        n_classes : int, default=2
+            Number of classes, at least 2; taken from ``classes`` where that is given.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases, noise, and how large the noise is against the signal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does.
+        """
+        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
+        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
+        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES)
+        self._check_parameters()
+        classes = None if self.classes is None else check_classes(self.classes)
+        weights = check_class_weight(self.class_weight, classes)
+        unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
+        plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
+        return report(self, plan, NoiseSource(self.random_state))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the raw predictions.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Log-odds of ``classes_[1]`` for two classes, one raw prediction per class for more.
+        """
+        check_is_fitted(self)
+        raw = read_unlabelled(self, X) @ self.coef_.T + self.intercept_
+        return raw[:, 0] if self.classes_.size == 2 else raw
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class label of each record.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels out of ``classes_``.
+        """
+        raw = self.decision_function(X)
+        return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that sum to 1, columns in the order of ``classes_``.
+        """
+        raw = self.decision_function(X)
+        return np.stack([expit(-raw), expit(raw)], axis=1) if raw.ndim == 1 else softmax(raw, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Computed without underflow, columns in the order of ``classes_``.
+        """
+        raw = self.decision_function(X)
+        return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_table(scratch, X, y, self.classes)
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        weights = check_class_weight(self.class_weight, facts.classes)
+        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        coef, intercept = plan.problem.unpack(result.coef)
+        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
+
+    def _assumed_of_y(self) -> str:
+        if self.classes is None:
+            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        return "every label is one of the given classes"
+
+    def _plan(
+        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
+    ) -> Plan:
+        loss = Logistic() if len(classes) == 2 else Multinomial(len(classes))
+        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
+        problem = self._problem(n_samples, n_features, loss, class_weight=class_weight)
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)

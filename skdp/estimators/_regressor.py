@@ -1,0 +1,169 @@
+"""What the private linear regressors share: units of the targets, predictions within their range."""
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._progress import with_callbacks
+from skdp._tables import Facts, read_regression_table, read_unlabelled
+from skdp._validation import LARGEST, SMALLEST, check_bounds, check_integer, check_scale, shown
+from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp.estimators._plan import Plan
+from skdp.estimators._statement import report
+from skdp.losses import Cauchy, Huber, Squared, Tukey, Welsch
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.queries import Loss
+from skdp.privacy.report import PrivacyReport
+from skdp.solvers import SolverResult
+
+__all__ = ["DPRegressor"]
+
+ROBUST = {loss.name: loss for loss in (Cauchy, Huber, Tukey, Welsch)}
+
+
+class DPRegressor(RegressorMixin, DPEstimator):
+    """Base of the regressors with one raw prediction, in units that public facts set.
+
+    The solver's unit of y is half the width of ``target_bounds``, around their middle; where there are none, the threshold of
+    the loss. Subclasses have the parameter ``target_bounds`` beside those of `DPEstimator`, perhaps ``loss`` and ``threshold``.
+    """
+
+    loss: Any = "squared"
+    threshold: Any = 1.0
+    _losses: ClassVar[tuple[str, ...]] = ("squared",)
+
+    @abstractmethod
+    def __init__(self) -> None: ...
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: noise makes the score on its small tables poor, and nothing else does."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.epsilon != math.inf
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+        """Fit the model, spending the budget once.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+        y : array-like of shape (n_samples,)
+            Targets, finite numbers.
+        **unsupported : dict
+            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
+
+        Returns
+        -------
+        self
+            The fitted estimator. A fit that is interrupted leaves it as it was.
+        """
+        return self._fit(X, y, unsupported)
+
+    def plan(self, n_samples: int, n_features: int) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records, at least 2.
+        n_features : int
+            Number of features, at least 1.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases, noise, and how large the noise is against the signal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does.
+        """
+        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
+        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
+        self._check_parameters()
+        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource(self.random_state))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each record, within ``target_bounds`` where they were given.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In the units of y.
+        """
+        check_is_fitted(self)
+        return self._predicted(read_unlabelled(self, X))
+
+    def _predicted(self, table: Any) -> np.ndarray:
+        predictions = table @ self.coef_ + self.intercept_
+        return predictions if self.target_bounds_ is None else np.clip(predictions, *self.target_bounds_)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.loss, str) or self.loss not in self._losses:
+            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
+        check_scale("threshold", self.threshold)
+        if self.target_bounds is not None:
+            check_bounds("target_bounds", self.target_bounds)
+        elif self.loss == "squared":
+            raise ValueError(
+                "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
+                "themselves would leak."
+            )
+        if self.loss != "squared" and not SMALLEST <= self._threshold() <= LARGEST:
+            bounds = shown(self.target_bounds)
+            raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")
+
+    def _bounds(self) -> tuple[float, float] | None:
+        return None if self.target_bounds is None else check_bounds("target_bounds", self.target_bounds)
+
+    def _units(self) -> tuple[float, float]:
+        """Centre and unit of the targets; without an intercept their range is taken around 0."""
+        bounds = self._bounds()
+        if bounds is None:
+            return 0.0, float(self.threshold)
+        low, high = bounds
+        return (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
+
+    def _threshold(self) -> float:
+        """The threshold in the solver's units."""
+        return float(self.threshold) / self._units()[1]
+
+    def _loss(self) -> Loss:
+        return Squared() if self.loss == "squared" else ROBUST[self.loss](self._threshold())
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_regression_table(scratch, X, y, *self._units(), bounded=self.target_bounds is not None)
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
+
+    def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
+        problem = self._problem(n_samples, n_features, self._loss())
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        centre, unit = self._units()
+        coef, intercept = plan.problem.unpack(result.coef)
+        with np.errstate(over="ignore"):
+            model: dict[str, Any] = {"coef_": unit * coef[0], "intercept_": np.float64(centre + unit * intercept[0])}
+        if not all(np.isfinite(value).all() for value in model.values()):
+            raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
+        return {**model, "target_bounds_": self._bounds()}
+
+    def _assumed_of_y(self) -> str:
+        if self.target_bounds is None:
+            return "every target is one, too"
+        return "every target is one, too, and what lies outside of target_bounds is clipped to them"
