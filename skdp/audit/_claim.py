@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from skdp.privacy.accounting import gaussian_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import spent_epsilon
+from skdp.privacy.covers import gaussian_cover
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.schedule import Schedule
 from skdp.privacy.subsampled import Composition
@@ -22,6 +23,7 @@ __all__ = ["METHODS", "Claim", "definition_epsilon", "gaussian_parameter"]
 METHODS = {
     "gaussian": "the trade-off of one Gaussian release",
     "subsampled": "the trade-off of the schedule at some noise",
+    "cover": "the trade-off of a Gaussian release that covers the selections",
     "proof": "the trade-off that the proof of the mechanism gives at some noise",
     "clopper-pearson": "the definition alone",
 }
@@ -51,10 +53,9 @@ class Claim:
     def composition(self) -> Composition | None:
         """The releases as the accounting sees them; None where it has no noise scale for them."""
         try:
-            composition = Composition.of(self.schedule, self.budget.adjacency)
+            return Composition.of(self.schedule, self.budget.adjacency)
         except PrivacyAccountingError:
             return None
-        return composition if composition.sampled or not composition.selections else None
 
     @property
     def method(self) -> str:
@@ -63,7 +64,9 @@ class Claim:
             return "proof"
         if self.composition is None:
             return "clopper-pearson"
-        return "subsampled" if self.composition.sampled else "gaussian"
+        if self.composition.sampled:
+            return "subsampled"
+        return "cover" if self.composition.selections else "gaussian"
 
     def strength(self, rates: np.ndarray, method: str) -> np.ndarray:
         """Return what increases with the epsilon that error rates prove, for many of them at once.
@@ -73,7 +76,7 @@ class Claim:
         rates : ndarray of shape (2, k)
             False positive and false negative rates.
         method : str
-            One of `METHODS`; "subsampled" and "proof" are ranked as "gaussian" is, to which many samples tend; as the
+            One of `METHODS`; all but the definition are ranked as "gaussian" is, to which many samples tend; as the
             definition is, where delta is 0.
 
         Returns
@@ -102,6 +105,9 @@ class Claim:
         if method == "gaussian":
             assert self.composition is not None
             return ndtr(-ndtri(positive) - math.sqrt(self.composition.full) / self.scale)
+        if method == "cover":
+            covered = ndtr(-ndtri(positive) - self._cover(math.log(self.scale)))
+            return np.maximum(covered, self.trade_off(positive, "clopper-pearson"))
         if method == "clopper-pearson":
             epsilons, deltas = np.array([self.budget.epsilon]), np.array([self.budget.delta])
         else:
@@ -128,7 +134,22 @@ class Claim:
             return float(definition_epsilon(rates, self.budget.delta))
         if method == "gaussian":
             return gaussian_epsilon(float(gaussian_parameter(rates)), self.budget.delta)
+        if method == "cover":
+            return self._covered_epsilon(rates)
         return self._profile_epsilon(rates)
+
+    def _covered_epsilon(self, rates: np.ndarray) -> float:
+        """Epsilon of the largest noise at which the Gaussian cover of the schedule permits the rates."""
+        proved, mu = float(definition_epsilon(rates, self.budget.delta)), float(gaussian_parameter(rates))
+        if mu == 0:
+            return proved
+        root = _root(lambda log_scale: mu - self._cover(log_scale), math.log(self.scale))
+        return max(proved, spent_epsilon(self.schedule, math.exp(root + TOLERANCE), self.budget))
+
+    def _cover(self, log_scale: float) -> float:
+        """Gaussian-DP parameter of a cover of the selections, and of full-data releases beside them."""
+        assert self.composition is not None
+        return gaussian_cover(self.composition.at(math.exp(log_scale)), self.budget, 0.0)
 
     def _profile_epsilon(self, rates: np.ndarray) -> float:
         """Epsilon of the largest noise that permits the rates, by the whole privacy profile of the schedule."""

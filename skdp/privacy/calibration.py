@@ -1,17 +1,21 @@
 """The noise that makes a schedule spend a budget, and what a schedule spends.
 
-Full-data Gaussian releases alone have an exact formula; whatever is subsampled goes through privacy loss distributions.
+Full-data Gaussian releases alone have an exact formula; with selections they compose by zCDP, and selections alone also by the
+sum of their epsilons; whatever is subsampled goes through privacy loss distributions.
 """
 
 import math
 
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
+from skdp.privacy.concentrated import zcdp_epsilon, zcdp_rho
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
 from skdp.privacy.subsampled import Composition
 
-__all__ = ["calibrate", "noise_multiplier", "spent_epsilon"]
+__all__ = ["calibrate", "noise_multiplier", "selection_epsilon", "spent_epsilon"]
+
+SLACK = 1e-12  # relative rounding of sums of epsilons to the private side
 
 
 def calibrate(schedule: Schedule, budget: Budget) -> float:
@@ -20,28 +24,28 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     Parameters
     ----------
     schedule : Schedule
-        Gaussian releases, full-data or subsampled, or one release with a proof of its own.
+        Gaussian releases, full-data or subsampled, and selections, or one release with a proof of its own.
     budget : Budget
         What may be spent.
 
     Returns
     -------
     float
-        Standard deviation over sensitivity of a release of weight 1, or in the units of its mechanism, rounded up; 0 for
-        ``epsilon=inf``.
+        Standard deviation over sensitivity of a release of weight 1 (of a selection: scale of its noise over sensitivity), or
+        in the units of its mechanism, rounded up; 0 for ``epsilon=inf``.
 
     Raises
     ------
     PrivacyAccountingError
-        If the schedule has a mechanism that this accounting does not cover.
+        If the schedule has a mechanism that this accounting does not cover, or one that has no pure guarantee and delta is 0.
     ValueError
-        If delta is too small to account for subsampled releases.
+        If delta is too small to account for subsampled releases, or epsilon too small for any.
     """
     if (curve := schedule.curve) is not None:
         return curve.scale(budget) if budget.private else 0.0
-    composition = _composition(schedule, budget)
-    if composition.selections:  # its loss on a grid is a step function of the noise
-        raise PrivacyAccountingError("No calibration is known for the mechanism Selection.")
+    composition = Composition.of(schedule, budget.adjacency)
+    if composition.selections:
+        return _selection_scale(composition, budget) if budget.private else 0.0
     if composition.sampled:
         return composition.calibrate(budget)
     return math.sqrt(composition.full) / gaussian_mu(budget.epsilon, budget.delta)
@@ -53,7 +57,7 @@ def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
     Parameters
     ----------
     schedule : Schedule
-        Gaussian releases, full-data or subsampled.
+        Gaussian releases, full-data or subsampled, and selections.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
     budget : Budget
@@ -68,9 +72,12 @@ def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
         return math.inf
     if (curve := schedule.curve) is not None:
         return curve.epsilon(scale, budget)
-    composition = _composition(schedule, budget)
+    composition = Composition.of(schedule, budget.adjacency)
     if composition.sampled:
         return composition.epsilon(scale, budget)
+    if composition.selections:
+        rho, pure = _costs(composition)
+        return min(zcdp_epsilon(rho / scale**2, budget.delta), pure / scale * (1 + SLACK))
     return gaussian_epsilon(math.sqrt(composition.full) / scale, budget.delta)
 
 
@@ -96,8 +103,37 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     return release.mechanism.weight * scale * release.query.relative_sensitivity[adjacency]
 
 
-def _composition(schedule: Schedule, budget: Budget) -> Composition:
-    composition = Composition.of(schedule, budget.adjacency)
-    if composition.selections and not composition.sampled:
-        raise PrivacyAccountingError("No accounting is known for the mechanism Selection in a schedule without samples.")
-    return composition
+def selection_epsilon(mechanism: Selection, scale: float) -> float:
+    """Return the epsilon of one selection by itself.
+
+    Parameters
+    ----------
+    mechanism : Selection
+        The exponential mechanism.
+    scale : float
+        Scale of the noise over sensitivity, of a selection of weight 1.
+
+    Returns
+    -------
+    float
+        The length of the interval in which its privacy loss stays; ``inf`` without noise.
+    """
+    return 2 / (mechanism.weight * scale) if scale > 0 else math.inf
+
+
+def _costs(composition: Composition) -> tuple[float, float]:
+    """The rho of all releases and, of selections alone, the sum of their epsilons, both at noise scale 1."""
+    rho = (composition.full + math.fsum(count / weight**2 for count, weight in composition.selections)) / 2
+    pure = math.inf if composition.full else 2 * math.fsum(count / weight for count, weight in composition.selections)
+    return rho, pure
+
+
+def _selection_scale(composition: Composition, budget: Budget) -> float:
+    """The less noise of two that each spend the budget: by zCDP, which is better for many releases, and by sums of epsilons."""
+    if composition.sampled:  # its loss on a grid is a step function of the noise
+        raise PrivacyAccountingError("No calibration is known for the mechanism Selection in a schedule that also samples.")
+    rho, pure = _costs(composition)
+    if budget.delta == 0 and pure == math.inf:
+        raise PrivacyAccountingError("Gaussian noise has no pure guarantee; expected a positive delta.")
+    by_sum = pure / budget.epsilon * (1 + 2 * SLACK)
+    return min(by_sum, math.sqrt(rho / zcdp_rho(budget.epsilon, budget.delta))) if budget.delta > 0 else by_sum

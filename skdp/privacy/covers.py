@@ -25,7 +25,7 @@ from scipy.special import log_ndtr, ndtri
 from skdp.privacy.budget import Budget
 from skdp.privacy.subsampled import Composition
 
-__all__ = ["gaussian_cover", "pure_cover"]
+__all__ = ["gaussian_cover", "pure_cover", "selection_cover"]
 
 POINTS = 8000  # values of epsilon at which the two curves are compared
 PRECISION = 1e-4  # of mu, upwards
@@ -56,7 +56,7 @@ def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> fl
         The Gaussian-DP parameter of the cover, rounded up; ``inf`` if the slack is below what float64 convolutions resolve.
     """
     if not composition.sampled:
-        selections = [count * pure_cover(2 / weight) ** 2 for count, weight in composition.selections]
+        selections = [count * selection_cover(2 / weight) ** 2 for count, weight in composition.selections]
         return math.sqrt(math.fsum([composition.full, *selections]))
     distribution, error = composition.losses(1.0, budget)
     if slack <= 2 * error:
@@ -95,6 +95,29 @@ def pure_cover(epsilon: float) -> float:
         The Gaussian-DP parameter.
     """
     return -2 * float(ndtri(1 / (1 + math.exp(epsilon)))) if epsilon < 700 else math.inf
+
+
+def selection_cover(epsilon: float) -> float:
+    r"""Return the mu that covers an exponential mechanism of a given epsilon, without slack.
+
+    Proof. The logarithm of its likelihood ratio stays in an interval of length :math:`\varepsilon`. Among all such pairs with the
+    same interval the one with both ends as only values is the most distinct (convex functions of the ratio are largest there): a
+    coin that shows heads with probability q or p, where the log-odds of p are those of q plus :math:`\varepsilon`. Its
+    trade-off function, two straight lines, lies above that of mu-GDP for :math:`\mu = \Phi^{-1}(p) - \Phi^{-1}(q)`, as in
+    `pure_cover`. As the derivative of :math:`\Phi^{-1}` in the log-odds, one over the sum of the hazards of z and -z, is even and
+    falls with :math:`|z|`, that is largest for log-odds of :math:`\pm\varepsilon/2`: the cover of a pure :math:`\varepsilon/2`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+
+    Returns
+    -------
+    float
+        The Gaussian-DP parameter.
+    """
+    return pure_cover(epsilon / 2)
 
 
 def _covers(mu: float, slack: float, epsilons: np.ndarray, needed: np.ndarray) -> bool:

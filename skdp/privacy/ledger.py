@@ -307,6 +307,8 @@ class PrivacyLedger:
         adjacency = entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
         rule = self._filter(entries)
         tight = composed.tight_epsilon(squares, losses, adjacency, self.delta) if entries else 0.0
+        if tight is not None:  # selections are coarser as loss distributions, and what is enforced holds for any plan
+            tight = min(tight, rule.spent_epsilon)
         return LedgerSummary(
             str(self.path), self.epsilon, self.delta, adjacency, entries, rule.spent_epsilon, rule.epsilon_left(self.delta), tight
         )

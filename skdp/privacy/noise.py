@@ -22,13 +22,14 @@ from scipy.special import ndtri
 
 from skdp.privacy.errors import shown
 
-__all__ = ["CELL_ERROR", "RELATIVE_SLACK", "GridGaussian", "NoiseSource", "power_of_two_below"]
+__all__ = ["CELL_ERROR", "RELATIVE_SLACK", "GridGaussian", "GumbelNoise", "NoiseSource", "power_of_two_below"]
 
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
 MAX_FEATURES = 2**22  # up to here the line above holds
 FINEST_GRID = 2.0**-960  # keeps the spacing a normal number for vanishing clip norms
 RESOLVED = 2.0**22  # grid points in a standard deviation up to which one normal is enough
 STEP, FINE = 2.0**20, 3 * 2.0**20  # spacing of a coarse normal beyond that, and the standard deviation that fills its gaps
+GUMBEL_ERROR = 2.0**-42  # of a Gumbel variable below 128 in absolute value, and of adding it, over its scale
 CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean square, per grid point in a standard deviation
 
 
@@ -107,6 +108,21 @@ class NoiseSource:
         """
         small, u = self._halves(size)
         return np.where(small, -np.log1p(-u), -np.log(u))
+
+    def gumbel(self, size: int) -> np.ndarray:
+        """Draw standard Gumbel variables: minus the logarithm of a standard exponential.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent numbers from -6.7 on.
+        """
+        return -np.log(self.exponential(size))
 
     def direction(self, size: int) -> np.ndarray:
         """Draw a unit vector, uniform on the sphere.
@@ -292,6 +308,78 @@ class GridGaussian:
             return np.rint(source.normal(size) * ratio)
         coarse = math.sqrt(ratio**2 - FINE**2) / STEP  # at least 2.6
         return STEP * np.rint(source.normal(size) * coarse) + np.rint(source.normal(size) * FINE)
+
+
+@dataclass(frozen=True)
+class GumbelNoise:
+    r"""Gumbel noise on scores, of which only the place of the largest is released: the exponential mechanism.
+
+    Parameters
+    ----------
+    scale : float
+        Scale b of the noise: place v is chosen with a probability proportional to ``exp(score_v / b)``.
+    """
+
+    scale: float
+
+    @classmethod
+    def calibrated(cls, *, sensitivity: float, scale: float, rounding: float) -> "GumbelNoise":
+        r"""Choose the scale that covers the rounding of the scores, too.
+
+        Proof. Let every noisy score, as computed, be within e of ``u_v + b g_v`` with real scores u and true Gumbel variables g.
+        What is then chosen as the largest would be a largest one in earnest if its score were raised by 2e, so it has at most
+        :math:`\exp(2e/b)` times its true probability; and it is chosen whenever it is the largest with its score lowered by
+        2e, so it has at least :math:`\exp(-2e/b)` times. Hence the logarithm of the ratio between two tables moves by
+        at most 4e/b up or down, and its range, :math:`2 \Delta / b` for sensitivity :math:`\Delta`, grows by at most 8e/b, as
+        much as if the sensitivity were :math:`\Delta + 4e`. Ties are within that argument. e is ``rounding`` plus
+        GUMBEL_ERROR times b: a variable comes from a uniform number of relative precision 2**-52 through two logarithms. One
+        beyond 128, of probability exp(-128), is neglected.
+
+        Parameters
+        ----------
+        sensitivity : float
+            Largest change of a real score between neighbours, non-negative.
+        scale : float
+            Scale over sensitivity, positive: 2 over the epsilon of the selection.
+        rounding : float
+            Bound on the float64 error of a score and of adding to it.
+
+        Returns
+        -------
+        GumbelNoise
+            Noise of the scale that makes the selection private.
+
+        Raises
+        ------
+        ValueError
+            If the noise is so large that float64 does not resolve it, or sensitivity or rounding is not finite.
+        """
+        share = 4 * GUMBEL_ERROR * scale
+        if share > 0.5:
+            raise ValueError(
+                f"A Gumbel noise of {scale:.3g} times the sensitivity is beyond what float64 resolves; expected a larger epsilon "
+                "or fewer steps."
+            )
+        if not (0 <= sensitivity < math.inf and 0 <= rounding < math.inf):
+            raise ValueError("A selection needs scores with a finite sensitivity.")
+        return cls(scale * (sensitivity + 4 * rounding) / (1 - share))
+
+    def select(self, scores: np.ndarray, source: NoiseSource) -> int:
+        """Return the place of the largest noisy score.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (m,)
+            Un-noised, finite.
+        source : NoiseSource
+            Where the noise comes from.
+
+        Returns
+        -------
+        int
+            From 0 to m - 1.
+        """
+        return int(np.argmax(scores + self.scale * source.gumbel(scores.size)))
 
 
 def power_of_two_below(x: float) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import GridGaussian, NoiseSource
-from skdp.privacy.queries import Query
+from skdp.privacy.noise import GridGaussian, GumbelNoise, NoiseSource
+from skdp.privacy.queries import Query, Scores
 from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection
 
@@ -70,8 +70,9 @@ class Oracle:
 
         Returns
         -------
-        ndarray of shape (query.size,)
-            The un-noised answer plus noise, on a grid.
+        ndarray of shape (query.size,), or (1,) for a selection
+            The un-noised answer plus noise, on a grid; for a selection the place of the chosen candidate, 0 with a clip norm
+            of 0.
 
         Raises
         ------
@@ -122,11 +123,11 @@ class Oracle:
         return release
 
     def _answer(self, query: Query, release: Release) -> np.ndarray:
-        if query.clip_norm == 0:
-            return np.zeros(query.size)
         rows, mechanism = self._rows, release.mechanism
+        if query.clip_norm == 0:
+            return np.zeros(1 if isinstance(mechanism, Selection) else query.size)
         if isinstance(mechanism, Selection):
-            raise PrivacyAccountingError(f"No noise is known for the mechanism {mechanism!r}.")
+            return np.array([self._select(query, mechanism)])
         if isinstance(mechanism, PoissonGaussian):
             rows = rows.subset(self._noise.sample(rows.n_samples, mechanism.sampling_rate))
         if not self._budget.private:
@@ -142,6 +143,18 @@ class Oracle:
             summation_error=rows.summation_error * getattr(query, "rounding", 1.0),
         )
         return noise.add_to(self._evaluate(query, rows), self._noise)
+
+    def _select(self, query: Query, mechanism: Selection) -> int:
+        if not isinstance(query, Scores):
+            raise PrivacyAccountingError(f"{type(query).__name__} has no scores to select by.")
+        if not self._budget.private:
+            return int(np.argmax(query.evaluate(self._rows)))
+        noise = GumbelNoise.calibrated(
+            sensitivity=query.sensitivity(self._budget.adjacency),
+            scale=self._scale * mechanism.weight,
+            rounding=query.rounding_error(self._rows.n_samples, self._rows.summation_error),
+        )
+        return noise.select(self._evaluate(query, self._rows), self._noise)
 
     def _evaluate(self, query: Query, rows: Rows) -> np.ndarray:
         failure: Exception | None = None

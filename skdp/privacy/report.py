@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.calibration import noise_multiplier, spent_epsilon
-from skdp.privacy.schedule import Curve, Release, Schedule
+from skdp.privacy.calibration import noise_multiplier, selection_epsilon, spent_epsilon
+from skdp.privacy.schedule import Curve, Release, Schedule, Selection
 
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
@@ -40,7 +40,7 @@ class ReleaseLine:
     count : int
         How many times.
     noise_multiplier : float or None
-        Standard deviation of the noise over the clip norm; None for a mechanism with its own proof.
+        Standard deviation of the noise over the clip norm; None for a selection and for a mechanism with its own proof.
     clip_norm : float or None
         Bound on one record's contribution; None where earlier releases set it.
     rounding_allowance : float
@@ -48,7 +48,7 @@ class ReleaseLine:
     sampling_rate : float
         Probability that a record takes part in one release; 1 where all records do.
     in_words : str, default=""
-        What a mechanism with its own proof does.
+        What a selection, or a mechanism with its own proof, does.
     """
 
     query: str
@@ -61,13 +61,15 @@ class ReleaseLine:
     in_words: str = ""
 
     def __str__(self) -> str:
-        if self.noise_multiplier is None:
-            return f"{self.count} x {self.query}, {self.in_words}"
         clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
-        sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
-        noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
         least = "" if self.clip_norm is not None else "at least "
         rounding = f"{least}{100 * self.rounding_allowance:.2g}% more for rounding"
+        if self.mechanism == Selection.__name__:
+            return f"{self.count} x {self.query}, {self.in_words}, each coordinate clipped to {clip}, {rounding}"
+        if self.noise_multiplier is None:
+            return f"{self.count} x {self.query}, {self.in_words}"
+        sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
+        noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
         return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {rounding}"
 
 
@@ -194,9 +196,13 @@ class PrivacyReport:
         return f"{pair}-differential privacy of the training records, for one call of fit{limit}"
 
     def _accounting(self) -> str:
-        if any(line.in_words for line in self.releases):
+        selects = [line.mechanism == Selection.__name__ for line in self.releases]
+        full = all(line.sampling_rate == 1 for line in self.releases)
+        if any(line.in_words for line in self.releases) and not any(selects):
             return "the proof of its mechanism, rounded up"
-        if all(line.sampling_rate == 1 for line in self.releases):
+        if any(selects) and full:
+            return "zero-concentrated differential privacy of all releases or the sum of their epsilons, rounded up"
+        if full:
             return "exact accounting of all releases"
         return "privacy loss distributions of all releases, rounded up"
 
@@ -220,7 +226,7 @@ def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowanc
             release.query.__name__,
             type(release.mechanism).__name__,
             count,
-            None if isinstance(release.mechanism, Curve) else noise_multiplier(release, scale, budget.adjacency),
+            None if isinstance(release.mechanism, (Curve, Selection)) else noise_multiplier(release, scale, budget.adjacency),
             release.clip_norm,
             allowance,
             getattr(release.mechanism, "sampling_rate", 1.0),
@@ -231,6 +237,9 @@ def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowanc
 
 
 def _in_words(release: Release, scale: float, budget: Budget) -> str:
+    if isinstance(release.mechanism, Selection):
+        noise = f"Gumbel noise of scale {release.mechanism.weight * scale:.6g} times the sensitivity" if scale else "no noise"
+        return f"exponential mechanism ({noise}, epsilon {selection_epsilon(release.mechanism, scale):.4g} each)"
     if not isinstance(release.mechanism, Curve):
         return ""
     return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"

@@ -46,12 +46,13 @@ class PoissonGaussian:
 
 @dataclass(frozen=True)
 class Selection:
-    """Exponential mechanism by Gumbel noise: releases the index of a nearly best candidate.
+    """Exponential mechanism by Gumbel noise: releases the index of a nearly best candidate, by a query on all records.
 
     Parameters
     ----------
     weight : float, default=1.0
-        Noise relative to the other releases of the schedule.
+        Noise relative to the other releases of the schedule: scale of the Gumbel noise, where theirs is a standard deviation,
+        over sensitivity. Then one costs as much as the other, by zCDP.
     """
 
     weight: float = 1.0

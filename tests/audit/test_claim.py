@@ -27,8 +27,7 @@ def name(mechanism):
 def claim(mechanism, count=4, epsilon=4.0, adjacency="replace_one"):
     count = 1 if isinstance(mechanism, Curve) else count
     schedule, budget = Schedule(((count, Release(Gradient, mechanism, 1.0)),)), Budget(epsilon, 1e-5, adjacency)
-    private = isinstance(mechanism, (Gaussian, PoissonGaussian, Curve))
-    return Claim(schedule, calibrate(schedule, budget) if private else 1.0, budget)
+    return Claim(schedule, calibrate(schedule, budget), budget)
 
 
 def scores_of(claimed, rate, shift, n_runs, rng):
@@ -71,7 +70,7 @@ def test_the_gaussian_trade_off_gives_back_its_mu(mu, positive):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5), PoissonGaussian(0.02), TILTED), ids=name)
+@pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5), PoissonGaussian(0.02), Selection(), TILTED), ids=name)
 @pytest.mark.parametrize("positive", (0.01, 0.3))
 def test_rates_on_the_claimed_trade_off_give_back_the_claim(adjacency, mechanism, positive):
     claimed = claim(mechanism, adjacency=adjacency)
@@ -80,7 +79,7 @@ def test_rates_on_the_claimed_trade_off_give_back_the_claim(adjacency, mechanism
     assert claimed.epsilon(rates, "clopper-pearson") < 4
 
 
-@pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5)), ids=str)
+@pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5), Selection()), ids=str)
 def test_the_trade_off_is_a_trade_off(mechanism):
     claimed = claim(mechanism)
     for method in ("clopper-pearson", claimed.method):
@@ -120,7 +119,7 @@ def test_a_proof_refutes_whatever_the_definition_refutes(positive):
 def test_the_method_is_the_strongest_that_holds():
     assert claim(Gaussian()).method == claim(PoissonGaussian(1.0)).method == "gaussian"
     assert claim(PoissonGaussian(0.5)).method == "subsampled"
-    assert claim(Selection()).method == "clopper-pearson"
+    assert claim(Selection()).method == "cover"
     assert claim(TILTED).method == "proof"
 
 

@@ -126,8 +126,8 @@ def test_a_cover_covers(composition, slack):
 def test_covers_of_what_is_not_sampled():
     budget = Budget(1.0, DELTA, "zero_out")
     assert gaussian_cover(Composition("zero_out", (), (), 0.25), budget, 0.0) == 0.5
-    selections = Composition("zero_out", (), ((3, 4.0),), 0.25)  # three of epsilon 2 / 4
-    assert gaussian_cover(selections, budget, 0.0) == pytest.approx(math.sqrt(0.25 + 3 * pure_cover(0.5) ** 2))
+    selections = Composition("zero_out", (), ((3, 4.0),), 0.25)  # three of epsilon 2 / 4, whose losses have that range
+    assert gaussian_cover(selections, budget, 0.0) == pytest.approx(math.sqrt(0.25 + 3 * pure_cover(0.25) ** 2))
     assert gaussian_cover(SAMPLED[0], budget, 1e-16) == math.inf
 
 

@@ -15,7 +15,7 @@ from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule, Selection
+from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule
 
 ADJACENCIES = ("replace_one", "zero_out")
 FALSE_ALARM = 1e-6
@@ -163,9 +163,8 @@ def test_oracle_refuses_a_scale_without_noise():
         Oracle(table(3), gaussian_schedule(1), Budget(1.0, 1e-6, "zero_out"), 0.0, NoiseSource(0))
 
 
-@pytest.mark.parametrize("mechanism", (Selection(), Curve("objective")))
-def test_mechanisms_without_accounting_are_refused(mechanism):
-    schedule = Schedule(((1, Release(Gradient, mechanism, 1.0)),))
+def test_mechanisms_without_accounting_are_refused():
+    schedule = Schedule(((1, Release(Gradient, Curve("objective"), 1.0)),))
     with pytest.raises(PrivacyAccountingError, match="No accounting"):
         calibrate(schedule, Budget(1.0, 1e-6, "zero_out"))
 

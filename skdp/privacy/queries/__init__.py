@@ -1,6 +1,6 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
-from skdp.privacy.queries._base import CurvedLoss, Loss, Query
+from skdp.privacy.queries._base import CurvedLoss, Loss, Query, Scores
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.gradient import Gradient
@@ -30,6 +30,7 @@ __all__ = [
     "Query",
     "ResidualHistogram",
     "ScoreGradient",
+    "Scores",
     "SecondMoment",
     "SmallestEigenvalue",
     "Standardization",

@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp.privacy.rows import SHORTEST, Records, Rows
 
-__all__ = ["CurvedLoss", "Loss", "Query", "clip_residuals", "lengths_of"]
+__all__ = ["CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -50,6 +50,21 @@ class Query(Protocol):
 
     def evaluate(self, rows: Rows) -> np.ndarray:
         """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
+        ...
+
+
+@runtime_checkable
+class Scores(Query, Protocol):
+    """A question whose answer is one score per candidate, larger ones better; only the place of a nearly best one is released.
+
+    ``size`` is the number of candidates, and ``sensitivity`` is that of each score.
+    """
+
+    def rounding_error(self, n_samples: int, summation_error: float) -> float:
+        """Return a bound on the float64 error of a score and of adding noise to it.
+
+        ``summation_error`` is that of a sum over the rows, over the largest norm of a term.
+        """
         ...
 
 
