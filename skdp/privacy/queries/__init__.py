@@ -3,6 +3,7 @@
 from skdp.privacy.queries._base import CurvedLoss, Loss, Query, Scores
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.calibration import ScoreGradient
+from skdp.privacy.queries.difference import Difference
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
 from skdp.privacy.queries.labels import ClassCounts, LabelSum
@@ -18,6 +19,7 @@ __all__ = [
     "ClassCounts",
     "Curvature",
     "CurvedLoss",
+    "Difference",
     "DistanceHistogram",
     "FeatureTargetSums",
     "Gradient",
