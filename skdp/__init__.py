@@ -3,7 +3,13 @@
 __version__ = "0.1.0.dev0"
 
 from skdp._files import load_model, save_model
-from skdp.estimators import DPLinearRegression, DPLogisticRegression
+from skdp.estimators import (
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPRobustRegressor,
+)
 from skdp.privacy import (
     BudgetExceededError,
     LedgerError,
@@ -18,8 +24,11 @@ from skdp.privacy import (
 
 __all__ = [
     "BudgetExceededError",
+    "DPConstrainedClassifier",
+    "DPConstrainedRegression",
     "DPLinearRegression",
     "DPLogisticRegression",
+    "DPRobustRegressor",
     "LedgerError",
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",

@@ -1,20 +1,33 @@
 """Which estimators and solvers fit which problem, for tests that build cross products."""
 
 import skdp.estimators
-from skdp.losses import Logistic, Multinomial, Squared
+from skdp.constraints import L1Ball
+from skdp.losses import Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, Problem
 
-__all__ = ["GIVEN", "LOSSES", "estimator_of", "fitting", "kinds_of"]
+__all__ = ["GIVEN", "KINDS", "LOSSES", "estimator_of", "fitting", "kinds_of", "labels_of"]
 
-LOSSES = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
-GIVEN = {"DPLinearRegression": {"target_bounds": (-4.0, 4.0)}}  # what an estimator cannot fit without, by its name
-KINDS = {"DPLogisticRegression": ("binary", "multinomial"), "DPLinearRegression": ("numbers",)}
+PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
+CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
+LOSSES = {**PLAIN, **CONSTRAINED, "robust numbers": Welsch(1.0)}
+BOUNDED = {"target_bounds": (-4.0, 4.0)}
+GIVEN = {"DPLinearRegression": BOUNDED, "DPConstrainedRegression": BOUNDED}  # what an estimator cannot fit without, by its name
+KINDS = {
+    "DPLogisticRegression": ("binary", "multinomial"),
+    "DPLinearRegression": ("numbers",),
+    "DPRobustRegressor": ("robust numbers",),
+    "DPConstrainedRegression": ("constrained numbers",),
+    "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
+}
 
 
 def fitting(kind, solver=None):
     """Names of the solvers that fit a kind of problem, or whether a given one does."""
-    problem = Problem(100, 3, LOSSES[kind], Budget(1.0, 1e-6, "replace_one"), data_norm=1.0, intercept_scaling=1.0)
+    constraint = L1Ball() if kind in CONSTRAINED else None
+    constant = 0.0 if constraint else 1.0
+    budget = Budget(1.0, 1e-6, "replace_one")
+    problem = Problem(100, 3, LOSSES[kind], budget, data_norm=1.0, intercept_scaling=constant, constraint=constraint)
     names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers]
     return names if solver is None else solver.name in names
 
@@ -22,6 +35,11 @@ def fitting(kind, solver=None):
 def kinds_of(name):
     """Kinds of problem of an estimator, by its name."""
     return KINDS[name]
+
+
+def labels_of(kind):
+    """Kind of labels of a kind of problem: "binary", "multinomial" or "numbers"."""
+    return kind.split()[-1]
 
 
 def estimator_of(kind, **parameters):

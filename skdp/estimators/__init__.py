@@ -1,6 +1,14 @@
 """The estimators, one family per file."""
 
+from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._regression import DPLinearRegression
+from skdp.estimators._robust import DPRobustRegressor
 
-__all__ = ["DPLinearRegression", "DPLogisticRegression"]
+__all__ = [
+    "DPConstrainedClassifier",
+    "DPConstrainedRegression",
+    "DPLinearRegression",
+    "DPLogisticRegression",
+    "DPRobustRegressor",
+]

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts
 from skdp._validation import check_feature_bounds, check_integer, check_number, check_scale, shown
+from skdp.constraints import Constraint
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._statement import report, spending
@@ -116,6 +117,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
         check_number("l1_ratio", self.l1_ratio, minimum=0.0, maximum=1.0)
+        self._constraint()
         check_feature_bounds(self.feature_bounds)
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
@@ -125,9 +127,18 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
 
+    def _constraint(self) -> Constraint | None:
+        """Set of the features' coefficients, in the units of y."""
+        return None
+
+    def _units(self) -> tuple[float, float]:
+        """Centre and unit of the targets."""
+        return 0.0, 1.0
+
     def _problem(self, n_samples: int, n_features: int, loss: Loss, **particular: Any) -> Problem:
         """Public facts of the fit; ``particular`` are those of one kind of estimator."""
         bounds = check_feature_bounds(self.feature_bounds, n_features)
+        constraint, (_, unit) = self._constraint(), self._units()
         return Problem(
             n_samples=n_samples,
             n_features=n_features,
@@ -136,6 +147,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             data_norm=_longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             l1_ratio=float(self.l1_ratio),
+            constraint=constraint if constraint is None or unit == 1 else constraint.scaled(1 / unit),
             feature_bounds=bounds,
             **particular,
         )
@@ -154,6 +166,19 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
             raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
         return result
+
+    def _coefficients(self, problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (n_outputs, n_features) and intercept in the units of y, within the constraint also after rounding."""
+        (centre, unit), constraint = self._units(), self._constraint()
+        weights, intercept = problem.unpack(coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights, intercept = unit * weights, centre + unit * intercept
+            if constraint is not None:
+                inside = np.asarray(constraint.project(weights.T.ravel()), dtype=np.float64)
+                weights = np.ascontiguousarray(inside.reshape(weights.T.shape).T)
+        if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
+            raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
+        return weights, intercept
 
     def _commit(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.privacy.calibration import calibrate, noise_multiplier
+from skdp.privacy.errors import shown
 from skdp.privacy.noise import MAX_FEATURES, GridGaussian
 from skdp.privacy.rows import summation_error
 from skdp.privacy.schedule import Curve, Release, Schedule
@@ -52,6 +53,7 @@ class Plan:
         """
         if problem.n_features > MAX_FEATURES:  # the noise covers the rounding of a row's norm up to there
             raise ValueError(f"X has {problem.n_features} features; expected at most {MAX_FEATURES}.")
+        _check_constraint(problem)
         chosen, reason = choose_solver(solver, problem)
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
@@ -71,6 +73,16 @@ class Plan:
             "class_weight": weights,
             "by_row": self.schedule.by_row,
         }
+
+
+def _check_constraint(problem: Problem) -> None:
+    """Raise ValueError for a constraint that is not for so many coefficients, before anything is paid for."""
+    size = problem.n_features * problem.loss.n_outputs
+    if problem.constraint is None or size > MAX_FEATURES:
+        return
+    nearest = np.asarray(problem.constraint.project(np.zeros(size)))
+    if nearest.shape != (size,) or nearest.dtype.kind not in "fiu" or not np.isfinite(nearest).all():
+        raise ValueError(f"constraint={shown(problem.constraint)}: 0 is projected to no finite vector of shape ({size},).")
 
 
 def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:

@@ -155,13 +155,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        centre, unit = self._units()
-        coef, intercept = plan.problem.unpack(result.coef)
-        with np.errstate(over="ignore"):
-            model: dict[str, Any] = {"coef_": unit * coef[0], "intercept_": np.float64(centre + unit * intercept[0])}
-        if not all(np.isfinite(value).all() for value in model.values()):
-            raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
-        return {**model, "target_bounds_": self._bounds()}
+        (coef,), (intercept,) = self._coefficients(plan.problem, result.coef)
+        return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": self._bounds()}
 
     def _assumed_of_y(self) -> str:
         if self.target_bounds is None:

@@ -132,6 +132,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
+        **({} if problem.constraint is None else {"constraint": _brief(estimator._constraint())}),
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 

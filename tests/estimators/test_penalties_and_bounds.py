@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from products import GIVEN, kinds_of
+from products import GIVEN, KINDS
 from sklearn.base import clone
 
 import skdp.estimators
 from skdp import DPLinearRegression, DPLogisticRegression
 
-NAMES = [name for name in skdp.estimators.__all__ if kinds_of(name)]
-every = pytest.mark.parametrize("name", NAMES)
+every = pytest.mark.parametrize("name", KINDS)
 FORMS = {
     "one number": 2.0,
     "an integer": 2,
