@@ -318,5 +318,11 @@ class DPConstrainedClassifier(DPClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: a model through the origin cannot follow class weights, and scores poorly with them."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = not self.fit_intercept
+        return tags
+
     def _constraint(self) -> Constraint:
         return constraint_of(self.constraint, self.radius)

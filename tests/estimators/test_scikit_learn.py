@@ -5,7 +5,7 @@ import math
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import DPLinearRegression, DPLogisticRegression
+from skdp import DPConstrainedClassifier, DPConstrainedRegression, DPLinearRegression, DPLogisticRegression, DPRobustRegressor
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 ESTIMATORS = [
@@ -14,6 +14,12 @@ ESTIMATORS = [
     DPLogisticRegression(solver="sgd"),
     DPLinearRegression(target_bounds=(-4, 4)),
     DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
+    DPConstrainedClassifier(),
+    DPConstrainedClassifier(math.inf, fit_intercept=True, radius=10.0),
+    DPConstrainedRegression(target_bounds=(-4, 4)),
+    DPConstrainedRegression(math.inf, target_bounds=(-4, 4), data_norm=10.0, radius=10.0),
+    DPRobustRegressor(),
+    DPRobustRegressor(math.inf, threshold=5.0),
     BoundedScaler((-3, 3)),
     BoundedScaler((-3, 3), centre=False, scale="log", fill=0.0),
     RowNormClipper(),
