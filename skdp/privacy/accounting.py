@@ -12,6 +12,7 @@ References
 .. [2] B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018, Theorem 8.
 """
 
+import functools
 import math
 
 from scipy.optimize import brentq
@@ -38,6 +39,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return math.exp(_log_delta(mu, epsilon)) if mu > 0 else 0.0
 
 
+@functools.lru_cache(maxsize=1024)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the epsilon that mu-GDP gives at ``delta``, rounded up.
 
@@ -64,6 +66,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return root * (1 + _slack(mu))
 
 
+@functools.lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu whose mu-GDP implies (epsilon, delta)-DP, rounded down.
 
