@@ -172,7 +172,7 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The table, the label set, and the class numbers unless a label is outside."""
     table, y = _validated(estimator, X, y)
-    if given is None:
+    if given is None and y.dtype.kind not in "biu":  # such are labels whatever their values
         check_classification_targets(y)
     labels = np.unique(y) if given is None else given
     return _canonical(table), labels, _encode(y, labels)
