@@ -38,6 +38,7 @@ class Progress:
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
         has_callbacks = hasattr(estimator, "_init_callback_context")
         self._context = estimator._init_callback_context(max_subtasks=total) if has_callbacks else None
+        self._heard = bool(_callbacks(estimator))
 
     def begin(self) -> None:
         """Announce the fit."""
@@ -47,7 +48,7 @@ class Progress:
     def tick(self) -> None:
         """Announce one release. A callback cannot stop the fit: the number of steps is public."""
         self._done += 1
-        if self._context is not None:
+        if self._context is not None and self._heard:
             task = self._context.subcontext(task_name="release")
             task.call_on_fit_task_begin(estimator=self._estimator)
             task.call_on_fit_task_end(estimator=self._estimator)
@@ -63,11 +64,15 @@ class Progress:
 
 def reads_data(estimator: Any) -> bool:
     """Tell whether a callback of the estimator asks for training data, and warn if so."""
-    readers = [type(callback).__name__ for callback in getattr(estimator, "_skl_callbacks", []) if _asks_for_data(callback)]
+    readers = [type(callback).__name__ for callback in _callbacks(estimator) if _asks_for_data(callback)]
     if readers:
         message = f"The callbacks {readers} read the training data without noise: what they show is outside the guarantee."
         warn(message, OutsideGuaranteeWarning)
     return bool(readers)
+
+
+def _callbacks(estimator: Any) -> list[Any]:
+    return getattr(estimator, "_skl_callbacks", [])
 
 
 def _asks_for_data(callback: Any) -> bool:
