@@ -19,6 +19,7 @@ from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release
 from skdp.privacy.subsampled import Composition
+from skdp.solvers import Solver
 
 __all__ = ["report", "spending"]
 
@@ -128,7 +129,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
     parameters = {name: _brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
     problem = plan.problem
     chosen = {
-        "solver": repr(plan.solver),
+        "solver": parameters["solver"] if isinstance(estimator.solver, Solver) else repr(plan.solver),
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
