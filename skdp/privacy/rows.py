@@ -73,7 +73,7 @@ class Rows:
         by_row: bool = False,
     ) -> None:
         self._blocks, self._y = Blocks(X, by_row), y
-        self._null = np.empty(0, dtype=np.intp)
+        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
@@ -128,7 +128,10 @@ class Rows:
             As many records; the null ones contribute nothing to the answer of any query.
         """
         table = copy.copy(self)
-        table._null, table._whole, table._view, table._counts = np.union1d(self._null, indices).astype(np.intp), None, None, None
+        table._whole, table._view, table._counts = None, None, None
+        if len(indices):
+            table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+            table._presence[indices] = 0.0
         table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
@@ -159,7 +162,8 @@ class Rows:
             with np.errstate(all="ignore"):
                 norms = np.sqrt(standardized_squares(self._blocks, self._scales, centre, scale) + constant)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
-            view._inverse_norms[self._null] = 0.0
+            if self._presence is not None:
+                view._inverse_norms[self._presence == 0] = 0.0
             view._intercept_scaling = constant
             self._view = centre.copy(), scale.copy(), view
         return self._view[2]
@@ -359,10 +363,7 @@ class Rows:
         return residuals, intercept
 
     def _present(self, part: Part) -> np.ndarray | None:
-        if not self._null.size:
-            return None
-        numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
-        return (~np.isin(numbers, self._null)).astype(np.float64)
+        return None if self._presence is None else self._presence[part]
 
 
 def summation_error(n_samples: int, by_column: bool) -> float:
