@@ -6,7 +6,7 @@ An estimator of a derived class hands its own `_run` the rows of either table an
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -79,6 +79,7 @@ class Attack:
             return self._run(partial(type(estimator)._run, model), *arguments)
 
         self._model, self._canaries, self._views = _derived(estimator, run), canaries, views
+        self._knowledge: Knowledge | None = None
 
     def scores(self, absent: np.ndarray, seed: int | None) -> np.ndarray:
         """Fit the table in which some canaries are replaced, and score each of them.
@@ -101,7 +102,9 @@ class Attack:
 
     def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: Rows, *rest: Any) -> SolverResult:
         """Hand the estimator's own run the rows of the table in question and a solver that records."""
-        adversary = Adversary(plan, self._canaries, rows, "transcript" in self._views)
+        if self._knowledge is None and "transcript" in self._views:
+            self._knowledge = Knowledge.of(self._canaries, rows, plan.row_bounds)
+        adversary = Adversary(plan, self._canaries, self._knowledge)
         table = rows.without(self._absent) if self._canaries.null else rows
         result = run(replace(plan, solver=Recorder(plan.solver, adversary)), table, *rest)
         self._scores = np.stack([adversary.scores(view, result.coef) for view in self._views])
@@ -137,6 +140,34 @@ class Recorder(Solver):
         return self.solver.solve(problem, watched, rng)
 
 
+@dataclass(frozen=True)
+class Knowledge:
+    """What the adversary knows of the records, in the form in which queries read them; the same for every fit.
+
+    Parameters
+    ----------
+    others : Rows
+        The table without its canaries.
+    records : tuple of list of Rows
+        Each canary as a table of one record, with either label; a null record has none.
+    """
+
+    others: Rows
+    records: tuple[list[Rows], ...]
+
+    @classmethod
+    def of(cls, canaries: Canaries, rows: Rows, bounds: dict[str, Any]) -> "Knowledge":
+        """Return what follows from a table of which only the other records are used."""
+        number = len(canaries.rows)
+
+        def single(code: float) -> list[Rows]:
+            table = Rows(canaries.rows, np.full(number, code), **bounds)
+            return [table.subset(np.array([i])) for i in range(number)]
+
+        codes = canaries.codes[:1] if canaries.null else canaries.codes
+        return cls(rows.without(np.arange(number)), tuple(single(code) for code in codes))
+
+
 class Adversary:
     r"""Sums, over the releases, the log-likelihood ratio of each canary against what replaces it.
 
@@ -154,36 +185,22 @@ class Adversary:
         Stated releases and noise. What is asked beyond them is scored like another release of the same query.
     canaries : Canaries
         Records to tell apart.
-    rows : Rows
-        The table, of which only the other records are used.
-    sees_releases : bool
-        False for an adversary who has the final model only.
+    knowledge : Knowledge or None
+        None for an adversary who has the final model only.
     """
 
-    def __init__(self, plan: Plan, canaries: Canaries, rows: Rows, sees_releases: bool) -> None:
-        self._plan, self._canaries = plan, canaries
+    def __init__(self, plan: Plan, canaries: Canaries, knowledge: Knowledge | None) -> None:
+        self._plan, self._canaries, self._knowledge = plan, canaries, knowledge
         self._total = np.zeros(len(canaries.rows))
-        if not sees_releases:
-            self._releases: Any = None
-            return
         self._releases = list(plan.schedule)
         self._kinds = {release.query: release for _, release in plan.schedule.entries}
-        self._others = rows.without(np.arange(len(canaries.rows)))
-        codes = canaries.codes[:1] if canaries.null else canaries.codes
-        self._records = [self._single_records(code) for code in codes]
-
-    def _single_records(self, code: float) -> list[Rows]:
-        """Each canary as a table of one record with the given label."""
-        rows = self._canaries.rows
-        table = Rows(rows, np.full(len(rows), code), **self._plan.row_bounds)
-        return [table.subset(np.array([i])) for i in range(len(rows))]
 
     def see(self, query: Query, answer: np.ndarray) -> None:
         """Take one release into account."""
-        if self._releases is None:
+        if self._knowledge is None:
             return
         with np.errstate(all="ignore"):
-            self._score(query, answer, self._release(query))
+            self._score(query, answer, self._release(query), self._knowledge)
 
     def _release(self, query: Query) -> Release:
         """The stated release that was asked for, or one that was stated for the same query."""
@@ -191,7 +208,7 @@ class Adversary:
             return self._releases.pop(0)
         return self._kinds[type(query)]
 
-    def _score(self, query: Query, answer: np.ndarray, release: Release) -> None:
+    def _score(self, query: Query, answer: np.ndarray, release: Release, known: Knowledge) -> None:
         if not getattr(query, "additive", True):
             self._total += self._by_loss(answer.reshape(self._plan.problem.shape))
             return
@@ -199,8 +216,8 @@ class Adversary:
         if noise == 0:  # a clip norm of 0 releases zeros
             return
         rate = getattr(release.mechanism, "sampling_rate", 1.0)
-        rest = (answer - rate * query.evaluate(self._others)) / noise
-        for sign, records in zip((1, -1), self._records, strict=False):
+        rest = (answer - rate * query.evaluate(known.others)) / noise
+        for sign, records in zip((1, -1), known.records, strict=False):
             contributions = np.stack([query.evaluate(record) for record in records]) / noise
             self._total += sign * _log_ratio(contributions @ rest - np.square(contributions).sum(axis=1) / 2, rate)
 
