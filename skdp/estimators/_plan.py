@@ -8,9 +8,10 @@ import numpy as np
 
 from skdp.privacy.calibration import calibrate, noise_multiplier
 from skdp.privacy.errors import shown
-from skdp.privacy.noise import MAX_FEATURES, GridGaussian
+from skdp.privacy.noise import MAX_FEATURES, GridGaussian, GumbelNoise
+from skdp.privacy.queries import score_rounding
 from skdp.privacy.rows import summation_error
-from skdp.privacy.schedule import Curve, Release, Schedule
+from skdp.privacy.schedule import Curve, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 
 __all__ = ["Plan"]
@@ -89,6 +90,8 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
     """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it."""
     if not problem.budget.private or isinstance(release.mechanism, Curve):  # whose proof covers rounding
         return 0.0
+    if isinstance(release.mechanism, Selection):
+        return _selection_allowance(problem, release, release.mechanism.weight * scale, by_column)
     nominal, clip_norm = noise_multiplier(release, scale, problem.budget.adjacency), release.clip_norm or 1.0
     sensitivity = release.query.relative_sensitivity[problem.budget.adjacency]
     noise = GridGaussian.calibrated(
@@ -100,3 +103,11 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
         summation_error=summation_error(problem.n_samples, by_column),
     )
     return noise.std / (nominal * clip_norm) - 1
+
+
+def _selection_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
+    """The same for a selection of a vertex, in units of clip norm and l1 radius."""
+    n_samples, sensitivity = problem.n_samples, release.query.relative_sensitivity[problem.budget.adjacency]
+    rounding = score_rounding(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
+    noise = GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding)
+    return noise.scale / (scale * sensitivity) - 1

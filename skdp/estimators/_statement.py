@@ -17,7 +17,7 @@ from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
-from skdp.privacy.schedule import Release
+from skdp.privacy.schedule import Release, Selection
 from skdp.privacy.subsampled import Composition
 from skdp.solvers import Solver
 
@@ -76,7 +76,7 @@ def _noise_size(plan: Plan) -> str:
     relative = [  # noise over the largest possible sum of clipped gradients
         (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
         for count, line in plan.schedule.entries
-        if line.size is None  # a gradient of the model
+        if line.size is None and not isinstance(line.mechanism, Selection)  # a gradient of the model
     ]
     remark = plan.solver.remark(problem)
     if not relative:
@@ -154,6 +154,8 @@ def _penalty(plan: Plan) -> str:
 
 def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
+    if any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries):
+        trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,

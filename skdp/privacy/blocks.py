@@ -7,9 +7,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["BLOCK", "Blocks", "Part", "dense", "row_norms", "row_squares", "scaled", "squared", "standardized_squares"]
+__all__ = [
+    "BLOCK",
+    "Blocks",
+    "Part",
+    "clipped_products",
+    "dense",
+    "largest_entries",
+    "row_norms",
+    "row_squares",
+    "scaled",
+    "squared",
+    "standardized_squares",
+    "summation_error",
+]
 
 BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
+
+CELLS = 2**18  # of a dense block that are clipped at a time
 
 Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
 
@@ -139,6 +154,59 @@ def row_norms(blocks: Blocks) -> np.ndarray:
     return np.sqrt(squares, out=squares)
 
 
+def largest_entries(blocks: Blocks) -> np.ndarray:
+    """Return the largest absolute value of each row; 0 for rows outside of a sample."""
+    largest = np.zeros(blocks.n_samples)
+    if blocks.by_column:
+        for _, chunk in blocks.columns():
+            np.maximum(largest, abs(chunk).max(axis=1).toarray()[:, 0], out=largest)
+    else:
+        for part in blocks.parts():
+            block = blocks.rows(part)
+            if sparse.issparse(block):
+                largest[part] = abs(block).max(axis=1).toarray()[:, 0]
+            elif block.size:
+                largest[part] = np.maximum(block.max(axis=1), -block.min(axis=1))
+    return largest
+
+
+def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limit: float) -> np.ndarray:
+    """Return ``sum_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
+
+    Rows none of whose products is beyond the limit are summed by one matrix product, the others product by product; entries
+    that are not stored stay so.
+
+    Parameters
+    ----------
+    block : ndarray, CSR or CSC of shape (m, p)
+        Rows, or a run of their columns.
+    residuals : ndarray of shape (m, k)
+        Finite.
+    largest : ndarray of shape (m,)
+        Largest absolute value of each row.
+    limit : float
+        Bound on the absolute value of a product.
+
+    Returns
+    -------
+    ndarray of shape (p, k)
+        The sum.
+    """
+    plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= limit
+    total = block.T @ np.where(plain[:, None], residuals, 0.0)
+    others = np.flatnonzero(~plain)
+    step = others.size if sparse.issparse(block) else max(1, CELLS // block.shape[1])
+    for start in range(0, others.size, max(1, step)):
+        rows = others[start : start + step]
+        part, ones = block[rows], np.ones(rows.size)
+        for output in range(residuals.shape[1]):
+            products = scaled(part, residuals[rows, output])
+            entries = products.data if sparse.issparse(products) else products
+            np.clip(entries, -limit, limit, out=entries)
+            total[:, output] += products.T @ ones
+    return total
+
+
 def standardized_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the squared norm of each row in another geometry, rounded up where it comes from a difference or a product.
 
@@ -200,3 +268,22 @@ def _sparse_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scal
     error = 4 * (blocks.n_features + 8) * 2.0**-53
     lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
     return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
+
+
+def summation_error(n_samples: int, by_column: bool) -> float:
+    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    by_column : bool
+        Whether columns are summed whole (CSC), not by blocks of rows.
+
+    Returns
+    -------
+    float
+        Number of additions in a row, times the unit roundoff, times the number of terms.
+    """
+    terms = n_samples if by_column else BLOCK + n_samples / BLOCK
+    return (terms + 8) * 2.0**-53 * n_samples

@@ -2,42 +2,25 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skdp.privacy.blocks import BLOCK, Blocks, Part, dense, row_norms, scaled, squared, standardized_squares
+from skdp.privacy.blocks import (
+    Blocks,
+    Part,
+    clipped_products,
+    dense,
+    largest_entries,
+    row_norms,
+    scaled,
+    squared,
+    standardized_squares,
+    summation_error,
+)
+from skdp.privacy.records import SHORTEST, Kernel, Records
 
-__all__ = ["Records", "Rows", "summation_error"]
-
-SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
-
-
-@dataclass(frozen=True)
-class Records:
-    """What a kernel may know of a block of records beside their raw predictions.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (m,)
-        Encoded labels or targets.
-    inverse_norms : ndarray of shape (m,)
-        One over the norm of each row, clipped and extended by the intercept's constant; 0 for a row of norm 0. Norms below
-        2**-480, whose squares lose their digits, are taken as 2**-480.
-    weights : ndarray of shape (m,) or None
-        Factor of each record's loss.
-    present : ndarray of shape (m,) or None, default=None
-        1 for each record, 0 for a null record; None where there is no null record.
-    """
-
-    labels: np.ndarray
-    inverse_norms: np.ndarray
-    weights: np.ndarray | None
-    present: np.ndarray | None = None
-
-
-Kernel = Callable[[np.ndarray, Records], np.ndarray]
+__all__ = ["SHORTEST", "Records", "Rows", "summation_error"]
 
 
 class Rows:
@@ -77,6 +60,7 @@ class Rows:
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
+        self._largest: np.ndarray | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
         with np.errstate(all="ignore"):
@@ -293,6 +277,38 @@ class Rows:
         """
         return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
 
+    def clipped_sum(self, coef: np.ndarray, kernel: Kernel, limit: float) -> np.ndarray:
+        """Return ``sum_i clip(x_i kernel(x_i^T coef)^T)``, where every product of an entry and a residual is clipped.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_features, m)
+            Points at which raw predictions are taken.
+        kernel : callable
+            Maps raw predictions (rows of a block, m) and their `Records` to finite residuals (rows of the block, k).
+        limit : float
+            Bound on the absolute value of a product.
+
+        Returns
+        -------
+        ndarray of shape (n_features, k)
+            The sum, accumulated in float64, of a model without intercept.
+        """
+        if self._intercept_scaling:
+            raise ValueError("Products are clipped for a model without intercept only.")
+        if self._largest is None:
+            self._largest = largest_entries(self._blocks)
+        if self._blocks.by_column:
+            residuals, _ = self._residuals_by_columns(coef, kernel)
+            chunks = (chunk for _, chunk in self._blocks.columns())
+            return np.concatenate([clipped_products(chunk, residuals, self._largest, limit) for chunk in chunks])
+        total: Any = 0.0
+        for part in self._blocks.parts():
+            block = self._blocks.rows(part)
+            residuals, _ = self._residuals(kernel, self._blocks.predictions(block, coef), coef, part)
+            total = total + clipped_products(block, residuals, self._largest[part], limit)
+        return np.asarray(total)
+
     def gram(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i kernel(x_i^T coef) x_i x_i^T``, one pass over the data.
 
@@ -337,6 +353,10 @@ class Rows:
         return np.asarray(total)
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        residuals, intercept = self._residuals_by_columns(coef, kernel)
+        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._blocks.columns()), intercept])
+
+    def _residuals_by_columns(self, coef: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
         raw = np.zeros((self.n_samples, coef.shape[1]))
         for columns, chunk in self._blocks.columns():
             raw += chunk @ coef[columns]
@@ -347,7 +367,7 @@ class Rows:
                 residuals = np.empty((self.n_samples, block.shape[1]))
             residuals[part] = block
             intercept = intercept + term if term.size else term
-        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._blocks.columns()), intercept])
+        return residuals, intercept
 
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
@@ -364,22 +384,3 @@ class Rows:
 
     def _present(self, part: Part) -> np.ndarray | None:
         return None if self._presence is None else self._presence[part]
-
-
-def summation_error(n_samples: int, by_column: bool) -> float:
-    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-    by_column : bool
-        Whether columns are summed whole (CSC), not by blocks of rows.
-
-    Returns
-    -------
-    float
-        Number of additions in a row, times the unit roundoff, times the number of terms.
-    """
-    terms = n_samples if by_column else BLOCK + n_samples / BLOCK
-    return (terms + 8) * 2.0**-53 * n_samples

@@ -14,6 +14,7 @@ from skdp.privacy.queries.second_moment import SecondMoment
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
 from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
 from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
+from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
 
 __all__ = [
     "ClassCounts",
@@ -29,6 +30,7 @@ __all__ = [
     "Minimum",
     "Moments",
     "NewtonDirection",
+    "Polytope",
     "Query",
     "ResidualHistogram",
     "ScoreGradient",
@@ -38,7 +40,9 @@ __all__ = [
     "Standardization",
     "StandardizedGradient",
     "TargetSum",
+    "Vertex",
     "Whitening",
     "half_vector",
+    "score_rounding",
     "symmetric",
 ]

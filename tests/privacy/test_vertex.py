@@ -1,0 +1,193 @@
+"""Scores of vertices against their definition, their sensitivity by search, and that nothing is densified."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp.constraints import L1Ball, Simplex
+from skdp.losses import Logistic, Multinomial, Squared
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import Vertex
+from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Release, Schedule, Selection
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+}
+R, NULL = 2.0, np.array([3, 7])
+POLYTOPES = (L1Ball(1.5), Simplex(0.5))
+
+
+class Corners:
+    """The corners of a square, times anything in the other coordinates' l1 norm: a user's own polytope."""
+
+    def __init__(self, vertices):
+        self.vertices = vertices
+
+    def n_vertices(self, n_coefficients):
+        return len(self.vertices)
+
+    def l1_radius(self, n_coefficients):
+        return np.abs(self.vertices).sum(axis=1).max()
+
+    def vertex_scores(self, gradient):
+        return self.vertices @ gradient
+
+    def vertex(self, index, n_coefficients):
+        return self.vertices[index]
+
+
+def definition(X, y, loss, coef, clip_norm, weights, null=()):
+    """Sum of gradients, every coordinate of each clipped."""
+    norms = np.linalg.norm(X.toarray() if sparse.issparse(X) else X.astype(float), axis=1)
+    x = (X.toarray() if sparse.issparse(X) else X.astype(float)) * np.minimum(1, R / np.maximum(norms, R))[:, None]
+    residuals = loss.derivative(x @ coef, y) * weights[y][:, None] if weights is not None else loss.derivative(x @ coef, y)
+    terms = np.clip(x[:, :, None] * residuals[:, None, :], -clip_norm, clip_norm)
+    terms[list(null)] = 0.0
+    return terms.sum(axis=0)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", (Logistic(), Multinomial(3)), ids=lambda loss: loss.name)
+@pytest.mark.parametrize("clip_norm", (0.05, 100.0))
+@pytest.mark.parametrize("null", ((), NULL), ids=("all", "null"))
+def test_the_scores_are_those_of_gradients_clipped_by_coordinate(storage, loss, clip_norm, null, rng):
+    X = STORAGES[storage](rng.normal(size=(50, 4)) * rng.choice([0, 0.1, 1, 5], size=(50, 4)))
+    y, weights = rng.integers(max(2, loss.n_outputs), size=50), np.array([0.5, 2.0, 1.0])
+    coef, offset = rng.normal(size=(2, 4, loss.n_outputs))
+    rows = Rows(X, y, data_norm=R, class_weight=weights)
+    rows = rows.without(null) if len(null) else rows
+    expected = (definition(X, y, loss, coef, clip_norm, weights, null) + offset).ravel()
+    for polytope in (*POLYTOPES, Corners(rng.normal(size=(5, coef.size)))):
+        query = Vertex(loss, coef, clip_norm, polytope, offset)
+        scores = query.evaluate(rows)
+        assert scores.shape == (query.size,)
+        best = polytope.vertex(int(np.argmax(scores)), coef.size)
+        np.testing.assert_allclose(scores, -polytope.vertex_scores(expected), rtol=1e-5, atol=1e-5)
+        assert best @ expected == pytest.approx(-scores.max(), rel=1e-5, abs=1e-5)
+        assert query.radius == pytest.approx(max(np.abs(polytope.vertex(i, coef.size)).sum() for i in range(query.size)))
+
+
+def test_blocks_and_samples_add_up(rng):
+    X, y = rng.normal(size=(9000, 3)), rng.integers(2, size=9000)
+    query = Vertex(Logistic(), rng.normal(size=(3, 1)), 0.2, L1Ball(), np.zeros((3, 1)))
+    expected = -L1Ball().vertex_scores(definition(X, y, Logistic(), query.coef, 0.2, None).ravel())
+    for storage in STORAGES.values():
+        np.testing.assert_allclose(query.evaluate(Rows(storage(X), y, data_norm=R)), expected, rtol=1e-4, atol=1e-3)
+    some = np.arange(0, 9000, 2)
+    for storage in (STORAGES["C"], STORAGES["csr"]):
+        sample = Rows(storage(X), y, data_norm=R).subset(some)
+        only = -L1Ball().vertex_scores(definition(X[some], y[some], Logistic(), query.coef, 0.2, None).ravel())
+        np.testing.assert_allclose(query.evaluate(sample), only, rtol=1e-9, atol=1e-9)
+
+
+HOSTILE = np.array([0.0, 1e-320, 1e-160, 1e-8, 1.0, 1e8, 1e160, 1e300])
+
+
+class Steep:
+    """Any derivative, not a number among them."""
+
+    name, lipschitz, smoothness, n_outputs, targets, convex = "steep", 1.0, 1.0, 1, "numbers", True
+
+    def derivative(self, raw, labels):
+        return labels[:, None] * np.where(raw > 1e200, np.nan, np.maximum(np.abs(raw), 1.0))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_no_neighbour_moves_a_score_further_than_stated_and_some_do(storage, rng):
+    """Random and hostile rows, labels and points; the bound is reached within one percent under both adjacencies."""
+    largest = {"replace_one": 0.0, "zero_out": 0.0}
+    values = HOSTILE[:-2] if storage == "float32" else HOSTILE
+    with np.errstate(all="ignore"):
+        for trial in range(150):
+            X = rng.choice(values, size=(6, 3)) * rng.choice([-1, 1], size=(6, 3)) if trial % 2 else rng.normal(size=(6, 3))
+            other = X.copy()
+            other[2] = rng.choice(values, size=3) * rng.choice([-1, 1], size=3) if trial % 3 else -X[2]
+            labels = rng.choice([-1e300, -1.0, 1.0, 1e5, np.inf], size=6)
+            changed = np.where(np.arange(6) == 2, rng.choice([-1e300, -1.0, 1.0, np.inf]), labels)
+            coef = rng.normal(size=(3, 1)) * 10.0 ** rng.integers(-3, 300)
+            loss, clip_norm = (Steep(), 0.3) if trial % 5 else (Squared(), 0.01)
+            for polytope in POLYTOPES:
+                query = Vertex(loss, coef, clip_norm, polytope, np.zeros((3, 1)))
+                tables = [Rows(STORAGES[storage](T), z, data_norm=R) for T, z in ((X, labels), (other, changed))]
+                tables.append(tables[0].without(np.array([2])))
+                scores = [query.evaluate(table) for table in tables]
+                assert all(np.isfinite(score).all() for score in scores)
+                for place, adjacency in ((1, "replace_one"), (2, "zero_out")):
+                    moved = np.abs(scores[place] - scores[0]).max() / query.sensitivity(adjacency)
+                    assert moved <= 1 + 1e-9
+                    largest[adjacency] = max(largest[adjacency], moved)
+    assert min(largest.values()) > 0.99
+
+
+def test_sensitivity_is_stated_per_adjacency():
+    query = Vertex(Logistic(), np.zeros((3, 2)), 0.2, L1Ball(1.5), np.zeros((3, 2)))
+    assert (query.sensitivity("replace_one"), query.sensitivity("zero_out")) == pytest.approx((0.6, 0.3))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("n_samples", (50, 9000))
+def test_rounding_stays_below_its_bound(storage, n_samples, rng):
+    """Against exact rational sums of what was clipped, by long double."""
+    X = STORAGES[storage](rng.choice([-1.0, 1.0], size=(n_samples, 3)) * rng.uniform(0.1, 1, size=(n_samples, 1)))
+    y, offset = rng.integers(2, size=n_samples), rng.normal(size=(3, 1)) * 1e6
+    query = Vertex(Logistic(), np.zeros((3, 1)), 0.1, L1Ball(3.0), offset)
+    rows = Rows(X, y, data_norm=R)
+    plain = (X.toarray() if sparse.issparse(X) else X).astype(np.longdouble)
+    terms = np.clip(plain * (0.5 - y[:, None]), np.longdouble(-0.1), np.longdouble(0.1))
+    exact = -3 * np.concatenate([side * (terms.sum(axis=0) + offset[:, 0].astype(np.longdouble)) for side in (1, -1)])
+    error = np.abs(query.evaluate(rows) - exact).max()
+    assert error <= query.rounding_error(n_samples, rows.summation_error)
+
+
+def test_a_sparse_table_is_never_dense(rng):
+    """A dense table of this shape would take 1.2 GB."""
+    X = sparse.random(5000, 30_000, density=2e-4, format="csr", random_state=rng)
+    y, point = rng.integers(2, size=5000), np.zeros((30_000, 1))
+    for table in (X, X.tocsc()):
+        rows, query = Rows(table, y, data_norm=1.0), Vertex(Logistic(), point, 1e-3, L1Ball(), point)
+        tracemalloc.start()
+        query.evaluate(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 30e6
+
+
+def test_a_dense_table_is_not_copied(rng):
+    X = rng.normal(size=(20_000, 200))
+    rows, query = Rows(X, np.arange(20_000) % 2, data_norm=1.0), Vertex(Logistic(), np.zeros((200, 1)), 1e-3, L1Ball(), 0.0)
+    tracemalloc.start()
+    query.evaluate(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 2
+
+
+def test_rows_with_an_intercept_are_refused():
+    rows = Rows(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0, intercept_scaling=1.0)
+    with pytest.raises(ValueError, match="without intercept"):
+        Vertex(Logistic(), np.zeros((2, 1)), 1.0, L1Ball(), np.zeros((2, 1))).evaluate(rows)
+
+
+@pytest.mark.parametrize("what", ("coef", "offset", "radius", "negative"))
+def test_what_is_not_finite_is_refused(what):
+    schedule, budget = Schedule(((1, Release(Vertex, Selection(), 1.0)),)), Budget(1.0, 1e-6, "zero_out")
+    rows = Rows(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0)
+    bad, zeros = np.array([[math.nan], [0.0]]), np.zeros((2, 1))
+    polytope = Corners({"radius": np.full((3, 2), math.inf)}.get(what, np.eye(2)))
+    if what == "negative":
+        polytope.l1_radius = lambda n_coefficients: -1.0
+    query = Vertex(Logistic(), bad if what == "coef" else zeros, 1.0, polytope, bad if what == "offset" else zeros)
+    with pytest.raises((PrivacyAccountingError, ValueError), match=r"not finite|finite sensitivity"):
+        Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(0)).ask(query)
