@@ -20,6 +20,7 @@ from skdp.solvers import (
 )
 
 __all__ = [
+    "Halved",
     "HalvedNoise",
     "HalvedNoiseRegression",
     "RepeatedObjective",
@@ -30,10 +31,13 @@ __all__ = [
     "UnderstatedStandardizedGradientDescent",
     "UnderstatedSufficientStatistics",
     "UnderstatedWhitenedGradientDescent",
-    "UnscheduledRelease",
-    "UnscheduledReleaseRegression",
     "UnscheduledReleases",
+    "UnscheduledReleasesRegression",
+    "with_more",
 ]
+
+
+MORE = 3  # unstated releases: with the one that is stated they double the Gaussian-DP parameter, as half the noise does
 
 
 class Halved:
@@ -44,9 +48,9 @@ class Halved:
 
 
 class Unscheduled:
-    """A gate that answers once more than the schedule says, for a solver that states one release fewer than it asks."""
+    """A gate that answers more often than the schedule says, for a solver that states fewer releases than it asks."""
 
-    number = 1
+    number = MORE
 
     def _run(self, plan: Any, rows: Any, noise: Any, progress: Any) -> Any:
         unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
@@ -61,48 +65,42 @@ class HalvedNoiseRegression(Halved, DPLinearRegression):
     """Half the noise, for numbers."""
 
 
-class UnscheduledRelease(Unscheduled, DPLogisticRegression):
-    """One release more, for class labels."""
+class UnscheduledReleases(Unscheduled, DPLogisticRegression):
+    """Releases more, for class labels."""
 
 
-class UnscheduledReleases(UnscheduledRelease):
-    """A gate that answers twice more than the schedule says."""
-
-    number = 2
-
-
-class UnscheduledReleaseRegression(Unscheduled, DPLinearRegression):
-    """One release more, for numbers."""
+class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
+    """Releases more, for numbers."""
 
 
 class Understated:
-    """A solver's schedule less one release."""
+    """A solver's schedule less what the gate answers beyond it."""
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return one release fewer than will be asked."""
-        return with_more(super().schedule(problem), -1)
+        """Return fewer releases than will be asked."""
+        return with_more(super().schedule(problem), -MORE)
 
 
 class UnderstatedGradientDescent(Understated, GradientDescent):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 class UnderstatedNewton(Understated, Newton):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 class UnderstatedSGD(Understated, SGD):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDescent):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 class Repeated:
     """Asks for the minimum several times, states one release, and returns the mean."""
 
-    times = 2
+    times = 1 + MORE
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Return the mean of the answers."""
@@ -111,25 +109,23 @@ class Repeated:
 
 
 class RepeatedObjective(Repeated, ObjectivePerturbation):
-    """Asks twice more than it states: the bound of the proof is not attained, so once more is too little to see."""
-
-    times = 3
+    """Asks more than it states."""
 
 
 class RepeatedOutput(Repeated, OutputPerturbation):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 class UnderstatedSufficientStatistics(SufficientStatistics):
-    """Asks for everything twice, and states it once."""
+    """Asks for everything several times, and states it once."""
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
-        """Solve with the second answer."""
-        return super().solve(problem, lambda query: (ask(query), ask(query))[1], rng)
+        """Solve with the last answer."""
+        return super().solve(problem, lambda query: [ask(query) for _ in range(1 + MORE)][-1], rng)
 
 
 class UnderstatedWhitenedGradientDescent(Understated, WhitenedGradientDescent):
-    """Asks once more than it states."""
+    """Asks more than it states."""
 
 
 def with_more(schedule: Schedule, number: int) -> Schedule:
