@@ -48,7 +48,7 @@ def test_answers_are_divided_by_the_expected_size(rng):
 def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     X = rng.normal(size=(500, 4))
     y = np.minimum(rng.integers(0, n_classes, 500) + (X[:, 0] > 0), n_classes - 1)
-    solver = SGD(20_000, batch_size=50, step_size=0.01, momentum=0.0, tail_average=0.8)
+    solver = SGD(5000, batch_size=200, step_size=0.04, momentum=0.0, tail_average=0.8)
     given = {"alpha": 0.1, "data_norm": 100.0, "clip_norm": 1e4, "random_state": 0}
     ours = DPLogisticRegression(math.inf, solver=solver, **given).fit(storage(X), y)
     theirs = LogisticRegression(C=1 / (500 * 0.1), tol=1e-10, max_iter=10_000).fit(X, y)
