@@ -10,13 +10,19 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from benchmarks import peers
 from benchmarks.peers import Method
 from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.solvers import SOLVERS
+from skdp.losses import Logistic, Squared
+from skdp.privacy.budget import Budget
+from skdp.solvers import SOLVERS, Problem
 
 __all__ = ["METHODS", "Method", "fits", "ours", "reasons_to_skip"]
 
 ESTIMATORS = {"classification": DPLogisticRegression, "regression": DPLinearRegression}
 TASKS = tuple(ESTIMATORS)
-OFFERS = {"classification": {"smooth", "binary", "classes"}, "regression": {"smooth", "squared"}}  # of tables of two classes
+LOSSES = {"classification": Logistic(), "regression": Squared()}  # of tables of two classes
+OFFERS = {
+    task: Problem(100, 3, loss, Budget(1.0, 1e-6, "zero_out"), data_norm=1.0, intercept_scaling=1.0).offers
+    for task, loss in LOSSES.items()
+}
 
 
 def ours(
