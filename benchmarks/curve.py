@@ -109,7 +109,7 @@ def grow(names: list[str], solvers: list[str], repeats: int, largest: int, out: 
         population = POPULATIONS[name]
         test = population.draw(N_TEST, 10**6)
         fitting = [solver for solver in solvers if solver == "auto" or fits(solver, population.task)]
-        for n_samples in (size for size in SIZES if size <= largest):
+        for n_samples in (size for size in SIZES if fitting and size <= largest):
             for solver, excess in measure(population, n_samples, fitting, repeats, test).items():
                 records.append({"population": name, "solver": solver, "n_samples": n_samples, **excess})
                 print(f"{name} {solver} n={n_samples}: {excess['excess'][1]:.3g}", flush=True)

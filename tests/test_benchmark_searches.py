@@ -139,7 +139,7 @@ def test_power_tells_the_rate_from_levelling_off():
     assert 50 < exact[0] / exact[1] < 100
 
 
-@pytest.mark.parametrize("words", [("--largest", "10"), ("--populations", "linear", "--solvers", "gd")])
+@pytest.mark.parametrize("words", [("--largest", "10"), ("--populations", "linear", "--solvers", "newton")])
 def test_curve_with_nothing_to_measure_says_so(words, monkeypatch, tmp_path):
     monkeypatch.setattr(curve, "N_TEST", 20)
     with pytest.raises(SystemExit, match="Nothing to measure"):
