@@ -1,8 +1,8 @@
 """Command line of the benchmarks.
 
-``python -m benchmarks run`` compares methods, ``curve`` lets tables grow, ``constants`` varies the constants of the defaults,
-``floor`` searches for problems on which a constant prediction is better, ``resources`` measures time and memory, ``audit``
-attacks the guarantee.
+``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
+constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``resources`` measures time
+and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import audit, constants, curve, floor, resources
+from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
 from benchmarks.tables import TABLES
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     try:
         given.action(given)
-    except OSError as error:
+    except (OSError, Unlike) as error:
         parser.error(str(error))
 
 
@@ -42,7 +43,7 @@ def whole_parser() -> argparse.ArgumentParser:
     """Parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for add in (add_run, add_curve, add_constants, add_floor, add_resources, add_audit):
+    for add in (add_run, add_merge, add_curve, add_constants, add_floor, add_resources, add_audit):
         add(commands)
     return parser
 
@@ -81,6 +82,14 @@ def start_run(given: argparse.Namespace) -> None:
     tables, methods = (list(QUICK_TABLES), list(METHODS)) if given.quick else (["adult"], ["skdp", "sklearn", "constant"])
     wanted = {"adjacencies": adjacencies, "epsilons": given.epsilons, "repeats": given.repeats} | (QUICK if given.quick else {})
     run(Settings(given.tables or tables, given.methods or methods, **wanted, secure=given.secure, quick=given.quick), given.out)
+
+
+def add_merge(commands: Any) -> None:
+    """Command that joins runs."""
+    command = commands.add_parser("merge", help="join the accuracy.json of several runs; writes what run writes")
+    command.add_argument("sources", type=Path, nargs="+", help="directories of runs; of a cell in two, the later one is taken")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: merge(given.sources, given.out))
 
 
 def add_curve(commands: Any) -> None:

@@ -15,7 +15,7 @@ __all__ = ["cell", "markdown", "overview", "plot", "write"]
 
 OURS = "skdp"
 ABOUT = """\
-Medians over the fits of a cell, quartiles in brackets; a method without privacy is fitted once. A star marks a method whose
+Medians over the fits of a cell, quartiles in brackets; the column "fits" says how many. A star marks a method whose
 parameters were chosen *on the test set*, for each cell by itself, at no charge: no such method can be had, it is the optimistic
 peer. All its configurations are fitted with the first seed, the three best with all of them. "calibration error" is the expected
 one: over 15 bins of equal width of the probability of the label 1, the difference between mean probability and share, weighted by
@@ -52,7 +52,7 @@ def markdown(results: dict[str, Any]) -> str:
     """
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     settings = results["settings"]
-    lines = ["# Test scores", "", f"{settings['repeats']} fits of each private method. The noise is {settings['noise']}."]
+    lines = ["# Test scores", "", f"Up to {settings['repeats']} fits of each private method. The noise is {settings['noise']}."]
     lines += [f"delta = {settings['delta']}. Versions: {versions}.", "", *ABOUT.splitlines()]
     for name, reason in results["skipped"].items():
         lines += ["", f"{name} was skipped: {reason}."]
@@ -120,7 +120,7 @@ def section(records: list[dict[str, Any]], epsilons: list[float]) -> list[str]:
     rest = [name for name in scores if name != chosen]
     tables = [([chosen], spread)] + ([(rest, medians)] if rest else [])
     for names, text in tables:
-        heads = ["method", "guarantee", *(f"epsilon {epsilon:g}" for epsilon in epsilons), "seconds", "MB"]
+        heads = ["method", "guarantee", *(f"epsilon {epsilon:g}" for epsilon in epsilons), "fits", "seconds", "MB"]
         lines += ["", f"{' / '.join(scores[name].label for name in names)}:", "", row(heads), row(["---"] * len(heads))]
         for (method, adjacency, delta), group in groupby(records, itemgetter("method", "adjacency", "delta")):
             lines.append(line(method, adjacency, delta, list(group), epsilons, lambda record, t=text, n=names: t(record, n)))
@@ -131,10 +131,12 @@ def line(
     method: str, adjacency: str | None, delta: float | None, group: list[dict[str, Any]], epsilons: list[float], text: Any
 ) -> str:
     """Line of a method."""
-    figures = [text(record) for record in group] * (len(epsilons) if adjacency is None else 1)
+    texts = {record["epsilon"]: text(record) for record in group}
+    figures = [texts.get(None if adjacency is None else epsilon, "") for epsilon in epsilons]
     guarantee = "not private" if adjacency is None else adjacency + ", delta 0" * (delta == 0)
     seconds = float(np.median([record["fit_seconds"][1] for record in group]))
-    return row([escaped(method), guarantee, *figures, f"{seconds:.2g}", f"{group[0]['megabytes']:.3g}"])
+    fits = " to ".join(map(str, sorted({record["repeats"] for record in group})))
+    return row([escaped(method), guarantee, *figures, fits, f"{seconds:.2g}", f"{group[0]['megabytes']:.3g}"])
 
 
 def spread(record: dict[str, Any], names: list[str]) -> str:
