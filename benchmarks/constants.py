@@ -39,8 +39,8 @@ FAMILIES = {
 }
 N_TEST = 20_000
 ABOUT = """\
-Mean over the tables of the change of test AUC (R2 of a regression), {repeats} paired fits per cell, {adjacency}; in brackets the
-range over the tables. A default on a plateau has changes near 0, and mostly negative ones.
+Mean over the tables of the change of test AUC (R2 of a regression), its standard error over the seeds, and in brackets the range
+over the tables; {repeats} paired fits per cell, {adjacency}. A default on a plateau has changes near 0, and mostly negative ones.
 """
 
 
@@ -176,9 +176,13 @@ def markdown(records: list[dict[str, Any]], epsilons: list[float], repeats: int)
 
 
 def over_tables(records: list[dict[str, Any]], epsilon: float) -> str:
-    """Mean and range of the differences at one epsilon."""
-    values = [record["difference"] for record in records if record["epsilon"] == epsilon]
-    return f"{np.mean(values):+.4f} [{min(values):+.3f}, {max(values):+.3f}]" if values else ""
+    """Mean of the differences at one epsilon, its standard error where there are several seeds, and range."""
+    own = [record for record in records if record["epsilon"] == epsilon]
+    if not own:
+        return ""
+    values, errors = [record["difference"] for record in own], [record["standard_error"] for record in own]
+    error = "" if None in errors else f" +- {np.linalg.norm(errors) / len(errors):.4f}"
+    return f"{np.mean(values):+.4f}{error} [{min(values):+.3f}, {max(values):+.3f}]"
 
 
 def draw(records: list[dict[str, Any]], title: str, path: Path) -> None:

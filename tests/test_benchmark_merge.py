@@ -1,27 +1,35 @@
 """Runs of several environments are joined: every cell once, the later run's where there are two, and never across settings."""
 
 import json
+import shutil
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.report import line
+from benchmarks.synthetic import Population
+from benchmarks.tables import TABLES
 
 WORDS = ("--tables", "small", "--repeats", "1", "--adjacency", "zero_out")
 
 
-@pytest.fixture
-def runs(tmp_path, monkeypatch):
-    """Directories of three runs on one made-up table, written by the command itself."""
-    from benchmarks.synthetic import Population
-    from benchmarks.tables import TABLES
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Directory with three runs on one made-up table, written by the command itself; and their JSON."""
+    table, out = Population("normal", 2).table(200, 50), tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TABLES, "small", lambda directory: table)
+        first = run(out / "first", "--methods", "skdp,constant", "--epsilons", "1,3")
+        more = run(out / "more", "--methods", "skdp-gd", "--epsilons", "0.5,3", "--repeats", "2")
+        again = run(out / "again", "--methods", "skdp", "--epsilons", "3", "--repeats", "3")
+    return out, {"first": first, "more": more, "again": again}
 
-    table = Population("normal", 2).table(200, 50)
-    monkeypatch.setitem(TABLES, "small", lambda directory: table)
-    first = run(tmp_path / "first", "--methods", "skdp,constant", "--epsilons", "1,3")
-    more = run(tmp_path / "more", "--methods", "skdp-gd", "--epsilons", "0.5,3", "--repeats", "2")
-    again = run(tmp_path / "again", "--methods", "skdp", "--epsilons", "3", "--repeats", "3")
-    return {"first": first, "more": more, "again": again}
+
+@pytest.fixture
+def runs(made, tmp_path):
+    """Copies of the runs in ``tmp_path``; and their JSON."""
+    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+    return made[1]
 
 
 def run(out, *words):

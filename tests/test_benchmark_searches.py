@@ -203,6 +203,15 @@ def test_constants_are_varied_and_written(monkeypatch, tmp_path):
     assert all((tmp_path / f"constants_standardized_gd_{choice}.png").exists() for choice in choices)
 
 
+def test_mean_over_tables_has_the_error_of_a_mean():
+    records = [{"epsilon": 1.0, "difference": value, "standard_error": 0.003} for value in (0.01, 0.02, 0.03)]
+    others = [{"epsilon": 3.0, "difference": 0.5, "standard_error": None}]
+    text = constants.over_tables([*records, *others], 1.0)
+    assert text == f"+0.0200 +- {0.003 / math.sqrt(3):.4f} [+0.010, +0.030]"
+    assert constants.over_tables([*records, *others], 3.0) == "+0.5000 [+0.500, +0.500]"
+    assert constants.over_tables(records, 3.0) == ""
+
+
 def test_calibration_error_is_that_of_the_bins():
     assert calibration_error(np.array([0, 1]), np.array([0.0, 1.0])) == 0
     assert calibration_error(np.array([1, 1, 0, 0]), np.array([0.5, 0.5, 0.5, 0.5])) == 0
