@@ -38,6 +38,8 @@ FAMILIES = {
     "made-up linear heavy": (Population("heavy", 20, "regression", middle=0.5, spread=0.1), 10_000),
 }
 N_TEST = 20_000
+UNBOUNDED = ("clip", "ridge")  # may be above 1, though their defaults are not
+NARROWEST = 0.002  # half of what an axis shows at least, so that no difference looks like one
 ABOUT = """\
 Mean over the tables of the change of test AUC (R2 of a regression), its standard error over the seeds, and in brackets the range
 over the tables; {repeats} paired fits per cell, {adjacency}. A default on a plateau has changes near 0, and mostly negative ones.
@@ -135,7 +137,7 @@ def scaled(choice: str, usual: Any, factor: float) -> Any:
         return max(0.0, 1 - (1 - usual) / factor)
     if isinstance(usual, int):
         return max(1, round(usual * factor))
-    return min(1.0, usual * factor) if usual <= 1 and choice != "clip" else usual * factor
+    return min(1.0, usual * factor) if usual <= 1 and choice not in UNBOUNDED else usual * factor
 
 
 def steps(table: Table, epsilon: float, solver: str) -> int:
@@ -188,12 +190,12 @@ def over_tables(records: list[dict[str, Any]], epsilon: float) -> str:
 def draw(records: list[dict[str, Any]], title: str, path: Path) -> None:
     """A panel per epsilon: change against factor, a thin line per table, the mean bold."""
     levels = sorted({record["epsilon"] for record in records})
-    page = figure(figsize=(3.6 * len(levels), 4.2))
+    page = figure(figsize=(4.2 * len(levels), 4.4))
     if page is None:
         return
     names = list(dict.fromkeys(record["table"] for record in records))
     factors = sorted({1.0, *(record["factor"] for record in records)})
-    for axes, epsilon in zip(page.subplots(1, len(levels), sharey=True, squeeze=False)[0], levels, strict=True):
+    for axes, epsilon in zip(page.subplots(1, len(levels), squeeze=False)[0], levels, strict=True):
         curves = []
         for number, name in enumerate(names):
             own = [record for record in records if (record["table"], record["epsilon"]) == (name, epsilon)]
@@ -204,6 +206,8 @@ def draw(records: list[dict[str, Any]], title: str, path: Path) -> None:
             )
         axes.plot(factors, np.nanmean(curves, axis=0), color="black", linewidth=2.5, label="mean")
         axes.axhline(0, color="#888888", linewidth=0.8)
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, -NARROWEST), max(high, NARROWEST))
         axes.set(xscale="log", title=f"epsilon {epsilon:g}", xlabel="factor of the default")
         axes.set_xticks(factors, [f"{factor:g}" for factor in factors])
         axes.minorticks_off()

@@ -183,6 +183,7 @@ def test_every_number_of_a_solver_is_varied():
     assert [values["n_steps", factor] for factor in constants.FACTORS] == [15, 30, 120, 240]
     assert [values["momentum", factor] for factor in constants.FACTORS] == pytest.approx([0.2, 0.6, 0.9, 0.95])
     assert values["tail_average", 2.0] == 1.0
+    assert [values["ridge", factor] for factor in constants.FACTORS] == [0.25, 0.5, 2.0, 4.0]
     usual = solver.get_params()
     for choice, _, other in changed:
         assert {name for name, value in other.get_params().items() if value != usual[name]} == {choice}
