@@ -6,7 +6,7 @@ from skdp.losses import Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, Problem
 
-__all__ = ["GIVEN", "KINDS", "LOSSES", "estimator_of", "fitting", "kinds_of", "labels_of"]
+__all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of"]
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
@@ -30,6 +30,12 @@ def fitting(kind, solver=None):
     problem = Problem(100, 3, LOSSES[kind], budget, data_norm=1.0, intercept_scaling=constant, constraint=constraint)
     names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers]
     return names if solver is None else solver.name in names
+
+
+def brief(solver):
+    """A solver of few steps, where it has such a parameter."""
+    wanted = {"n_steps": 5, "n_epochs": 2, "batch_size": 50}
+    return solver(**{name: value for name, value in wanted.items() if name in solver().get_params()})
 
 
 def kinds_of(name):

@@ -14,12 +14,13 @@ from hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from products import estimator_of, fitting
+from products import KINDS, estimator_of, fitting
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 import skdp
 from skdp import DPLogisticRegression, _tables
+from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.solvers import SGD, SOLVERS, GradientDescent
@@ -96,12 +97,14 @@ SENSIBLE = {
     "adjacency": ["replace_one", "zero_out"],
     "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
     "random_state": [0],
+    "loss": ["cauchy", "huber", "squared", "tukey", "welsch"],
+    "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
 FEW = {"n_steps": 2, "n_epochs": 1, "batch_size": 5}
-NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kind in ("binary", "numbers")}
+NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}
 PAIRS = [
     (name, value)
-    for name in {**dict.fromkeys(NAMES["binary"]), **dict.fromkeys(NAMES["numbers"])}
+    for name in dict.fromkeys(name for names in NAMES.values() for name in names)
     for value in [*SENSIBLE.get(name, []), *VALUES]
 ]
 SOLVERS_OF_FEW_STEPS = [
@@ -110,7 +113,8 @@ SOLVERS_OF_FEW_STEPS = [
 
 
 def kind_of(solver):
-    return "binary" if fitting("binary", solver) else "numbers"
+    """The first kind of problem that a solver fits."""
+    return next(kind for kind in ("binary", "numbers", "constrained numbers") if fitting(kind, solver))
 
 
 @pytest.fixture(autouse=True)
@@ -120,8 +124,8 @@ def no_output(capsys):
     assert not SECRETS.search(capsys.readouterr().out)
 
 
-def fit_of(solver, /, **parameters):
-    kind = kind_of(solver)
+def fit_of(solver, kind=None, /, **parameters):
+    kind = kind or kind_of(solver)
     enough = {"epsilon": 100.0} if kind == "numbers" else {}  # for more than a mean to be estimated from 24 records
     return estimator_of(kind, **{"solver": solver, "random_state": 0, **enough, **parameters})
 
@@ -140,14 +144,28 @@ def test_every_value_of_every_parameter(name, solver):
         check_plan(fit_of(solver, **{name: value}))
 
 
-@settings(max_examples=400, **FUZZ)
+OTHERS_BY_GD = [kind for kind in NAMES if kind not in ("binary", "multinomial", "numbers")]
+OWN = ("loss", "threshold", "target_bounds", "constraint", "radius", "fit_intercept")  # seen by the estimator, not by the solver
+
+
+@pytest.mark.parametrize("kind, name", [(kind, name) for kind in OTHERS_BY_GD for name in OWN if name in NAMES[kind]])
+def test_every_value_of_the_parameters_of_other_estimators(kind, name):
+    for value in [*SENSIBLE.get(name, []), *VALUES]:
+        check_fit(fit_of(GradientDescent(2), kind, **{name: value}), X, y)
+        check_plan(fit_of(GradientDescent(2), kind, **{name: value}))
+
+
+@settings(max_examples=500, **FUZZ)
 @given(
     st.lists(st.sampled_from(PAIRS), max_size=4),
-    st.sampled_from(SOLVERS_OF_FEW_STEPS),
+    st.sampled_from(
+        [(solver, kind_of(solver)) for solver in SOLVERS_OF_FEW_STEPS] + [(GradientDescent(2), kind) for kind in OTHERS_BY_GD]
+    ),
     st.sampled_from([y, y > 0, np.arange(24) % 3]),
 )
-def test_parameters_together(pairs, solver, labels):
-    check_fit(fit_of(solver, **{name: value for name, value in pairs if name in NAMES[kind_of(solver)]}), X, labels)
+def test_parameters_together(pairs, problem, labels):
+    solver, kind = problem
+    check_fit(fit_of(solver, kind, **{name: value for name, value in pairs if name in NAMES[kind]}), X, labels)
 
 
 @pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
@@ -203,7 +221,7 @@ def test_shapes_of_a_plan(n_samples, n_features, n_classes):
     [
         pytest.param(solver, given, id=f"{solver.name}-{given}")
         for solver in SOLVERS_OF_FEW_STEPS
-        for given in ([{}] if kind_of(solver) == "numbers" else [{}, {"classes": [0, 1]}, {"classes": ["a", "b"]}])
+        for given in ([{}, {"classes": [0, 1]}, {"classes": ["a", "b"]}] if kind_of(solver) == "binary" else [{}])
     ],
 )
 def test_every_table_and_every_label(solver, given):
@@ -213,6 +231,13 @@ def test_every_table_and_every_label(solver, given):
         check_fit(fit_of(solver, **given), table, codes[: shape[0]] if shape[0] < 24 else codes)
     for labels in LABELS.values():
         check_fit(fit_of(solver, **given), X, labels)
+
+
+@pytest.mark.parametrize("loss", ("huber", "welsch", "tukey", "cauchy"))
+def test_every_target_without_bounds(loss):
+    """Targets of 1e300 are behind the gate as the largest that float64 can square."""
+    for labels in LABELS.values():
+        check_fit(fit_of(GradientDescent(2), "robust numbers", loss=loss, threshold=1e-30), X, labels)
 
 
 @settings(max_examples=200, **FUZZ)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from products import GIVEN, fitting, kinds_of, labels_of
+from products import GIVEN, brief, fitting, kinds_of, labels_of
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -43,12 +43,6 @@ STORAGES = {
     "list": lambda X: X.tolist(),
     "frame": lambda X: pd.DataFrame(X, columns=list("abc")),
 }
-
-
-def brief(solver):
-    """A solver of few steps, where it has such a parameter."""
-    wanted = {"n_steps": 5, "n_epochs": 2, "batch_size": 50}
-    return solver(**{name: value for name, value in wanted.items() if name in solver().get_params()})
 
 
 def every_estimator():
