@@ -100,7 +100,7 @@ class DPConstrainedRegression(DPRegressor):
     Notes
     -----
     The solver works in units of half the width of ``target_bounds``, of the threshold where there are none; the set is scaled to
-    them, and ``alpha`` is in them.
+    them, and ``alpha`` and ``clip_norm`` are in them.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
