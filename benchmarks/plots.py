@@ -123,7 +123,7 @@ def draw_curves(axes: Any, records: list[dict[str, Any]], score: str) -> None:
         cells = list(group)
         epsilons = [record["epsilon"] for record in cells]
         low, middle, high = zip(*(record[score] for record in cells), strict=True)
-        colour = COLOURS[list(METHODS).index(method) % len(COLOURS)]
+        colour = colour_of(method)
         first = {"linewidth": 3, "zorder": 5} if method == "skdp" else {"linewidth": 1.3}
         axes.fill_between(epsilons, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(epsilons, middle, color=colour, markersize=5, label=f"{method}, {adjacency}", **STYLES[adjacency], **first)
@@ -132,6 +132,12 @@ def draw_curves(axes: Any, records: list[dict[str, Any]], score: str) -> None:
     axes.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
     axes.minorticks_off()
     axes.grid(alpha=0.25)
+
+
+def colour_of(method: str) -> str:
+    """A colour for each method; that of our default belongs to it alone."""
+    place = list(METHODS).index(method)
+    return COLOURS[1 + (place - 1) % (len(COLOURS) - 1)] if place else COLOURS[0]
 
 
 def draw_lines(axes: Any, records: list[dict[str, Any]], score: str) -> None:

@@ -343,6 +343,13 @@ def test_plot_shows_curves_and_lines_without_being_stretched_by_chance():
     assert axes.get_ylim()[0] > 0.7 and axes.get_ylim()[1] > 0.95
 
 
+def test_no_method_has_the_colour_of_ours():
+    colours = {name: plots.colour_of(name) for name in METHODS}
+    peers = [name for name in METHODS if not name.startswith("skdp")]
+    assert [name for name, colour in colours.items() if colour == colours["skdp"]] == ["skdp"]
+    assert len({colours[name] for name in peers}) == len(peers)
+
+
 def test_resources_are_a_command(monkeypatch):
     called = []
     monkeypatch.setattr(resources, "main", lambda: called.append("resources"))
