@@ -12,6 +12,8 @@ from skdp.solvers import Problem
 
 __all__ = ["Canaries", "least_direction", "make_canaries", "random_directions"]
 
+N_TARGETS = 2001  # that are tried
+
 
 @dataclass(frozen=True)
 class Canaries:
@@ -66,7 +68,7 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
 
     Their norm is the public bound. Their label is the rarest among the other records, which the model predicts least, so that
     their residuals are the largest; under ``replace_one`` the other table has the most frequent other label. For a regression
-    these are the ends of ``target_bounds``.
+    these are the targets with the steepest losses: for the squared loss the ends of ``target_bounds``.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
     labels = np.array(y).ravel()
     if problem.loss.targets == "numbers":
-        ends, codes, labels = *_ends(estimator), labels.astype(np.float64)
+        ends, codes, labels = *_steepest(estimator, problem), labels.astype(np.float64)
     else:
         ends, codes = _rarest_and_most_frequent(estimator, labels, n_canaries)
     rows = problem.data_norm * directions(X[n_canaries:])
@@ -103,11 +105,14 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     return Canaries(_with_first_rows(X, rows), labels, rows, codes, replaced)
 
 
-def _ends(estimator: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Highest and lowest target, as given and as the queries see them."""
-    low, high = check_bounds("target_bounds", estimator.target_bounds)
-    centre, unit = ((low + high) / 2, (high - low) / 2) if estimator.fit_intercept else (0.0, max(abs(low), abs(high)))
-    return (high, low), ((high - centre) / unit, (low - centre) / unit)
+def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Targets at which the slope of the loss at the prediction 0 is least and largest, as given and as the queries see them."""
+    (centre, unit), bounds = estimator._units(), estimator.target_bounds
+    low, high = (-unit, unit) if bounds is None else check_bounds("target_bounds", bounds)
+    targets = np.linspace(high, low, N_TARGETS)
+    slopes = problem.loss.derivative(np.zeros((N_TARGETS, 1)), (targets - centre) / unit)
+    ends = float(targets[slopes.argmin()]), float(targets[slopes.argmax()])
+    return ends, ((ends[0] - centre) / unit, (ends[1] - centre) / unit)
 
 
 def _rarest_and_most_frequent(estimator: Any, labels: np.ndarray, n_canaries: int) -> tuple[tuple[Any, Any], tuple[int, int]]:

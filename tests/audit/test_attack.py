@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit
 from scipy.stats import norm
 
-from skdp import DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression, DPRobustRegressor
 from skdp.audit._attack import VIEWS, Attack, Recorder, planned
 from skdp.audit._canary import least_direction, make_canaries, random_directions
 from skdp.privacy.rows import Rows
@@ -49,6 +49,28 @@ def test_the_canary_has_the_rarest_label_and_its_neighbour_the_most_frequent():
     assert in_table(canaries, ABSENT)[1] == "a"
     assert canaries.codes == (2, 0)
     np.testing.assert_array_equal(canaries.labels(ABSENT)[1:], Y[1:])
+
+
+@pytest.mark.parametrize("bounds", (None, (-8.0, 8.0), (0.0, 1.0), (-1.0, 2.0)))
+@pytest.mark.parametrize("fit_intercept", (True, False))
+@pytest.mark.parametrize("loss", ("squared", "huber", "welsch", "tukey", "cauchy"))
+def test_the_canary_of_a_regression_has_the_steepest_loss(loss, bounds, fit_intercept, rng):
+    """A target far beyond the threshold has none where the loss is not convex."""
+    if loss == "squared":
+        bounds = bounds or (-4.0, 4.0)
+        model = DPLinearRegression(4.0, target_bounds=bounds, fit_intercept=fit_intercept, solver="gd")
+    else:
+        model = DPRobustRegressor(4.0, loss=loss, threshold=2.0, target_bounds=bounds, fit_intercept=fit_intercept)
+    canaries, problem = canaries_of(model, X, np.zeros(30)), planned(model, X, np.zeros(30)).problem
+    centre, unit = model._units()
+    low, high = bounds or (-8.0, 8.0)
+    others = (np.append(rng.uniform(low, high, 5000), [low, high]) - centre) / unit
+    slopes = problem.loss.derivative(np.zeros((5002, 1)), others)[:, 0]
+    found = problem.loss.derivative(np.zeros((2, 1)), np.array(canaries.codes))[:, 0]
+    np.testing.assert_allclose(found, [slopes.min(), slopes.max()], rtol=1e-4, atol=1e-12)
+    given = np.array([in_table(canaries, which)[1] for which in (PRESENT, ABSENT)])
+    np.testing.assert_allclose((given - centre) / unit, canaries.codes, atol=1e-12)
+    assert low <= given[1] <= given[0] <= high
 
 
 def test_a_null_record_replaces_the_canary_under_zero_out():
