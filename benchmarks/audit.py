@@ -12,9 +12,12 @@ from sklearn.base import BaseEstimator
 
 from benchmarks.twins import (
     HalvedNoise,
+    HalvedNoiseOverSet,
     HalvedNoiseRegression,
     RepeatedObjective,
     RepeatedOutput,
+    Segment,
+    UnderstatedFrankWolfe,
     UnderstatedGradientDescent,
     UnderstatedNewton,
     UnderstatedSGD,
@@ -22,15 +25,17 @@ from benchmarks.twins import (
     UnderstatedSufficientStatistics,
     UnderstatedWhitenedGradientDescent,
     UnscheduledReleases,
+    UnscheduledReleasesOverSet,
     UnscheduledReleasesRegression,
 )
 from benchmarks.writing import row, versions
-from skdp import DPLinearRegression, DPLogisticRegression
+from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.audit import AuditResult, audit
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import (
     SGD,
+    FrankWolfe,
     GradientDescent,
     Newton,
     ObjectivePerturbation,
@@ -85,6 +90,8 @@ class Audited:
 def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
     """Estimator with the claim of the audit."""
     bounds = {"target_bounds": (-1, 1)} if issubclass(kind, DPLinearRegression) else {}
+    if issubclass(kind, DPConstrainedClassifier):
+        bounds = {"constraint": Segment(STILL)}
     return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
 
 
@@ -137,6 +144,15 @@ AUDITED = {
         0.7,
         regression_twins(WhitenedGradientDescent(4, **SLOW), UnderstatedWhitenedGradientDescent(4, **SLOW)),
         DPLinearRegression,
+    ),
+    "frank_wolfe": Audited(
+        FrankWolfe(8),
+        0.5,
+        {
+            "noise halved": (HalvedNoiseOverSet, FrankWolfe(8)),
+            "three releases unscheduled": (UnscheduledReleasesOverSet, UnderstatedFrankWolfe(4)),
+        },
+        DPConstrainedClassifier,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
 }
@@ -202,11 +218,13 @@ Each line is an attack on {settings["n_runs"]} real fits of each of two tables t
 bound is an epsilon, at delta {settings["delta"]:g}, that these fits spend at least, with confidence {settings["confidence"]:g}.
 Where the guarantee holds it is below the claim, and the closer to it, the less room there is for a better attack. The
 adversary sees the transcript, which is every noisy answer, or the final model. The methods "gaussian", "subsampled" and "proof"
-rest on the trade-off curve of the schedule, "clopper-pearson" on the definition of (epsilon, delta) alone.
+rest on the trade-off curve of the schedule, "cover" on a Gaussian that covers the selections of a schedule and is wider than
+they are, "clopper-pearson" on the definition of (epsilon, delta) alone.
 
 Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps
-of size {STILL:g}; "sgd" samples every second record, four of five where releases are unscheduled. The noise is the one in
-earnest, from the operating system. Made by `python -m benchmarks audit` with {made_with}.
+of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
+releases are unscheduled. The noise is the one in earnest, from the operating system. Made by `python -m benchmarks audit`
+with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
     parts = [text, row(heads), row(["---"] * len(heads))]

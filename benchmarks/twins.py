@@ -4,10 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from skdp import DPLinearRegression, DPLogisticRegression
+import numpy as np
+
+from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.privacy import Schedule
 from skdp.solvers import (
     SGD,
+    FrankWolfe,
     GradientDescent,
     Newton,
     ObjectivePerturbation,
@@ -22,9 +25,12 @@ from skdp.solvers import (
 __all__ = [
     "Halved",
     "HalvedNoise",
+    "HalvedNoiseOverSet",
     "HalvedNoiseRegression",
     "RepeatedObjective",
     "RepeatedOutput",
+    "Segment",
+    "UnderstatedFrankWolfe",
     "UnderstatedGradientDescent",
     "UnderstatedNewton",
     "UnderstatedSGD",
@@ -32,6 +38,7 @@ __all__ = [
     "UnderstatedSufficientStatistics",
     "UnderstatedWhitenedGradientDescent",
     "UnscheduledReleases",
+    "UnscheduledReleasesOverSet",
     "UnscheduledReleasesRegression",
     "with_more",
 ]
@@ -65,6 +72,10 @@ class HalvedNoiseRegression(Halved, DPLinearRegression):
     """Half the noise, for numbers."""
 
 
+class HalvedNoiseOverSet(Halved, DPConstrainedClassifier):
+    """Half the noise, over a set."""
+
+
 class UnscheduledReleases(Unscheduled, DPLogisticRegression):
     """Releases more, for class labels."""
 
@@ -73,12 +84,62 @@ class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
     """Releases more, for numbers."""
 
 
+class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
+    """Releases more, over a set."""
+
+
+class Segment:
+    """Two opposite vertices on the first axis: of all polytopes the one whose choices say most of a record.
+
+    Parameters
+    ----------
+    radius : float
+        Distance of the vertices from 0.
+    """
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+
+    def __repr__(self) -> str:
+        return f"Segment({self.radius!r})"
+
+    def project(self, w: np.ndarray) -> np.ndarray:
+        """Return the nearest point of the segment."""
+        return self.vertex(0, w.size) * np.clip(w[0] / self.radius, -1, 1)
+
+    def scaled(self, factor: float) -> "Segment":
+        """Return the segment times a factor."""
+        return Segment(self.radius * factor)
+
+    def n_vertices(self, n_coefficients: int) -> int:
+        """Return 2."""
+        return 2
+
+    def l1_radius(self, n_coefficients: int) -> float:
+        """Return the distance of the vertices from 0."""
+        return self.radius
+
+    def vertex_scores(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the inner products with both vertices."""
+        return self.radius * np.array([gradient[0], -gradient[0]])
+
+    def vertex(self, index: int, n_coefficients: int) -> np.ndarray:
+        """Return a vertex."""
+        vertex = np.zeros(n_coefficients)
+        vertex[0] = -self.radius if index else self.radius
+        return vertex
+
+
 class Understated:
     """A solver's schedule less what the gate answers beyond it."""
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return fewer releases than will be asked."""
         return with_more(super().schedule(problem), -MORE)
+
+
+class UnderstatedFrankWolfe(Understated, FrankWolfe):
+    """Asks more than it states."""
 
 
 class UnderstatedGradientDescent(Understated, GradientDescent):

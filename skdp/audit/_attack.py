@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 
 from skdp.audit._canary import Canaries
@@ -18,9 +19,9 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
-from skdp.privacy.queries import Query
+from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Release
+from skdp.privacy.schedule import Release, Selection
 from skdp.solvers import Ask, Problem, Solver, SolverResult
 
 __all__ = ["VIEWS", "Attack", "planned", "warnings_said_once"]
@@ -176,8 +177,9 @@ class Adversary:
 
     .. math:: \log(1 - p + p \exp((v^\top h - \|h\|^2 / 2) / \sigma^2)).
 
-    That is exact for releases of all records, and for samples to which the others contribute nothing. Where the answer is a
-    model, not a sum over records, it is scored by its loss on the canary.
+    That is exact for releases of all records, and for samples to which the others contribute nothing. The ratio of a selection
+    is exact, too: it compares the probabilities of the chosen candidate by scores with and without the canary's share. Where the
+    answer is a model, not a sum over records, it is scored by its loss on the canary.
 
     Parameters
     ----------
@@ -212,6 +214,9 @@ class Adversary:
         if not getattr(query, "additive", True):
             self._total += self._by_loss(answer.reshape(self._plan.problem.shape))
             return
+        if isinstance(release.mechanism, Selection):
+            self._total += self._by_choice(query, int(answer[0]), release.mechanism, known)
+            return
         noise = noise_multiplier(release, self._plan.scale, self._plan.problem.budget.adjacency) * query.clip_norm
         if noise == 0:  # a clip norm of 0 releases zeros
             return
@@ -220,6 +225,17 @@ class Adversary:
         for sign, records in zip((1, -1), known.records, strict=False):
             contributions = np.stack([query.evaluate(record) for record in records]) / noise
             self._total += sign * _log_ratio(contributions @ rest - np.square(contributions).sum(axis=1) / 2, rate)
+
+    def _by_choice(self, query: Query, chosen: int, mechanism: Selection, known: Knowledge) -> np.ndarray:
+        """Log-likelihood ratios of a selection."""
+        noise = mechanism.weight * self._plan.scale * query.sensitivity(self._plan.problem.budget.adjacency)
+        if noise == 0:  # nothing depends on a record
+            return np.zeros_like(self._total)
+        alone = replace(query, offset=np.zeros_like(query.offset)) if isinstance(query, Vertex) else query
+        rest = query.evaluate(known.others)
+        shares = [np.stack([alone.evaluate(record) for record in records]) for records in known.records]
+        present, absent = (log_softmax((rest + share) / noise, axis=1)[:, chosen] for share in (*shares, 0 * shares[0])[:2])
+        return present - absent
 
     def scores(self, view: str, coef: np.ndarray) -> np.ndarray:
         """Return the score of each canary, by the releases or by the loss of the final model."""

@@ -188,9 +188,10 @@ class Composition:
         Returns
         -------
         float
-            Square root of the sum of the variances of all losses; where noise is small, of their bounds without sampling.
+            Square root of the sum of the variances of all losses; where noise is small, of their bounds without sampling. That of
+            a selection is at most the square of half of the interval in which its loss stays.
         """
-        total = self.full / scale**2
+        total = (self.full + sum(count / weight**2 for count, weight in self.selections)) / scale**2
         for count, rate, multiplier in self.sampled:
             inverse_square = 1 / (multiplier * scale) ** 2
             exponent = min(inverse_square, 700.0)

@@ -3,6 +3,7 @@
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
+from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
@@ -16,6 +17,7 @@ __all__ = [
     "SGD",
     "SOLVERS",
     "Ask",
+    "FrankWolfe",
     "GradientDescent",
     "Newton",
     "ObjectivePerturbation",

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
+from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
@@ -21,6 +22,7 @@ __all__ = ["SOLVERS", "choose_solver"]
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
+        FrankWolfe,
         GradientDescent,
         Newton,
         ObjectivePerturbation,
