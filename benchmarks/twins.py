@@ -8,8 +8,11 @@ import numpy as np
 
 from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.privacy import Schedule
+from skdp.privacy.queries import Gradient
+from skdp.privacy.rows import Rows
 from skdp.solvers import (
     SGD,
+    AcceleratedMirrorDescent,
     FrankWolfe,
     GradientDescent,
     Newton,
@@ -23,6 +26,8 @@ from skdp.solvers import (
 )
 
 __all__ = [
+    "ExactGradientOverSet",
+    "ExactUpdates",
     "Halved",
     "HalvedNoise",
     "HalvedNoiseOverSet",
@@ -32,6 +37,7 @@ __all__ = [
     "Segment",
     "UnderstatedFrankWolfe",
     "UnderstatedGradientDescent",
+    "UnderstatedMirrorDescent",
     "UnderstatedNewton",
     "UnderstatedSGD",
     "UnderstatedStandardizedGradientDescent",
@@ -130,6 +136,14 @@ class Segment:
         return vertex
 
 
+class ExactGradientOverSet(DPConstrainedClassifier):
+    """Hands the records to a solver that looks at them."""
+
+    def _run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
+        ExactUpdates.rows = rows
+        return super()._run(plan, rows, *arguments)
+
+
 class Understated:
     """A solver's schedule less what the gate answers beyond it."""
 
@@ -144,6 +158,20 @@ class UnderstatedFrankWolfe(Understated, FrankWolfe):
 
 class UnderstatedGradientDescent(Understated, GradientDescent):
     """Asks more than it states."""
+
+
+class UnderstatedMirrorDescent(Understated, AcceleratedMirrorDescent):
+    """Asks more than it states."""
+
+
+class ExactUpdates(AcceleratedMirrorDescent):
+    """The algorithm as the paper prints it: the y-update takes the gradient without noise."""
+
+    rows: Rows
+
+    def _y_update(self, problem: Problem, query: Gradient, move: np.ndarray) -> np.ndarray:
+        gradient = query.evaluate(self.rows) / problem.n_samples
+        return problem.constraint.project(query.coef.ravel() - gradient / problem.smoothness)
 
 
 class UnderstatedNewton(Understated, Newton):

@@ -5,6 +5,7 @@ from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
@@ -16,6 +17,7 @@ from skdp.solvers.whitened_gd import WhitenedGradientDescent
 __all__ = [
     "SGD",
     "SOLVERS",
+    "AcceleratedMirrorDescent",
     "Ask",
     "FrankWolfe",
     "GradientDescent",

@@ -9,6 +9,7 @@ from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
+from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
@@ -23,6 +24,7 @@ SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
         FrankWolfe,
+        AcceleratedMirrorDescent,
         GradientDescent,
         Newton,
         ObjectivePerturbation,
@@ -69,6 +71,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         "whitened_gd",
         lambda problem: True,
         "it learns privately in which geometry the features are white, so no parameter needs tuning",
+    ),
+    Choice(
+        "accmd",
+        lambda problem: True,
+        "its mirror map fits the geometry of the constraint",
     ),
     Choice(
         "gd",
