@@ -51,7 +51,7 @@ CONVEX = {**PLAIN, **CONSTRAINED}
 NOT_CONVEX = {loss: (DPRobustRegressor(loss=loss, **ROBUST), 3 * NUMBERS) for loss in ("welsch", "tukey", "cauchy")}
 
 GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.0, "tail_average": 0.0, "output": "last", "batch_size": N}
-GENEROUS |= {"n_epochs": 10, "n_inner": 40}
+GENEROUS |= {"n_epochs": 10, "n_inner": 40, "step_scale": 2.0}
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
 OTHER_OPTIMUM = ("standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
 TOLERANCES = {"frank_wolfe": 1e-2, "svrg": 1e-2, "svrg++": 1e-2}
