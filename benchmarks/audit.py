@@ -26,6 +26,8 @@ from benchmarks.twins import (
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
     UnderstatedSufficientStatistics,
+    UnderstatedSVRG,
+    UnderstatedSVRGPlusPlus,
     UnderstatedWhitenedGradientDescent,
     UnscheduledReleases,
     UnscheduledReleasesOverSet,
@@ -38,6 +40,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import (
     SGD,
+    SVRG,
     AcceleratedMirrorDescent,
     FrankWolfe,
     GradientDescent,
@@ -47,6 +50,7 @@ from skdp.solvers import (
     Solver,
     StandardizedGradientDescent,
     SufficientStatistics,
+    SVRGPlusPlus,
     WhitenedGradientDescent,
 )
 
@@ -135,6 +139,7 @@ FEW = {
     "calibration_share": 0.01,
 }  # most for the gradients
 SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 records are too few for histograms
+NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # most for the snapshots
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 SHORT = {"step_scale": STILL}
 LEAK = "exact gradient in the y-update"
@@ -182,6 +187,9 @@ AUDITED = {
         DPConstrainedClassifier,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
+    "svrg": Audited(SVRG(4, **NEAR), 0.7, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
+    "svrg++": Audited(SVRGPlusPlus(3, **NEAR), 0.7, twins(SVRGPlusPlus(3, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
+    "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(2, **MOST))),
 }
 
 
@@ -252,6 +260,8 @@ Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} rec
 of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
 releases are unscheduled. The noise is the one in earnest, from the operating system. Made by `python -m benchmarks audit`
 with {made_with}.
+or epochs, steps of size {STILL:g}; "sgd" samples every second record, four of five where a release is unscheduled. The noise is
+the one in earnest, from the operating system. Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
     parts = [text, row(heads), row(["---"] * len(heads))]

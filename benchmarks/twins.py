@@ -12,6 +12,7 @@ from skdp.privacy.queries import Gradient
 from skdp.privacy.rows import Rows
 from skdp.solvers import (
     SGD,
+    SVRG,
     AcceleratedMirrorDescent,
     FrankWolfe,
     GradientDescent,
@@ -22,6 +23,7 @@ from skdp.solvers import (
     SolverResult,
     StandardizedGradientDescent,
     SufficientStatistics,
+    SVRGPlusPlus,
     WhitenedGradientDescent,
 )
 
@@ -40,6 +42,8 @@ __all__ = [
     "UnderstatedMirrorDescent",
     "UnderstatedNewton",
     "UnderstatedSGD",
+    "UnderstatedSVRG",
+    "UnderstatedSVRGPlusPlus",
     "UnderstatedStandardizedGradientDescent",
     "UnderstatedSufficientStatistics",
     "UnderstatedWhitenedGradientDescent",
@@ -180,6 +184,29 @@ class UnderstatedNewton(Understated, Newton):
 
 class UnderstatedSGD(Understated, SGD):
     """Asks more than it states."""
+
+
+class FirstTwice:
+    """Asks for the gradient at the start twice, and states it once."""
+
+    def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
+        """Solve with the second answer."""
+        seen: list[Any] = []
+
+        def asking(query: Any) -> Any:
+            if not seen:
+                seen.append(ask(query))
+            return ask(query)
+
+        return super().solve(problem, asking, rng)
+
+
+class UnderstatedSVRG(FirstTwice, SVRG):
+    """Asks once more than it states."""
+
+
+class UnderstatedSVRGPlusPlus(FirstTwice, SVRGPlusPlus):
+    """Asks once more than it states."""
 
 
 class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDescent):

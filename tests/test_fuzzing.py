@@ -102,6 +102,8 @@ SENSIBLE = {
 }
 FEW = {"n_steps": 2, "n_epochs": 1, "batch_size": 5}
 NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}
+FEW = {"n_steps": 2, "n_epochs": 2, "n_inner": 2, "batch_size": 5}
+NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kind in ("binary", "numbers")}
 PAIRS = [
     (name, value)
     for name in dict.fromkeys(name for names in NAMES.values() for name in names)
@@ -178,7 +180,12 @@ def test_every_value_of_every_parameter_of_a_solver(solver):
 @settings(max_examples=200, **FUZZ)
 @given(
     st.sampled_from(SOLVERS_OF_FEW_STEPS),
-    st.dictionaries(st.sampled_from(["n_steps", "step_size", "momentum", "tail_average", "batch_size"]), st.sampled_from(VALUES)),
+    st.dictionaries(
+        st.sampled_from(
+            ["n_steps", "n_inner", "step_size", "momentum", "tail_average", "output", "batch_size", "difference_clip"]
+        ),
+        st.sampled_from(VALUES),
+    ),
     st.sampled_from([1e-50, 1.0, 1e50]),
 )
 @example(GradientDescent(), {"n_steps": 1, "step_size": 1e250}, 1e50)  # finite but for the intercept's constant

@@ -12,11 +12,14 @@ from skdp.solvers.output import OutputPerturbation
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
+from skdp.solvers.svrg import SVRG
+from skdp.solvers.svrg_plus_plus import SVRGPlusPlus
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = [
     "SGD",
     "SOLVERS",
+    "SVRG",
     "AcceleratedMirrorDescent",
     "Ask",
     "FrankWolfe",
@@ -25,6 +28,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Problem",
+    "SVRGPlusPlus",
     "Solver",
     "SolverResult",
     "StandardizedGradientDescent",

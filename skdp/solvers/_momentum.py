@@ -12,11 +12,10 @@ from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
+from skdp.solvers._travel import bearable_noise
 
 __all__ = ["MomentumSolver"]
 
-TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contraction
-FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 MOST_STEPS = 10**7
 LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
 CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
@@ -99,17 +98,18 @@ class MomentumSolver(Solver):
         ask : callable
             Answers a query with noise.
         rng : Generator
-            Not used: nothing public is drawn.
+            For the public choice of one iterate, where that is asked for.
 
         Returns
         -------
         SolverResult
-            Average of the last iterates.
+            Average of the last iterates, or one of all.
         """
         n_steps, expected_size = self._steps(problem), self._expected_size(problem)
+        kept = self._kept(n_steps, rng)
         if self.standardize is None:
             coef = self._descend(
-                problem, n_steps, expected_size, lambda coef: ask(Gradient(problem.loss, coef, problem.clip_norm))
+                problem, n_steps, kept, expected_size, lambda coef: ask(Gradient(problem.loss, coef, problem.clip_norm))
             )
             return SolverResult(coef, n_steps)
         query, share = moments(problem), float(self.standardize)
@@ -124,30 +124,35 @@ class MomentumSolver(Solver):
         def gradient(coef: np.ndarray) -> np.ndarray:
             return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry))
 
-        coef = self._descend(inner, n_steps, expected_size, gradient, scales / scales.max())
+        coef = self._descend(inner, n_steps, kept, expected_size, gradient, scales / scales.max())
         return SolverResult(features.to_rows(problem, coef), n_steps)
 
     def _descend(
         self,
         problem: Problem,
         n_steps: int,
+        kept: range,
         expected_size: float,
         gradient: Callable[[np.ndarray], np.ndarray],
         penalized: np.ndarray | float = 1.0,
     ) -> np.ndarray:
-        """Average of the last iterates; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
+        """Average of the iterates to keep; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
         step_size = self._step_size(problem, n_steps)
-        first = n_steps - max(1, round(self.tail_average * n_steps))
-        coef, velocity, average = problem.start, np.zeros(problem.shape), np.zeros(problem.shape)
+        coef = before = problem.start
+        average = np.zeros(problem.shape)
         for step in range(n_steps):
+            if step in kept:
+                average += coef / len(kept)
             released = gradient(coef).reshape(problem.shape)
             penalty = problem.penalty_gradient(coef)
             penalty[: problem.n_features] *= penalized
-            velocity = self._beta * velocity + released / expected_size + penalty
-            coef = problem.l1_prox(coef - step_size * velocity, step_size)
-            if step >= first:
-                average += coef / (n_steps - first)
-        return average
+            moved = coef + self._beta * (coef - before) - step_size * (released / expected_size + penalty)
+            coef, before = problem.l1_prox(moved, step_size), coef
+        return average + coef / len(kept) if n_steps in kept else average
+
+    def _kept(self, n_steps: int, rng: np.random.Generator) -> range:
+        """Numbers of the iterates whose average is returned; the start is number 0."""
+        return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)
 
     def _expected_size(self, problem: Problem) -> float:
         return getattr(self._mechanism(problem), "sampling_rate", 1.0) * problem.n_samples
@@ -182,9 +187,8 @@ class MomentumSolver(Solver):
         return min(self._path(problem) * (1 - self._beta) / n_steps, self._largest_step(problem))
 
     def _path(self, problem: Problem) -> float:
-        """Total step length at which the gathered noise of a raw prediction reaches TRAVEL."""
-        signal = problem.signal_to_noise
-        return TRAVEL * min(1.0, signal / FAINT) * signal / (problem.clip_norm * problem.row_norm)
+        """Total step length at which the gathered noise of a raw prediction is all that a fit may bear."""
+        return bearable_noise(problem) * problem.signal_to_noise / (problem.clip_norm * problem.row_norm)
 
     def _largest_step(self, problem: Problem) -> float:
         return 1.5 * (1 + self._beta) / (problem.smoothness + problem.penalty.smoothness)

@@ -16,6 +16,8 @@ from skdp.solvers.output import OutputPerturbation
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
+from skdp.solvers.svrg import SVRG
+from skdp.solvers.svrg_plus_plus import SVRGPlusPlus
 from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = ["SOLVERS", "choose_solver"]
@@ -30,6 +32,8 @@ SOLVERS: dict[str, type[Solver]] = {
         ObjectivePerturbation,
         OutputPerturbation,
         SGD,
+        SVRG,
+        SVRGPlusPlus,
         StandardizedGradientDescent,
         SufficientStatistics,
         WhitenedGradientDescent,

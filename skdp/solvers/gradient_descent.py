@@ -2,12 +2,16 @@
 
 import math
 
+import numpy as np
+
+from skdp._validation import shown
 from skdp.privacy.schedule import Gaussian
 from skdp.solvers._base import Problem
 from skdp.solvers._momentum import MomentumSolver
 
 __all__ = ["GradientDescent"]
 
+OUTPUTS = ("average", "last", "random")
 FEWEST, MOST, NOISELESS = 50, 200, 1000  # numbers of steps
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
 
@@ -32,7 +36,11 @@ class GradientDescent(MomentumSolver):
     momentum : float, default=0.9
         Heavy-ball coefficient :math:`\beta` in [0, 1).
     tail_average : float, default=0.5
-        Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
+        Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one. Only for ``output="average"``.
+    output : {"average", "last", "random"}, default="average"
+        Which model is returned: the average of the last iterates; the last one, which the paper's Theorem 6.2 is about; or
+        one of the T points at which a gradient was released, drawn uniformly and independently of the data, whose gradient
+        Theorem 6.3 bounds without convexity. The privacy is the same.
     standardize : float or None, default=None
         Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
         scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
@@ -40,7 +48,7 @@ class GradientDescent(MomentumSolver):
     Notes
     -----
     Here :math:`\mu` is the Gaussian-DP parameter of the budget, k is 2 under ``replace_one`` and 1 under ``zero_out``, C the
-    clip norm, R the row norm and L the smoothness. Step size, momentum and average are post-processing.
+    clip norm, R the row norm and L the smoothness. Step size, momentum and the choice of the output are post-processing.
 
     The estimator's ``clip_norm=None`` means half the largest norm that a gradient can have while noise limits the fit, and
     opens in proportion to s until nothing is clipped from s = 3000 on: clipping by half costs less than the noise it saves.
@@ -53,7 +61,7 @@ class GradientDescent(MomentumSolver):
     References
     ----------
     .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
-       NeurIPS 2017, Algorithm 4.
+       NeurIPS 2017, Algorithm 4, Theorems 6.2 and 6.3.
     .. [2] B. T. Polyak, "Some methods of speeding up the convergence of iteration methods", USSR Comp. Math. 4 (1964):
        the heavy-ball method and its stability limit.
 
@@ -77,13 +85,26 @@ class GradientDescent(MomentumSolver):
         step_size: float | None = None,
         momentum: float = 0.9,
         tail_average: float = 0.5,
+        output: str = "average",
         standardize: float | None = None,
     ) -> None:
         self.n_steps = n_steps
         self.step_size = step_size
         self.momentum = momentum
         self.tail_average = tail_average
+        self.output = output
         self.standardize = standardize
+
+    def _check(self, problem: Problem) -> None:
+        super()._check(problem)
+        if not isinstance(self.output, str) or self.output not in OUTPUTS:
+            raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
+
+    def _kept(self, n_steps: int, rng: np.random.Generator) -> range:
+        if self.output == "average":
+            return super()._kept(n_steps, rng)
+        chosen = n_steps if self.output == "last" else int(rng.integers(n_steps))
+        return range(chosen, chosen + 1)
 
     def _mechanism(self, problem: Problem) -> Gaussian:
         return Gaussian()

@@ -44,6 +44,36 @@ def test_updates_are_those_of_the_formula(rng):
     assert result.n_iter == 4
 
 
+@pytest.mark.parametrize("output", ("average", "last", "random"))
+def test_outputs_are_the_average_the_last_iterate_or_one_of_the_points_asked_at(output, rng):
+    """ "random" returns each of the T points about equally often: 4000 draws, 5 standard deviations."""
+    answers, asked, facts = rng.normal(size=(4, 11)), [], problem()
+
+    def ask(query):
+        asked.append(query.coef)
+        return answers[(len(asked) - 1) % 4]
+
+    solver = GradientDescent(4, step_size=0.5, tail_average=0.75, output=output)
+    results = [solver.solve(facts, ask, rng).coef for _ in range(4000 if output == "random" else 1)]
+    last = GradientDescent(4, step_size=0.5, tail_average=0.0).solve(facts, ask, rng).coef
+    if output == "random":
+        counts = [sum(np.array_equal(result, point) for result in results) for point in asked[:4]]
+        assert sum(counts) == 4000 and max(abs(count - 1000) for count in counts) < 5 * math.sqrt(750)
+    else:
+        expected = last if output == "last" else (asked[2] + asked[3] + last) / 3
+        np.testing.assert_allclose(results[0], expected)
+
+
+@pytest.mark.parametrize("momentum", (0.0, 0.9))
+def test_momentum_leaves_the_l1_penalty_as_it_is(momentum, rng):
+    """Slopes of half of the penalty keep coefficients at zero, those of twice as much do not."""
+    facts = problem(alpha=0.2, l1_ratio=1.0)
+    slopes = 5000 * np.append(np.repeat([0.1, 0.4], 5), 0.0)
+    solver = GradientDescent(300, step_size=0.5, momentum=momentum, output="last")
+    coef = solver.solve(facts, lambda query: slopes + 5000 * query.coef[:, 0], rng).coef[:, 0]
+    np.testing.assert_allclose(coef, np.append(np.repeat([0.0, -0.2], 5), 0.0), atol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("n_classes", (2, 3))
 @pytest.mark.parametrize("alpha", (0.1, 0.01))
@@ -96,6 +126,8 @@ def test_noise_that_a_fit_gathers_is_what_the_step_rule_promises():
         ({"momentum": 1.0}, ValueError),
         ({"momentum": "fast"}, TypeError),
         ({"tail_average": 1.5}, ValueError),
+        ({"output": "best"}, ValueError),
+        ({"output": None}, ValueError),
     ),
 )
 def test_parameters_are_checked(parameters, error):
