@@ -3,6 +3,9 @@
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``resources`` measures time
 and memory, ``audit`` attacks the guarantee.
+``python -m benchmarks run`` compares methods, ``curve`` lets tables grow, ``constants`` varies the constants of the defaults,
+``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts gradients, ``resources``
+measures time and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -12,6 +15,7 @@ from typing import Any
 
 from benchmarks import audit, constants, curve, floor, resources
 from benchmarks.merge import Unlike, merge
+from benchmarks import audit, constants, curve, evaluations, floor, resources
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
 from benchmarks.tables import TABLES
@@ -44,6 +48,7 @@ def whole_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
     for add in (add_run, add_merge, add_curve, add_constants, add_floor, add_resources, add_audit):
+    for add in (add_run, add_curve, add_constants, add_floor, add_evaluations, add_resources, add_audit):
         add(commands)
     return parser
 
@@ -143,6 +148,17 @@ def start_floor(given: argparse.Namespace) -> None:
     """Search, and fail if there is a counter-example."""
     if floor.search(given.task, given.problems, given.repeats, given.largest, given.jobs, given.out, given.seed):
         raise SystemExit("Some problems are below the floor.")
+
+
+def add_evaluations(commands: Any) -> None:
+    """Command that counts gradients."""
+    command = commands.add_parser(
+        "evaluations", help="gap to the minimum against evaluated gradients; writes evaluations.json, .md and .png"
+    )
+    command.add_argument("--tables", type=names(evaluations.TABLES), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=5, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: evaluations.compare(given.tables, given.repeats, given.out))
 
 
 def add_resources(commands: Any) -> None:

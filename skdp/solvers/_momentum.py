@@ -12,13 +12,12 @@ from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
-from skdp.solvers._travel import bearable_noise
+from skdp.solvers._travel import bearable_noise, noise_limited_clip_norm
 
 __all__ = ["MomentumSolver"]
 
 MOST_STEPS = 10**7
 LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
-CLEAR = 3000.0  # signal-to-noise from which on nothing is clipped by default
 
 
 class MomentumSolver(Solver):
@@ -43,7 +42,7 @@ class MomentumSolver(Solver):
         return super().default_alpha(problem) if self.standardize is None else 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest norm that a gradient can have.
+        """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.
 
         Parameters
         ----------
@@ -55,10 +54,7 @@ class MomentumSolver(Solver):
         float
             Clip norm for ``clip_norm=None``; ``inf`` where a release of the moments will set it.
         """
-        return self._clip_norm(problem) if self.standardize is None else math.inf
-
-    def _clip_norm(self, problem: Problem) -> float:
-        return min(max(problem.signal_to_noise / CLEAR, 0.5), 1.0) * problem.lipschitz
+        return noise_limited_clip_norm(problem) if self.standardize is None else math.inf
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return T Gaussian releases of the clipped gradient sum, all on the same terms, perhaps after one of the moments.
@@ -119,7 +115,7 @@ class MomentumSolver(Solver):
         inner = replace(problem, data_norm=norm, intercept_scaling=constant, alpha=problem.alpha * float(scales.max()))
         if problem.clip_norm == math.inf:
             largest = problem.max_weight * problem.loss.lipschitz * features.geometry.largest_norm
-            inner = replace(inner, clip_norm=self._clip_norm(inner) if problem.budget.private else largest)
+            inner = replace(inner, clip_norm=noise_limited_clip_norm(inner) if problem.budget.private else largest)
 
         def gradient(coef: np.ndarray) -> np.ndarray:
             return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry))

@@ -1,11 +1,14 @@
-"""How far iterative solvers go by default: as far as the noise that a fit gathers on the way is bearable."""
+"""Defaults that the noise sets: how far iterative solvers go, and where they clip."""
 
 from skdp.solvers._base import Problem
 
-__all__ = ["bearable_noise"]
+__all__ = ["bearable_noise", "noise_limited_clip_norm"]
 
-TRAVEL = 3.0  # noise of a raw prediction that a fit may gather, before contraction
+# noise of a raw prediction that a fit may gather, before contraction: log-odds, or half the range of what is predicted
+TRAVEL = {"classes": 3.0, "numbers": 1.0}
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
+LEAST = 0.5  # clip norm, over the norm of a gradient of the slope that is usual at most, while noise limits the fit
+OPENING = {"classes": 1500.0, "numbers": 3000.0}  # signal-to-noise from which on the clip opens
 
 
 def bearable_noise(problem: Problem) -> float:
@@ -19,6 +22,28 @@ def bearable_noise(problem: Problem) -> float:
     Returns
     -------
     float
-        3 for log-odds; less where the signal is faint.
+        3 for log-odds, 1 for numbers, in units of half their range, or of the threshold of their loss; less where the signal is
+        faint.
     """
-    return TRAVEL * min(1.0, problem.signal_to_noise / FAINT)
+    return TRAVEL[problem.loss.targets] * min(1.0, problem.signal_to_noise / FAINT)
+
+
+def noise_limited_clip_norm(problem: Problem) -> float:
+    """Return a clip norm that costs less by its bias than it saves in noise, and opens as the noise becomes small.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    float
+        Half the norm of a gradient of a certain slope: for class labels the largest, for numbers that of a residual of one unit
+        (squared errors have twice as much between a prediction and a target at opposite ends of the range). It grows in
+        proportion to the signal-to-noise ratio, from 1500 on, or 3000 for numbers, until nothing is clipped.
+    """
+    loss = problem.loss
+    usual = min(1.0, loss.smoothness / loss.lipschitz) if loss.targets == "numbers" else 1.0
+    opening = max(problem.signal_to_noise / OPENING[loss.targets], 1.0)
+    return min(LEAST * usual * opening, 1.0) * problem.lipschitz

@@ -12,8 +12,7 @@ from skdp._validation import check_integer, check_number, shown
 from skdp.privacy.queries import Difference, Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
-from skdp.solvers._momentum import CLEAR
-from skdp.solvers._travel import bearable_noise
+from skdp.solvers._travel import bearable_noise, noise_limited_clip_norm
 
 __all__ = ["Settings", "VarianceReduction"]
 
@@ -88,7 +87,7 @@ class VarianceReduction(Solver):
         self.theorem = theorem
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest norm that a gradient can have, as "gd" does.
+        """Return what "gd" does, or the largest norm that a gradient can have.
 
         Parameters
         ----------
@@ -98,10 +97,10 @@ class VarianceReduction(Solver):
         Returns
         -------
         float
-            Clip norm for ``clip_norm=None``; with ``theorem`` the largest norm.
+            Clip norm for ``clip_norm=None``; with ``theorem`` nothing is clipped.
         """
         whole = isinstance(self.theorem, (bool, np.bool_)) and self.theorem
-        return (1.0 if whole else min(max(problem.signal_to_noise / CLEAR, 0.5), 1.0)) * problem.lipschitz
+        return problem.lipschitz if whole else noise_limited_clip_norm(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return, per epoch, one gradient of all records and the differences on samples, all of these on the same terms.

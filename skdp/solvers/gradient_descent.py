@@ -30,8 +30,10 @@ class GradientDescent(MomentumSolver):
         between 50 and 200, fewer on large tables but at least 30; 1000 for ``epsilon=inf``.
     step_size : float or None, default=None
         Step :math:`\eta` on the mean gradient. None makes the total path :math:`K = T \eta / (1 - \beta)` equal to
-        :math:`3 s / (C R)` with :math:`s = \mu n / k`: the noise that a path of length K adds to one raw prediction has
-        standard deviation at most :math:`K C R / s`, so the rule makes it 3, whatever the table (less for s below 50).
+        :math:`z s / (C R)` with :math:`s = \mu n / k`: the noise that a path of length K adds to one raw prediction has
+        standard deviation at most :math:`K C R / s`, so the rule makes it z, whatever the table (less for s below 50). z is 3
+        for classes, where raw predictions are log-odds, and 1 for numbers, where they are in units of half the range of y, or
+        of the threshold of a loss that has one.
         The step stays below three quarters of the stability limit :math:`2 (1 + \beta) / L` of the heavy-ball method.
     momentum : float, default=0.9
         Heavy-ball coefficient :math:`\beta` in [0, 1).
@@ -52,6 +54,11 @@ class GradientDescent(MomentumSolver):
 
     The estimator's ``clip_norm=None`` means half the largest norm that a gradient can have while noise limits the fit, and
     opens in proportion to s until nothing is clipped from s = 3000 on: clipping by half costs less than the noise it saves.
+    For numbers it means half of that of a residual of one unit (a quarter of the largest for squared errors, where a prediction
+    and a target may be two units apart), and opens from s = 3000 on.
+
+    With an l1 penalty or a constraint, the step is proximal: :math:`w_{t+1} = \mathrm{prox}(w_t + \beta (w_t - w_{t-1}) - \eta
+    (\tilde g_t / n + \nabla r(w_t)))`, the same where the prox does nothing.
 
     **Privacy.** T releases of the clipped gradient sum, each with sensitivity k C and noise multiplier
     :math:`k \sqrt{T} / \mu`; they compose exactly to :math:`\mu`-GDP, also though each depends on the ones before. With

@@ -11,7 +11,7 @@ from skdp._validation import check_integer, check_number, shown
 from skdp.privacy.queries import Curvature, CurvedLoss, Gradient, NewtonDirection, Query
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
-from skdp.solvers._momentum import CLEAR
+from skdp.solvers._travel import noise_limited_clip_norm
 
 __all__ = ["Newton"]
 
@@ -129,7 +129,7 @@ class Newton(Solver):
         float
             Clip norm for ``clip_norm=None``.
         """
-        return min(max(problem.signal_to_noise / CLEAR, 0.5), 1.0) * problem.lipschitz
+        return noise_limited_clip_norm(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return T gradients, each with a direction, or the first ones with a Hessian.
