@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import audit, constants, curve, floor, resources
-from benchmarks.merge import Unlike, merge
 from benchmarks import audit, constants, curve, evaluations, floor, resources
+from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
 from benchmarks.tables import TABLES
@@ -47,8 +46,7 @@ def whole_parser() -> argparse.ArgumentParser:
     """Parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for add in (add_run, add_merge, add_curve, add_constants, add_floor, add_resources, add_audit):
-    for add in (add_run, add_curve, add_constants, add_floor, add_evaluations, add_resources, add_audit):
+    for add in (add_run, add_merge, add_curve, add_constants, add_floor, add_evaluations, add_resources, add_audit):
         add(commands)
     return parser
 

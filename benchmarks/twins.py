@@ -186,27 +186,21 @@ class UnderstatedSGD(Understated, SGD):
     """Asks more than it states."""
 
 
-class FirstTwice:
-    """Asks for the gradient at the start twice, and states it once."""
+class FirstRepeated:
+    """Asks for the gradient at the start several times, and states it once."""
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
-        """Solve with the second answer."""
-        seen: list[Any] = []
-
-        def asking(query: Any) -> Any:
-            if not seen:
-                seen.append(ask(query))
-            return ask(query)
-
-        return super().solve(problem, asking, rng)
+        """Solve with the last answer."""
+        times = [1 + MORE]
+        return super().solve(problem, lambda query: [ask(query) for _ in range(times.pop() if times else 1)][-1], rng)
 
 
-class UnderstatedSVRG(FirstTwice, SVRG):
-    """Asks once more than it states."""
+class UnderstatedSVRG(FirstRepeated, SVRG):
+    """Asks more than it states."""
 
 
-class UnderstatedSVRGPlusPlus(FirstTwice, SVRGPlusPlus):
-    """Asks once more than it states."""
+class UnderstatedSVRGPlusPlus(FirstRepeated, SVRGPlusPlus):
+    """Asks more than it states."""
 
 
 class UnderstatedStandardizedGradientDescent(Understated, StandardizedGradientDescent):

@@ -34,7 +34,7 @@ def fitting(kind, solver=None):
 
 def brief(solver):
     """A solver of few steps, where it has such a parameter."""
-    wanted = {"n_steps": 5, "n_epochs": 2, "batch_size": 50}
+    wanted = {"n_steps": 5, "n_epochs": 2, "n_inner": 3, "batch_size": 50}
     return solver(**{name: value for name, value in wanted.items() if name in solver().get_params()})
 
 

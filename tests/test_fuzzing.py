@@ -100,10 +100,8 @@ SENSIBLE = {
     "loss": ["cauchy", "huber", "squared", "tukey", "welsch"],
     "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
-FEW = {"n_steps": 2, "n_epochs": 1, "batch_size": 5}
 NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}
 FEW = {"n_steps": 2, "n_epochs": 2, "n_inner": 2, "batch_size": 5}
-NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kind in ("binary", "numbers")}
 PAIRS = [
     (name, value)
     for name in dict.fromkeys(name for names in NAMES.values() for name in names)

@@ -45,12 +45,6 @@ STORAGES = {
 }
 
 
-def brief(solver):
-    """A solver of few steps, where it has such a parameter."""
-    wanted = {"n_steps": 5, "n_epochs": 2, "n_inner": 3, "batch_size": 50}
-    return solver(**{name: value for name, value in wanted.items() if name in solver().get_params()})
-
-
 def every_estimator():
     """Every public estimator with every registered solver that fits a problem of its."""
     for name in skdp.estimators.__all__:

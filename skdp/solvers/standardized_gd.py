@@ -15,7 +15,7 @@ from skdp.solvers._standardization import Standard, mean_noise, moments, moments
 __all__ = ["StandardizedGradientDescent"]
 
 WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
-FEW_SUFFICE = 4e4  # signal-to-noise up to which the fewest steps leave an error that sampling hides
+FEW_SUFFICE, FURTHER = 5e4, 55  # signal-to-noise up to which the fewest steps do; then so many more, times its logarithm
 MOST_GIVEN = 10**7
 LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
 TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
@@ -23,7 +23,7 @@ LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class freq
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
-WIDEST_CLIP, LARGEST = 1.0, 1e6
+WIDEST_CLIP, LARGEST = 4.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
 CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
@@ -60,14 +60,14 @@ class StandardizedGradientDescent(Solver):
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
        prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, or 27 a step, the clip opens instead, by the square root of the excess, up to the usual norm.
+       Where that would exceed 1600, or 27 a step, the clip opens instead, by the root of the excess, up to four usual norms.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the square root
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the logarithm
         of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
@@ -308,7 +308,8 @@ class StandardizedGradientDescent(Solver):
             return NOISELESS
         cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
         affordable = min(max(WORK / cells, FEWEST), MOST)
-        return int(min(max(affordable, FEWEST * math.sqrt(problem.signal_to_noise / FEW_SUFFICE)), NOISELESS))
+        further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))  # the start is forgotten geometrically
+        return int(min(max(affordable, FEWEST + further), NOISELESS))
 
     def _settled(self, problem: Problem) -> "StandardizedGradientDescent":
         """A copy whose parameters are checked, and floats whatever type of number they were."""
