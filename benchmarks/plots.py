@@ -102,7 +102,8 @@ def draw(axes: Any, records: list[dict[str, Any]], score: str) -> None:
     draw_curves(axes, [record for record in records if record["private"]], score)
     draw_lines(axes, [record for record in records if not record["private"]], score)
     if score == "r2":
-        axes.set_ylim(bottom=max(axes.get_ylim()[0], LOWEST_R2))
+        low, high = max(axes.get_ylim()[0], LOWEST_R2), max(record[score][2] for record in records)
+        axes.set_ylim(low, high + 0.05 * max(high - low, 0.05))  # a score far below the rest stretches neither end
     if score == "auc":
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.45))
 

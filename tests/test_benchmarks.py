@@ -343,6 +343,16 @@ def test_plot_shows_curves_and_lines_without_being_stretched_by_chance():
     assert axes.get_ylim()[0] > 0.7 and axes.get_ylim()[1] > 0.95
 
 
+def test_one_terrible_method_does_not_hide_the_others():
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    shared = {"adjacency": "replace_one", "private": True}
+    good = [shared | {"method": "skdp", "epsilon": epsilon, "r2": [0.5, 0.6, 0.7]} for epsilon in (0.5, 1.0)]
+    bad = [shared | {"method": "diffprivlib", "epsilon": epsilon, "r2": [-1e12, -1e11, -1e10]} for epsilon in (0.5, 1.0)]
+    plots.draw(axes, [*good, *bad], "r2")
+    low, high = axes.get_ylim()
+    assert -0.3 < low < 0.5 and 0.7 < high < 0.8
+
+
 def test_no_method_has_the_colour_of_ours():
     colours = {name: plots.colour_of(name) for name in METHODS}
     peers = [name for name in METHODS if not name.startswith("skdp")]
