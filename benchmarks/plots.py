@@ -32,6 +32,7 @@ STYLES = {
     "zero_out": {"linestyle": "--", "marker": "s", "markerfacecolor": "white"},
 }
 LOWEST_R2 = -0.25
+OURS = "skdp"
 IN_OVERVIEW = ("skdp", "dp-gd*", "dp-sgd*", "diffprivlib*", "dp-ebm", "skdp-objective", "sklearn", "constant")
 
 
@@ -137,8 +138,8 @@ def draw_curves(axes: Any, records: list[dict[str, Any]], score: str) -> None:
 
 def colour_of(method: str) -> str:
     """A colour for each method; that of our default belongs to it alone."""
-    place = list(METHODS).index(method)
-    return COLOURS[1 + (place - 1) % (len(COLOURS) - 1)] if place else COLOURS[0]
+    own, *others = COLOURS
+    return own if method == OURS else others[sorted(set(METHODS) - {OURS}).index(method) % len(others)]
 
 
 def draw_lines(axes: Any, records: list[dict[str, Any]], score: str) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.plots import overview, plot
+from benchmarks.plots import OURS, overview, plot
 from benchmarks.scores import CHOSEN_BY, SCORES
 from benchmarks.writing import row, write_json
 
 __all__ = ["cell", "markdown", "overview", "plot", "write"]
 
-OURS = "skdp"
 ABOUT = """\
 Medians over the fits of a cell, quartiles in brackets; the column "fits" says how many. A star marks a method whose
 parameters were chosen *on the test set*, for each cell by itself, at no charge: no such method can be had, it is the optimistic
