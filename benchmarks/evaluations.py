@@ -34,8 +34,8 @@ SOLVERS: dict[str, tuple[Solver, ...]] = {
 }
 ABOUT = """\
 Mean over {repeats} fits of the training objective less that of the minimum; epsilon {epsilon:g}, {adjacency}, `data_norm=1`, all
-else by default but the number of steps or epochs. The last column is the fewest passes of `gd` with as small a gap, by linear
-interpolation of logarithms; "never" where none of {most} steps and fewer has one.
+else by default but the number of steps or epochs. A pass is as many gradients as there are records. The last column is the fewest
+passes of `gd` with as small a gap, interpolated in logarithms; "never" where {most} steps and fewer have none.
 """
 
 
@@ -131,5 +131,5 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         axes.set(title=f"{table}, alpha {alpha:g}", xlabel="gradients over records")
         if place == 0:
             axes.set_ylabel("gap to the minimum")
-            axes.legend()
+            picture.legend(loc="outside lower center", ncols=len(SOLVERS))
     picture.savefig(path)
