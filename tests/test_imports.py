@@ -27,7 +27,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_progress": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},
-    "solvers": {"losses", "penalties", "constraints", "_validation"},
+    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "_validation"},
     "estimators": {"solvers", "losses", "penalties", "constraints", "_validation", "_tables", "_progress"},
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
