@@ -105,7 +105,7 @@ class Audited:
 def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
     """Estimator with the claim of the audit."""
     bounds = {"target_bounds": (-1, 1)} if issubclass(kind, DPLinearRegression) else {}
-    if issubclass(kind, DPConstrainedClassifier):
+    if "vertices" in solver.needs:
         bounds = {"constraint": Segment(STILL)}
     return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
 
@@ -180,10 +180,7 @@ AUDITED = {
     "frank_wolfe": Audited(
         FrankWolfe(8),
         0.5,
-        {
-            "noise halved": (HalvedNoiseOverSet, FrankWolfe(8)),
-            "three releases unscheduled": (UnscheduledReleasesOverSet, UnderstatedFrankWolfe(4)),
-        },
+        twins_over_set(FrankWolfe(8), UnderstatedFrankWolfe(4)),
         DPConstrainedClassifier,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
@@ -255,12 +252,10 @@ adversary sees the transcript, which is every noisy answer, or the final model. 
 rest on the trade-off curve of the schedule, "cover" on a Gaussian that covers the selections of a schedule and is wider than
 they are, "clopper-pearson" on the definition of (epsilon, delta) alone.
 
-Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps
-of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
+Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps or
+epochs of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
 releases are unscheduled. The noise is the one in earnest, from the operating system. Made by `python -m benchmarks audit`
 with {made_with}.
-or epochs, steps of size {STILL:g}; "sgd" samples every second record, four of five where a release is unscheduled. The noise is
-the one in earnest, from the operating system. Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
     parts = [text, row(heads), row(["---"] * len(heads))]
