@@ -66,7 +66,7 @@ def enough_runs(solver, excess):
 
     That holds for an attack that sees all there is; others have a bound as far above with twice as many runs.
     """
-    if excess < 1.9 or excess == math.inf:  # what a model without noise shows is bounded by the number of runs alone
+    if excess < 1.9:
         return N_RUNS_FOR_TEETH
     return 1200 if AUDITED[solver].tooth >= 0.7 else 2500
 
