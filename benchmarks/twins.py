@@ -50,6 +50,7 @@ __all__ = [
     "UnscheduledReleases",
     "UnscheduledReleasesOverSet",
     "UnscheduledReleasesRegression",
+    "UnscheduledSelections",
     "with_more",
 ]
 
@@ -96,6 +97,12 @@ class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
 
 class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
     """Releases more, over a set."""
+
+
+class UnscheduledSelections(UnscheduledReleasesOverSet):
+    """Selections more."""
+
+    number = 2 * MORE  # with the two that are stated they do the same; a single one is charged what no attack can show
 
 
 class Segment:
@@ -156,8 +163,12 @@ class Understated:
         return with_more(super().schedule(problem), -MORE)
 
 
-class UnderstatedFrankWolfe(Understated, FrankWolfe):
+class UnderstatedFrankWolfe(FrankWolfe):
     """Asks more than it states."""
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return fewer releases than will be asked."""
+        return with_more(super().schedule(problem), -UnscheduledSelections.number)
 
 
 class UnderstatedGradientDescent(Understated, GradientDescent):

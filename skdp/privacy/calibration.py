@@ -136,4 +136,5 @@ def _selection_scale(composition: Composition, budget: Budget) -> float:
     if budget.delta == 0 and pure == math.inf:
         raise PrivacyAccountingError("Gaussian noise has no pure guarantee; expected a positive delta.")
     by_sum = pure / budget.epsilon * (1 + 2 * SLACK)
-    return min(by_sum, math.sqrt(rho / zcdp_rho(budget.epsilon, budget.delta))) if budget.delta > 0 else by_sum
+    by_zcdp = math.sqrt(rho / zcdp_rho(budget.epsilon, budget.delta)) * (1 + SLACK) if budget.delta > 0 else math.inf
+    return min(by_sum, by_zcdp)

@@ -19,6 +19,7 @@ MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7  # steps by default, without noi
 USUAL = 8.0  # the theorem's worst curvature over the one that is usual: of rows whose entries do not line up with a vertex
 CLEAR = 0.005  # mean error of a choice, over the largest coordinate of a gradient, below which nothing is clipped by default
 LEAST_SHARE = 0.5
+SMALLEST = 1e-200  # of a bound of an error
 
 
 class FrankWolfe(Solver):
@@ -187,18 +188,21 @@ class FrankWolfe(Solver):
             return NOISELESS
         noise, budget = self._noise(problem, problem.clip_norm * _radius(problem)), problem.budget
         curvature = _curvature(problem) / USUAL
-        pure = 2 * noise / budget.epsilon
-        choices = [(math.sqrt(2 * curvature / pure), pure, 1.0)]
+        pure = max(2 * noise / budget.epsilon, SMALLEST)
+        choices = [(_capped(math.sqrt(2 * curvature / pure)), pure, 1.0)]
         if budget.delta > 0:
-            root = noise / math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
-            choices.append(((4 * curvature / root) ** (2 / 3), root, 0.5))
-        steps, _, _ = min(choices, key=lambda choice: 2 * curvature / choice[0] + choice[1] * choice[0] ** choice[2])
-        return math.ceil(min(max(steps, 1.0), MOST))
+            root = max(noise / math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta)), SMALLEST)
+            choices.append((_capped((4 * curvature / root) ** (2 / 3)), root, 0.5))
+        return min(choices, key=lambda choice: 2 * curvature / choice[0] + choice[1] * choice[0] ** choice[2])[0]
 
     def _noise(self, problem: Problem, largest: float) -> float:
         """Mean error of a choice by the linearised mean objective, at noise scale 1; one record adds at most ``largest``."""
         n_vertices = max(2, _polytope(problem).n_vertices(_size(problem)))
         return Vertex.relative_sensitivity[problem.budget.adjacency] * largest * math.log(n_vertices) / problem.n_samples
+
+
+def _capped(n_steps: float) -> int:
+    return math.ceil(n_steps) if 1 <= n_steps <= MOST else MOST if n_steps > MOST else 1
 
 
 def _polytope(problem: Problem) -> Any:
