@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from skdp import DPConstrainedClassifier, PrivacyLedger
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, spent_epsilon
+from skdp.privacy.covers import selection_cover
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex
@@ -224,3 +226,42 @@ def test_the_remark_bounds_the_mean_error_of_a_choice(rng):
         scores = np.concatenate([[gap], np.zeros(7)])
         chosen = (scores + scale * NoiseSource(1).gumbel(4000 * 8).reshape(4000, 8)).argmax(axis=1)
         assert (gap - scores[chosen]).mean() <= stated
+
+
+@pytest.mark.parametrize("n_steps", (1, 40))
+def test_a_ledger_charges_the_cover_of_the_selections(n_steps):
+    X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+    ledger = PrivacyLedger(epsilon=4, delta=1e-5)
+    for _ in range(2):
+        with ledger:
+            model = DPConstrainedClassifier(1.0, delta=1e-6, solver=FrankWolfe(n_steps)).fit(X, y)
+    mechanism = ledger.entries[0].spending.composition.selections
+    assert mechanism == ((n_steps, pytest.approx(2 / selection_of(model), rel=1e-3)),)
+    for entry in ledger.entries:
+        assert not entry.charge.by_itself and entry.charge.slack == 0
+        assert entry.charge.mu == pytest.approx(math.sqrt(n_steps) * selection_cover(selection_of(model)), rel=1e-3)
+    summary = ledger.summary()
+    assert 1 < summary.spent_epsilon < 4
+    assert 1 < summary.tight_epsilon <= summary.spent_epsilon
+    assert model.privacy_spent_.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert not hasattr(model, "noise_multiplier_")
+
+
+def selection_of(model):
+    """Epsilon of one selection, as the report states it."""
+    (line,) = model.privacy_report_.releases
+    return float(line.in_words.split("epsilon ")[1].split(" ")[0])
+
+
+def test_the_report_states_the_accounting_and_an_unreviewed_polytope(rng):
+    X, y = rng.normal(size=(100, 3)), np.arange(100) % 2
+    known, own = (
+        DPConstrainedClassifier(1.0, delta=delta, solver="frank_wolfe", constraint=polytope, random_state=0).fit(X, y)
+        for delta, polytope in ((1e-6, "l1"), (0.0, Triangle()))
+    )
+    known_text, own_text = (" ".join(str(model.privacy_report_).split()) for model in (known, own))
+    assert "by zero-concentrated differential privacy of all releases or the sum of their epsilons" in known_text
+    assert "unreviewed" not in known_text
+    assert "Triangle is unreviewed" in own_text
+    assert "pure 1-differential privacy" in own_text
+    assert own.privacy_spent_ == (pytest.approx(1.0), 0.0)
