@@ -50,11 +50,12 @@ CONSTRAINED = {
 CONVEX = {**PLAIN, **CONSTRAINED}
 NOT_CONVEX = {loss: (DPRobustRegressor(loss=loss, **ROBUST), 3 * NUMBERS) for loss in ("welsch", "tukey", "cauchy")}
 
-GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.0, "tail_average": 0.0, "output": "last", "batch_size": N}
-GENEROUS |= {"n_epochs": 10, "n_inner": 40, "step_scale": 2.0}
+GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.5, "tail_average": 0.0, "output": "last", "batch_size": N}
+GENEROUS |= {"n_epochs": 8, "n_inner": 40, "step_scale": 2.0}
+FIRST_EPOCH = {"svrg++": {"n_inner": 4}}  # of lengths that double
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
 OTHER_OPTIMUM = ("standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
-TOLERANCES = {"frank_wolfe": 1e-2, "svrg": 1e-2, "svrg++": 1e-2}
+TOLERANCES = {"frank_wolfe": 1e-2}
 
 
 def facts_of(model, y):
@@ -70,12 +71,13 @@ def pairs(cases):
         for case, (model, y) in cases.items()
         for solver, kind in SOLVERS.items()
         if kind.needs <= facts_of(model, y).offers and solver not in OTHER_OPTIMUM
+        if solver in ("gd", "accmd") or "LpBall" not in case  # projections onto it are slow
     ]
 
 
 def generous(solver):
-    kind = SOLVERS[solver]
-    return kind(**{name: value for name, value in GENEROUS.items() if name in kind().get_params() and solver not in ITS_OWN})
+    kind, given = SOLVERS[solver], {} if solver in ITS_OWN else {**GENEROUS, **FIRST_EPOCH.get(solver, {})}
+    return kind(**{name: value for name, value in given.items() if name in kind().get_params()})
 
 
 def fitted(model, y, solver):
