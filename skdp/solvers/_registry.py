@@ -67,6 +67,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         "it is the more accurate of the solvers that support delta = 0",
     ),
     Choice(
+        "frank_wolfe",
+        lambda problem: problem.budget.delta == 0,
+        "over a polytope it is the one that supports delta = 0",
+    ),
+    Choice(
         "standardized_gd",
         lambda problem: True,
         "it learns privately how to centre and scale the features, so no parameter needs tuning",
