@@ -188,8 +188,8 @@ AUDITED = {
         DPConstrainedClassifier,
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
-    "svrg": Audited(SVRG(4, **NEAR), 0.7, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
-    "svrg++": Audited(SVRGPlusPlus(3, **NEAR), 0.7, twins(SVRGPlusPlus(3, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
+    "svrg": Audited(SVRG(4, **NEAR), 0.5, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
+    "svrg++": Audited(SVRGPlusPlus(3, **NEAR), 0.5, twins(SVRGPlusPlus(3, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
 }
 
 
