@@ -80,7 +80,7 @@ def test_the_model_lies_in_the_set_in_the_units_of_the_user(kind, name, solver, 
 def test_a_set_of_the_user_goes_with_solvers_that_project(kind, table):
     model = estimator_of(kind, constraint=HalfSpaces(), random_state=0, epsilon=5.0)
     model.fit(table[0], labels(kind, table[1]))
-    assert model.coef_.max() == pytest.approx(0.2) and "HalfSpaces(limit=0.2)" in str(model.privacy_report_)
+    assert 0.15 < model.coef_.max() <= 0.2 + 1e-12 and "HalfSpaces(limit=0.2)" in str(model.privacy_report_)
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(table[0]), model.predict(table[0]))
     assert clone(model).constraint == HalfSpaces()
