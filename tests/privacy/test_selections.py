@@ -144,6 +144,18 @@ def test_selections_cost_no_less_than_their_worst_case_and_no_more_than_pure_los
     assert epsilon <= pure.get_epsilon_for_delta(delta) + 2 * delta + 1e-3
 
 
+@pytest.mark.parametrize("count", (1, 4))
+@pytest.mark.parametrize("epsilon", (0.5, 6.0))
+def test_the_sum_of_epsilons_is_attained(count, epsilon):
+    """One of a million candidates gains what a record can add, the others lose it: its choice is nearly that much likelier."""
+    budget = Budget(epsilon, 0.0, "zero_out")
+    scale = calibrate(selections(count), budget)
+    before, after = np.zeros(10**6), np.full(10**6, -1.0)
+    after[0] = 1.0
+    ratio = count * math.log(softmax(after / scale)[0] / softmax(before / scale)[0])
+    assert 0.999 * epsilon <= ratio <= spent_epsilon(selections(count), scale, budget) <= epsilon
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", (0.0, 1e-9, 1e-2))

@@ -131,6 +131,15 @@ def test_no_neighbour_moves_a_score_further_than_stated_and_some_do(storage, rng
     assert min(largest.values()) > 0.99
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("excess", (1.0, 1.001, 1.05, 2.0))
+def test_a_coordinate_just_beyond_the_clip_is_clipped_and_no_other(storage, excess):
+    rows = Rows(STORAGES[storage](np.array([[1.0, 0.25]])), np.array([-0.5 * excess]), data_norm=R)
+    scores = Vertex(Squared(), np.zeros((2, 1)), 0.5, L1Ball(), np.zeros((2, 1))).evaluate(rows)
+    assert scores == pytest.approx([-0.5, -0.125 * excess, 0.5, 0.125 * excess], rel=1e-12)
+    assert np.abs(scores).max() <= 0.5
+
+
 def test_sensitivity_is_stated_per_adjacency():
     query = Vertex(Logistic(), np.zeros((3, 2)), 0.2, L1Ball(1.5), np.zeros((3, 2)))
     assert (query.sensitivity("replace_one"), query.sensitivity("zero_out")) == pytest.approx((0.6, 0.3))
