@@ -153,17 +153,17 @@ def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):
 
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("loss", (Logistic(), Multinomial(3), Squared()), ids=lambda loss: loss.name)
-@pytest.mark.parametrize("bounds", (None, 0.5, (1.0, 0.1, 0.5, 0.2)))
+@pytest.mark.parametrize("bounds", (None, 1.5, (3.0, 0.3, 1.5, 0.6)))
 def test_smoothness_is_never_exceeded(constraint, loss, bounds, rng):
     """Rows at their bounds, in the dual norm of the mirror map; the bound of a row is attained within 1 %."""
-    facts = problem(constraint, loss, data_norm=1.0, feature_bounds=bounds)
+    facts = problem(constraint, loss, data_norm=3.0, feature_bounds=bounds)
     mirror = _mirror_map(facts)
     dual = math.inf if mirror.norm == 1 else mirror.norm / (mirror.norm - 1)
     L, limit, largest = _smoothness(facts, mirror), np.broadcast_to(math.inf if bounds is None else bounds, (4,)), 0.0
     axes = [sign * e for e in np.eye(4) for sign in (1, -1)]
     for direction in [*axes, *(sparsity * rng.normal(size=4) for sparsity in rng.integers(0, 2, size=(200, 4)))]:
-        x = np.clip(10 * direction, -limit, limit)
-        x = x / max(1.0, np.linalg.norm(x))
+        x = np.clip(30 * direction, -limit, limit)
+        x = x / max(1.0, np.linalg.norm(x) / 3)
         largest = max(largest, np.linalg.norm(x, dual))
         coef = rng.normal(size=facts.shape)
         other = coef + 1e-3 * (
