@@ -30,8 +30,8 @@ class DPConstrainedRegression(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, or a solver object.
-        "auto" chooses from public facts; the report names the choice and its reason.
+        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, ``"svrg"``,
+        ``"svrg++"``, or a solver object. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
         `skdp.constraints`, or any object with its methods ``project`` and ``scaled``.
@@ -96,6 +96,8 @@ class DPConstrainedRegression(DPRegressor):
     --------
     DPConstrainedClassifier : The same for class labels.
     DPLinearRegression : Without constraint.
+    skdp.solvers.AcceleratedMirrorDescent : The solver "accmd".
+    skdp.solvers.FrankWolfe : The solver "frank_wolfe".
 
     Notes
     -----
@@ -191,8 +193,8 @@ class DPConstrainedClassifier(DPClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, or a solver object.
-        "auto" chooses from public facts; the report names the choice and its reason.
+        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, ``"svrg"``,
+        ``"svrg++"``, or a solver object. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
         `skdp.constraints`, or any object with its methods ``project`` and ``scaled``. With more than two
@@ -255,6 +257,8 @@ class DPConstrainedClassifier(DPClassifier):
     --------
     DPConstrainedRegression : The same for numbers.
     DPLogisticRegression : Without constraint.
+    skdp.solvers.AcceleratedMirrorDescent : The solver "accmd".
+    skdp.solvers.FrankWolfe : The solver "frank_wolfe".
 
     Notes
     -----

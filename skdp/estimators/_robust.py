@@ -29,8 +29,8 @@ class DPRobustRegressor(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, ``"sgd"``, or a solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public
-        facts; the report names the choice and its reason.
+        Algorithm: ``"gd"``, ``"sgd"``, for Huber's loss also ``"svrg"`` and ``"svrg++"``, or a solver object such as
+        ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     loss : {"welsch", "tukey", "cauchy", "huber"}, default="welsch"
         See `skdp.losses`; only Huber's is convex.
     threshold : float, default=1.0
