@@ -48,7 +48,8 @@ class SVRG(VarianceReduction):
     theorem : bool, default=False
         Whether None means what Theorem 4.1 takes: samples of one record, :math:`\eta = 1 / (48 \beta)`,
         :math:`m = 200 \beta / \nu` with the penalty's strong convexity :math:`\nu`, and :math:`\log_2(s^2 \nu / (p C^2))` epochs,
-        each of which halves the gap; at most 10**6 inner steps in all.
+        each of which halves the gap; at most 10**6 inner steps in all. So many releases take seconds to calibrate and minutes to
+        run, and need a delta of about 1e-15 for each.
 
     Notes
     -----
