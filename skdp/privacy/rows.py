@@ -172,7 +172,7 @@ class Rows:
         return total
 
     def totals(self) -> np.ndarray:
-        """Return the sums of the clipped rows, without the intercept's constant, and of the targets.
+        """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to [-1, 1].
 
         Returns
         -------
@@ -186,8 +186,8 @@ class Rows:
         for part in self._blocks.parts():
             if not self._blocks.by_column:
                 total[:-1] += self._blocks.rows(part).T @ self._scales[part]
-            present = self._present(part)
-            total[-1] += self._y[part].sum() if present is None else self._y[part] @ present
+            targets, present = np.clip(self._y[part], -1.0, 1.0), self._present(part)
+            total[-1] += targets.sum() if present is None else targets @ present
         return total
 
     def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:

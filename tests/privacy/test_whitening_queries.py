@@ -84,6 +84,15 @@ def test_sums_are_those_of_clipped_rows_and_of_targets(storage, intercept, null,
     np.testing.assert_allclose(TargetSum().evaluate(rows), expected[-1:])
 
 
+@pytest.mark.parametrize("query", (TargetSum(), FeatureTargetSums(R, D)), ids=lambda query: type(query).__name__)
+def test_targets_without_public_range_move_sums_no_further(query):
+    """A loss of bounded slope lets targets of any size behind the gate."""
+    for adjacency, other in (("replace_one", -1e150), ("zero_out", None)):
+        tables = [Rows(np.zeros((3, D)), np.array([0.5, 0.5, y or 0.0]), data_norm=R) for y in (1e150, other)]
+        moved = query.evaluate(tables[0]) - query.evaluate(tables[1] if other else tables[0].without(np.array([2])))
+        assert np.linalg.norm(moved) <= query.sensitivity(adjacency)
+
+
 @every_storage
 @product
 @null_or_not

@@ -13,7 +13,7 @@ __all__ = ["FeatureTargetSums", "TargetSum"]
 
 @dataclass(frozen=True)
 class TargetSum:
-    """Sum over all records of the target, which is in [-1, 1]."""
+    """Sum over all records of the target, clipped to [-1, 1]."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
@@ -34,8 +34,8 @@ class TargetSum:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
-        Proof. Shared records cancel; a target is in [-1, 1], because it is clipped to its public range before it goes behind the
-        gate, and a null record is not counted.
+        Proof. Shared records cancel; a target is in [-1, 1], because `Rows.totals` clips it, which changes nothing where it was
+        brought there by its public range, and a null record is not counted.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class TargetSum:
 
 @dataclass(frozen=True)
 class FeatureTargetSums:
-    """Sum over all records of ``(x / R, y)``, rows clipped to R and targets in [-1, 1].
+    """Sum over all records of ``(x / R, y)``, rows clipped to R and targets to [-1, 1].
 
     Parameters
     ----------
