@@ -298,6 +298,20 @@ def test_a_query_without_scores_is_refused_before_it_is_read():
         oracle_for(schedule, 1.0).ask(Gradient(Logistic(), np.zeros((1, 1)), 1.0))
 
 
+@pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5)))
+def test_scores_are_not_released_with_gaussian_noise(mechanism):
+    """What bounds every score alone says little of all together: their norm may move by the root of their number as much."""
+
+    class Unread(Rows):
+        def label_counts(self, n_classes):
+            raise AssertionError
+
+    rows = Unread(np.zeros((4, 1)), np.arange(4, dtype=np.int8), data_norm=1.0)
+    schedule = Schedule(((1, Release(Votes, mechanism, 1.0)),))
+    with pytest.raises(PrivacyAccountingError, match="Votes bounds each of its scores alone"):
+        oracle_for(schedule, 1.0, rows).ask(Votes())
+
+
 def test_the_report_says_what_was_selected_and_how():
     budget, schedule = Budget(1.0, 1e-6, "zero_out"), selections(20)
     scale = calibrate(schedule, budget)
