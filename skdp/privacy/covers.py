@@ -31,6 +31,7 @@ POINTS = 8000  # values of epsilon at which the two curves are compared
 PRECISION = 1e-4  # of mu, upwards
 LARGEST_MU = 1e3
 ROUNDING = 1e-9  # relative, of the Gaussian curve
+LINEAR = 1e-4  # epsilon below which a line replaces the quantile: 1e-10 too much at most
 
 
 @functools.lru_cache(maxsize=1024)
@@ -82,7 +83,8 @@ def pure_cover(epsilon: float) -> float:
 
     Proof. Its trade-off function lies above that of randomised response, two straight lines between (0, 1), the point where
     both errors are :math:`1 / (1 + e^\varepsilon)`, and (1, 0). That of mu-GDP is convex and goes through the same three
-    points for the mu returned here, hence lies below.
+    points for the mu returned here, hence lies below. It is concave in :math:`\varepsilon` with slope
+    :math:`\sqrt{\pi/2}` at 0, a line that takes its place where the quantile has lost its digits.
 
     Parameters
     ----------
@@ -94,6 +96,8 @@ def pure_cover(epsilon: float) -> float:
     float
         The Gaussian-DP parameter.
     """
+    if epsilon < LINEAR:
+        return math.sqrt(math.pi / 2) * epsilon * (1 + ROUNDING)
     return -2 * float(ndtri(1 / (1 + math.exp(epsilon)))) if epsilon < 700 else math.inf
 
 

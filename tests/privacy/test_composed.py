@@ -141,6 +141,13 @@ def test_a_pure_guarantee_lies_under_its_cover(epsilon):
     assert pure_cover(1000.0) == math.inf
 
 
+@pytest.mark.parametrize("epsilon", (1e-300, 1e-17, 3e-16, 3.6e-12, 1e-7, 0.99e-4, 1.01e-4, 0.01))
+def test_a_cover_of_hardly_anything_is_not_rounded_to_nothing(epsilon):
+    """Charged as 0, any number of fits would fit. By the first terms of the series of the quantile of expit."""
+    least = math.sqrt(math.pi / 2) * (epsilon - (4 - math.pi) / 48 * epsilon**3)
+    assert least * (1 - 1e-11) <= pure_cover(epsilon) <= least * (1 + 3e-9)
+
+
 def test_the_charge_of_a_sampled_fit_is_near_that_of_a_full_one():
     X, y = np.random.default_rng(0).normal(size=(500, 3)), np.arange(500) % 2
     ledger = PrivacyLedger(epsilon=3, delta=DELTA)
