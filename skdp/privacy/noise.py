@@ -29,7 +29,8 @@ MAX_FEATURES = 2**22  # up to here the line above holds
 FINEST_GRID = 2.0**-960  # keeps the spacing a normal number for vanishing clip norms
 RESOLVED = 2.0**22  # grid points in a standard deviation up to which one normal is enough
 STEP, FINE = 2.0**20, 3 * 2.0**20  # spacing of a coarse normal beyond that, and the standard deviation that fills its gaps
-GUMBEL_ERROR = 2.0**-42  # of a Gumbel variable below 128 in absolute value, and of adding it, over its scale
+GUMBEL_ERROR = 2.0**-42  # of a Gumbel variable below 512 in absolute value, and of adding it, over its scale
+LARGEST_SENSITIVITY = 1e280  # of scores, and of their rounding: below it neither a score nor a sum of noise and score overflows
 CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean square, per grid point in a standard deviation
 
 
@@ -333,7 +334,8 @@ class GumbelNoise:
         at most 4e/b up or down, and its range, :math:`2 \Delta / b` for sensitivity :math:`\Delta`, grows by at most 8e/b, as
         much as if the sensitivity were :math:`\Delta + 4e`. Ties are within that argument. e is ``rounding`` plus
         GUMBEL_ERROR times b: a variable comes from a uniform number of relative precision 2**-52 through two logarithms. One
-        beyond 128, of probability exp(-128), is neglected.
+        beyond 512, of probability exp(-512), is neglected. What is lost below the smallest normal number is less than
+        FINEST_GRID, which e has besides.
 
         Parameters
         ----------
@@ -352,7 +354,7 @@ class GumbelNoise:
         Raises
         ------
         ValueError
-            If the noise is so large that float64 does not resolve it, or sensitivity or rounding is not finite.
+            If the noise is so large that float64 does not resolve it, or sensitivity or rounding is not finite or beyond 1e280.
         """
         share = 4 * GUMBEL_ERROR * scale
         if share > 0.5:
@@ -360,9 +362,9 @@ class GumbelNoise:
                 f"A Gumbel noise of {scale:.3g} times the sensitivity is beyond what float64 resolves; expected a larger epsilon "
                 "or fewer steps."
             )
-        if not (0 <= sensitivity < math.inf and 0 <= rounding < math.inf):
-            raise ValueError("A selection needs scores with a finite sensitivity.")
-        return cls(scale * (sensitivity + 4 * rounding) / (1 - share))
+        if not (0 <= sensitivity <= LARGEST_SENSITIVITY and 0 <= rounding <= LARGEST_SENSITIVITY):
+            raise ValueError(f"A selection needs scores with a finite sensitivity, up to {LARGEST_SENSITIVITY:g}.")
+        return cls(scale * (sensitivity + 4 * (rounding + FINEST_GRID)) / (1 - share))
 
     def select(self, scores: np.ndarray, source: NoiseSource) -> int:
         """Return the place of the largest noisy score.

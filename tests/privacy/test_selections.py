@@ -220,7 +220,7 @@ class Fixed(NoiseSource):
 
 def test_gumbel_variables_are_as_precise_as_the_proof_needs(rng):
     """Against long double, at both ends of the cell of the uniform number that float64 has in its middle."""
-    u = np.ldexp(rng.uniform(1, 2, 200_000), -rng.integers(2, 180, 200_000))
+    u = np.ldexp(rng.uniform(1, 2, 200_000), -rng.integers(2, 800, 200_000))
     u[:5] = np.nextafter(0.5, 0), 0.25, 2.0**-184, 1 / np.e, 1 - np.exp(-1.0)
     u = np.minimum(u, np.nextafter(0.5, 0))
     for small in (True, False):
@@ -228,9 +228,9 @@ def test_gumbel_variables_are_as_precise_as_the_proof_needs(rng):
         for shift in (-(2.0**-52), 2.0**-52):
             cell = u.astype(np.longdouble) * (1 + np.longdouble(shift))
             exact = -np.log(-np.log1p(-cell) if small else -np.log(cell))
-            near = np.abs(exact) < 128
+            near = np.abs(exact) < 512
             error = np.abs(computed - exact) + 2.0**-52 * np.abs(exact)  # and two roundings of the product and the sum
-            assert near.mean() > 0.7
+            assert near.mean() > 0.6
             assert error[near].max() <= GUMBEL_ERROR
 
 
@@ -248,9 +248,22 @@ def test_the_scale_covers_rounding():
     assert max(spans) == pytest.approx((2 + 4 * error) / b) and max(spans) <= 2 / scale
     with pytest.raises(ValueError, match="beyond what float64 resolves"):
         GumbelNoise.calibrated(sensitivity=1.0, scale=1e12, rounding=0.0)
-    for wrong in (math.nan, math.inf, -1.0):
-        with pytest.raises(ValueError, match="finite sensitivity"):
-            GumbelNoise.calibrated(sensitivity=wrong, scale=1.0, rounding=0.0)
+    for wrong in (math.nan, math.inf, -1.0, 1e281):
+        for bounds in ((wrong, 0.0), (0.0, wrong)):
+            with pytest.raises(ValueError, match="finite sensitivity"):
+                GumbelNoise.calibrated(sensitivity=bounds[0], scale=1.0, rounding=bounds[1])
+
+
+@pytest.mark.parametrize("size", (5e-324, 1e-323, 1e-300, 1e279))
+def test_the_smallest_and_the_largest_scores_are_private(size):
+    """Near 0 noise of the stated scale would have a handful of values, and far out sums would be infinite, where ties betray."""
+    count, source, noise = 4000, NoiseSource(0), GumbelNoise.calibrated(sensitivity=size, scale=2 / 6.0, rounding=0.0)
+    with np.errstate(over="raise", invalid="raise"):
+        chosen = [
+            np.array([noise.select(size * np.array(scores), source) for _ in range(count)]) for scores in ((1.0, 0.0), (0.0, 1.0))
+        ]
+    first, other = ((choice == 0).mean() for choice in chosen)
+    assert first <= math.exp(6.0) * other + 5 / math.sqrt(count) and other > 0
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
