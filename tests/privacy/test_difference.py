@@ -157,6 +157,19 @@ def test_no_record_contributes_more_than_the_clip_norm(entry, slopes, clip_norm,
     assert largest == 0 or largest * np.linalg.norm(value / largest) <= query.clip_norm * (1 + 2**-30)
 
 
+@pytest.mark.parametrize("storage", ("C", "csr", "csc"))
+@pytest.mark.parametrize("entry", (1e50, 1e100, 1e150))
+@pytest.mark.parametrize("norm", (1e-50, 1e-20))
+def test_bounds_that_scales_make_denormal_are_kept(storage, entry, norm):
+    """A long row is scaled to a tiny norm, so that D times the scale has few digits, or none."""
+    for distance in np.geomspace(1e-160, 1e-20, 300):
+        query = Difference(Steep([1.0, -1.0]), np.full((1, 2), distance), np.zeros((1, 2)), 1e-50, norm**2)
+        with np.errstate(all="ignore"):
+            rows = Rows(STORAGES[storage](np.full((1, 1), entry)), np.zeros(1, dtype=np.int8), data_norm=norm)
+            largest = np.abs(query.evaluate(rows)).max()
+        assert largest == 0 or largest * np.sqrt(2) <= query.clip_norm * (1 + 2**-30)
+
+
 @every_storage
 def test_one_record_does_not_change_how_the_others_are_rounded(storage):
     """Where the difference is nothing but rounding, and D far below that."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.queries._base import Loss, clip_residuals
-from skdp.privacy.rows import Records, Rows
+from skdp.privacy.rows import SHORTEST, Records, Rows
 
 __all__ = ["Difference"]
 
@@ -53,9 +53,10 @@ class Difference:
 
     @cached_property
     def clip_norm(self) -> float:
-        """Bound D on the norm of one record's contribution; 0 at the snapshot itself."""
+        """Bound D on the norm of one record's contribution; 0 at the snapshot itself, and below 2**-480."""
         distance = float(np.linalg.norm(self.coef - self.snapshot))
-        return min(2 * self.gradient_clip_norm, self.smoothness * distance) if distance else 0.0
+        bound = min(2 * self.gradient_clip_norm, self.smoothness * distance) if distance else 0.0
+        return bound if bound >= SHORTEST else 0.0
 
     @property
     def size(self) -> int:
@@ -75,7 +76,9 @@ class Difference:
         ``||x_i|| ||d_i||``, and the last thing that happens to ``d_i`` is ``clip_residuals`` to D, which bounds that norm by D
         for every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever
         the subtraction made of rounding errors, infinities or NaN; its own rounding is in the noise's allowance, relative to
-        D like everything else there. A null record has ``d_i = 0``. With D = 0 nothing is read.
+        D like everything else there. That is so because D is at least 2**-480 or 0: times the scale of a long row, a bound below
+        2**-530 or so would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With D = 0 nothing is
+        read.
 
         Parameters
         ----------
