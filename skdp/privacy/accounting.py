@@ -55,6 +55,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     float
         The smallest epsilon for which (epsilon, delta)-DP holds, up to a relative rounding of 1e-9 upwards.
     """
+    mu, delta = float(mu), float(delta)  # what is remembered for equal numbers of lower precision has to be as exact
     if mu == math.inf:
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -88,6 +89,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     ValueError
         If epsilon is so small that mu would be below 1e-9: there float64 cannot tell the two terms of delta apart.
     """
+    epsilon, delta = float(epsilon), float(delta)
     if epsilon == math.inf:
         return math.inf
     log_delta = math.log(delta)

@@ -35,6 +35,10 @@ class Budget:
     delta: float
     adjacency: str
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):  # equal budgets share what was worked out for one, whose precision must not differ
+            object.__setattr__(self, name, to_float(getattr(self, name)))
+
     @classmethod
     def from_parameters(cls, epsilon: object, delta: object, adjacency: object, n_samples: int) -> "Budget":
         """Check the parameters of an estimator and fill in the default delta.

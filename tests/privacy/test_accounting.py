@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.privacy.budget import Budget
 
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
 DELTAS = (1e-2, 1e-5, 1e-8)
@@ -81,3 +82,20 @@ def test_no_noise_and_no_release():
 def test_epsilon_below_the_resolution_is_refused():
     with pytest.raises(ValueError, match=r"epsilon=1e-09.*larger epsilon"):
         gaussian_mu(1e-9, 1e-300)
+
+
+@pytest.mark.parametrize("kind", (np.float16, np.float32))
+@pytest.mark.parametrize("function", (gaussian_mu, gaussian_epsilon))
+def test_numbers_of_lower_precision_are_accounted_for_as_exactly(kind, function):
+    """They are equal to floats, for which the answer is remembered."""
+    for value in (0.5, 1.0, 4.0):
+        function.cache_clear()
+        expected = function(value, 1e-5)
+        function.cache_clear()
+        assert function(kind(value), 1e-5) == expected == function(value, 1e-5)
+
+
+def test_equal_budgets_are_of_one_type():
+    budget = Budget(np.float16(1.0), np.float32(2.0**-20), "zero_out")
+    assert budget == Budget(1.0, 2.0**-20, "zero_out")
+    assert type(budget.epsilon) is type(budget.delta) is float
