@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skdp.losses import Logistic, Multinomial, Squared
+from skdp.losses import Cauchy, Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.noise import NoiseSource
@@ -192,6 +192,25 @@ def test_a_sample_sums_its_own_rows(loss, rng):
     sample = query.evaluate(rows_of(X, y).subset(chosen))
     np.testing.assert_allclose(sample, query.evaluate(rows_of(X[chosen], y[chosen])), rtol=1e-10, atol=1e-13)
     assert not query.evaluate(rows_of(X, y).subset(np.array([], dtype=int))).any()
+
+
+@pytest.mark.parametrize("loss", (*LOSSES, Multinomial(11), Welsch(0.7), Cauchy(1.3)), ids=lambda loss: loss.name)
+@pytest.mark.parametrize("storage", ("C", "csr"))
+def test_residuals_do_not_depend_on_who_else_is_in_the_sample(loss, storage, rng):
+    """Bit by bit, over samples of many sizes: exponentials, sums over classes, and clips go by vectors of several records."""
+    X, y = rng.normal(size=(300, 9)), rng.integers(0, 2, 300).astype(np.int8)
+    rows = Rows(STORAGES[storage](X), y, data_norm=R, intercept_scaling=SCALING, class_weight=np.linspace(0.5, 2.0, 11))
+    query, known = Difference(loss, *points(rng, loss, 1e-9, n_features=9), 0.8, loss.smoothness * ROW**2), {}
+    for size in (300, 299, 1, 1, 2, 3, 5, 17, 64, 131):
+        chosen, kept = np.sort(rng.choice(300, size, replace=False)), []
+
+        def kernel(raw, records, kept=kept):
+            kept.append(query._residuals(raw, records).copy())
+            return np.zeros_like(kept[-1])
+
+        rows.subset(chosen).sum(np.concatenate([query.coef, query.snapshot], axis=1), kernel)
+        for record, residual in zip(chosen, np.concatenate(kept), strict=True):
+            np.testing.assert_array_equal(known.setdefault(record, residual), residual)
 
 
 def answers(distance, times=400):
