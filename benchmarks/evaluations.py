@@ -128,7 +128,7 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         for solver in SOLVERS:
             chosen = [r for r in records if (r["table"], r["alpha"], r["solver"]) == (table, alpha, solver)]
             axes.loglog([r["passes"] for r in chosen], [r["gap"] for r in chosen], marker="o", label=solver)
-        axes.set(title=f"{table}, alpha {alpha:g}", xlabel="gradients over records")
+        axes.set(title=f"{table}, alpha {alpha:g}", xlabel="passes over the records")
         if place == 0:
             axes.set_ylabel("gap to the minimum")
             picture.legend(loc="outside lower center", ncols=len(SOLVERS))
