@@ -13,7 +13,8 @@ REFUSED = {
     "max_iter": "the number of steps is public and belongs to the solver: n_steps of an object of skdp.solvers",
     "tol": "a stopping test would read the data without noise; the number of steps is public, as for max_iter",
     "C": "the penalty is alpha = 1 / (C * n_samples)",
-    "penalty": "alpha sets its strength and l1_ratio its kind: 0 is L2, 1 is L1, between is elastic net; alpha=0 is none",
+    "penalty": "alpha sets its strength, and l1_ratio, without a constraint, its kind: 0 is L2, 1 is L1, between is elastic net; "
+    "alpha=0 is none",
     "n_jobs": "a fit is a few passes over the data; NumPy's BLAS uses the cores",
 }
 

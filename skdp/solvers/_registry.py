@@ -44,8 +44,8 @@ NEEDS = {
     "smooth": "a smooth loss",
     "convex": "a convex loss",
     "plain": "a problem without constraint and without l1 penalty",
-    "mirror": "a constraint with a mirror map, and no intercept",
-    "vertices": "a constraint that is a polytope with few vertices, and no intercept",
+    "mirror": "a constraint with a mirror map, as all of skdp.constraints have, and no intercept",
+    "vertices": "a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept",
     "classes": "class labels",
     "binary": "exactly two classes",
     "squared": "a number to predict, with the squared loss",
@@ -144,20 +144,24 @@ def _fits(choice: Choice, problem: Problem) -> bool:
 def _described(problem: Problem) -> str:
     constraint = "no constraint" if problem.constraint is None else repr(problem.constraint)
     intercept = "an intercept" if problem.intercept_scaling else "no intercept"
-    return f"the {problem.loss.name} loss, l1_ratio={problem.l1_ratio:g}, {constraint} and {intercept}"
+    penalty = f"l1_ratio={problem.l1_ratio:g}, " if problem.l1_ratio else ""
+    return f"the {problem.loss.name} loss, {penalty}{constraint} and {intercept}"
+
+
+def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
+    """What the problem lacks for a solver; empty where it lacks nothing."""
+    return " and ".join(NEEDS[need] for need in sorted(solver.needs - problem.offers))
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:
     pure = problem.budget.delta == 0
     fits = [name for name, other in SOLVERS.items() if other.needs <= problem.offers and other.pure >= pure]
-    fitting = ", ".join(sorted(fits)) or ("none; those that do need exactly two classes" if pure else "none")
-    if missing := solver.needs - problem.offers:
-        raise ValueError(
-            f"solver={solver.name!r} needs {' and '.join(NEEDS[need] for need in sorted(missing))}; given are "
-            f"{_described(problem)}. Solvers that fit: {fitting}."
-        )
+    others = [f"{name} needs {_needed(other, problem)}" for name, other in sorted(SOLVERS.items()) if other.pure and pure]
+    fitting = ", ".join(sorted(fits)) or "; ".join(["none", *others])
+    if missing := _needed(solver, problem):
+        raise ValueError(f"solver={solver.name!r} needs {missing}; given are {_described(problem)}. Solvers that fit: {fitting}.")
     if pure and not solver.pure:
         raise ValueError(
             f"delta={problem.budget.delta!r}: solver={solver.name!r} does not support pure epsilon-DP; expected a number in "
-            f"(0, 1), or None. Solvers that support it here: {fitting}."
+            f"(0, 0.5], or None. Solvers that support it here: {fitting}."
         )

@@ -198,7 +198,7 @@ def test_entries_within_their_bounds_are_not_clipped_without_noise(rng):
 )
 def test_what_has_no_vertices_is_refused(facts):
     with pytest.raises(
-        ValueError, match="solver='frank_wolfe' needs a constraint that is a polytope with few vertices, and no int"
+        ValueError, match="needs a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept"
     ):
         Plan.make(problem(**{"epsilon": 1.0, **facts}), "frank_wolfe", None, None)
 

@@ -116,9 +116,12 @@ def test_delta_0_names_the_solvers_that_support_it():
     for solver in ("gd", "sgd", GradientDescent(5), "standardized_gd"):
         with pytest.raises(ValueError, match=r"delta=0\.0: [\s\S]*Solvers that support it here: objective, output\."):
             model(solver, delta=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"support it here: none; those that do need exactly two classes\."):
+    with pytest.raises(
+        ValueError,
+        match=r"none; frank_wolfe needs .*'l1' or .*; objective needs exactly two classes; output needs exactly two classes\.",
+    ):
         model("auto", delta=0).fit(X, np.arange(400) % 3)
-    assert {name for name, kind in SOLVERS.items() if kind.pure} == set(KINDS)
+    assert {name for name, kind in SOLVERS.items() if kind.pure} == {*KINDS, "frank_wolfe"}
 
 
 @pytest.mark.parametrize("delta", (0, 0.0, np.float32(0), -0.0))

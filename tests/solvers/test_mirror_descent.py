@@ -261,7 +261,7 @@ def test_it_is_what_auto_takes_for_a_constraint_with_a_mirror_map():
     solver, reason = choose_solver("auto", problem(L1Ball()))
     assert solver.name == "accmd" and "mirror map" in reason
     assert choose_solver("auto", problem(L1Ball(), intercept_scaling=1.0))[0].name == "gd"
-    with pytest.raises(ValueError, match=r"solver='accmd' needs a constraint with a mirror map, and no intercept"):
+    with pytest.raises(ValueError, match=r"solver='accmd' needs a constraint with a mirror map, as .* have, and no intercept"):
         choose_solver("accmd", problem(L1Ball(), intercept_scaling=1.0))
 
 
