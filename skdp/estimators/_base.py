@@ -147,7 +147,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             data_norm=_longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             l1_ratio=float(self.l1_ratio),
-            constraint=constraint if constraint is None or unit == 1 else constraint.scaled(1 / unit),
+            constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
             feature_bounds=bounds,
             **particular,
         )
@@ -196,6 +196,14 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if len(statement.releases) == 1 and statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier
         return attributes
+
+
+def _scaled(constraint: Constraint, factor: float) -> Constraint:
+    """The set in other units; what a user's own object returns is checked."""
+    scaled = constraint.scaled(factor)
+    if not callable(getattr(scaled, "project", None)):
+        raise TypeError(f"constraint={shown(constraint)}: scaled(factor) returned {shown(scaled)}; expected a set with project.")
+    return scaled
 
 
 def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:

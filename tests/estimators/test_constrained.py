@@ -217,6 +217,19 @@ def test_a_set_that_projects_to_something_else_is_refused(table, monkeypatch):
         DPConstrainedClassifier(constraint=Scatter()).fit(table[0], table[1] > 0)
 
 
+class Nowhere(HalfSpaces):
+    """A set that is none in other units."""
+
+    def scaled(self, factor):
+        return None
+
+
+def test_a_set_that_scales_to_something_else_is_refused(table, monkeypatch):
+    monkeypatch.setattr("skdp.estimators._base.pay", lambda *given: pytest.fail("it was paid for"))
+    with pytest.raises(TypeError, match=r"scaled\(factor\) returned None; expected a set with project"):
+        DPConstrainedRegression(constraint=Nowhere(), target_bounds=(-2, 2)).fit(*table)
+
+
 @pytest.mark.parametrize(
     "given, message",
     (
