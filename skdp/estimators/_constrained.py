@@ -25,7 +25,8 @@ class DPConstrainedRegression(DPRegressor):
     epsilon : float, default=1.0
         Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
+        supports.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
@@ -48,8 +49,9 @@ class DPConstrainedRegression(DPRegressor):
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip norms.
-        Must not be computed from the data.
+        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
+        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
+        lengthen the row, see ``data_norm``. Must not be computed from the data.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
@@ -188,7 +190,8 @@ class DPConstrainedClassifier(DPClassifier):
     epsilon : float, default=1.0
         Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
+        supports.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
@@ -205,8 +208,9 @@ class DPConstrainedClassifier(DPClassifier):
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip norms.
-        Must not be computed from the data.
+        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
+        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
+        lengthen the row, see ``data_norm``. Must not be computed from the data.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
