@@ -344,7 +344,10 @@ class Box:
 
     def _bounds(self, n_coefficients: int) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(self.low, tuple) and len(self.low) != n_coefficients:
-            raise ValueError(f"The Box has bounds of {len(self.low)} coefficients; expected {n_coefficients}.")
+            raise ValueError(
+                f"The Box has bounds of {len(self.low)} coefficients; expected {n_coefficients}: one per feature, with more than "
+                "two classes one per feature and class."
+            )
         low, high = (np.broadcast_to(np.asarray(side), (n_coefficients,)) for side in (self.low, self.high))
         return low, high
 
