@@ -134,12 +134,19 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ImportError, ValueError
-        If it cannot be written.
+        If it cannot be written, or as ``.skops`` holds types that `load_model` would refuse.
     """
     path = Path(path)
     check_output(path, MODELS)
     if path.suffix == ".skops":
-        _imported("skops.io").dump(model, path)
+        skops = _imported("skops.io")
+        content = skops.dumps(model)
+        if unknown := _unknown(skops.get_untrusted_types(data=content)):
+            raise ValueError(
+                f"{path} would hold the types {unknown}, with which load_model refuses it; expected those of skdp, scikit-learn "
+                "and NumPy only. A .joblib file can hold others."
+            )
+        path.write_bytes(content)
     else:
         _imported("joblib").dump(model, path)
 
@@ -171,9 +178,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         return _imported("joblib").load(path)
     skops = _imported("skops.io")
     types = skops.get_untrusted_types(file=path)
-    if unknown := [name for name in types if not name.startswith(("skdp.", "sklearn.", "numpy."))]:
+    if unknown := _unknown(types):
         raise ValueError(f"{path} holds the types {unknown}; expected those of skdp, scikit-learn and NumPy only.")
     return skops.load(path, trusted=types)
+
+
+def _unknown(types: Sequence[str]) -> list[str]:
+    return [name for name in types if not name.startswith(("skdp.", "sklearn.", "numpy."))]
 
 
 def write_report(report: Any, path: Path) -> None:

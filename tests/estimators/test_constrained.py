@@ -230,6 +230,15 @@ def test_a_set_that_scales_to_something_else_is_refused(table, monkeypatch):
         DPConstrainedRegression(constraint=Nowhere(), target_bounds=(-2, 2)).fit(*table)
 
 
+def test_a_model_that_could_not_be_read_again_is_not_written(table, tmp_path):
+    model = DPConstrainedRegression(constraint=HalfSpaces(), target_bounds=(-1, 1)).fit(*table)
+    with pytest.raises(ValueError, match=r"would hold the types \[.*HalfSpaces.*\.joblib"):
+        save_model(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+    save_model(model, tmp_path / "model.joblib")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.joblib").coef_, model.coef_)
+
+
 @pytest.mark.parametrize(
     "given, message",
     (
