@@ -34,6 +34,7 @@ MISSING = (
     " Fill missing values with a public constant or give them a category of their own; an imputer that is fitted on the records "
     "leaks."
 )
+UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
 RULES = {  # messages that quote data, by how they begin, and what is said instead
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
@@ -238,7 +239,8 @@ def _safe(error: Exception, X: Any) -> Exception:
     """An error whose text quotes no data: a known one's first line, or a rule of ours."""
     text = str(error)
     if SAFE.match(text):
-        return type(error)(text.split("\n")[0] + MISSING if text.startswith("Input ") else text)
+        advice = {"Input X": MISSING, "Input y": UNLABELLED}.get(text[:7])
+        return type(error)(text.split("\n")[0] + advice if advice else text)
     for beginning, rule in RULES.items():
         if text.startswith(beginning):
             return ValueError(rule)

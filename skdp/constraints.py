@@ -22,7 +22,7 @@ class Constraint(Protocol):
     The sets of this module also have ``contains(w)``, ``linear_minimizer(gradient)``, ``diameter(p)`` in the Euclidean norm,
     ``gaussian_width(p)``, which is the mean of ``max_w <g, w>`` for a standard normal g, or a stated bound on it, and
     ``mirror_map(p)``, which "accmd" needs. Polytopes with few vertices have ``n_vertices(p)``, ``vertex_scores(gradient)``,
-    ``vertex(index, p)`` and ``l1_radius(p)``, which "frank_wolfe" needs.
+    ``vertex(index, p)`` and ``l1_radius(p)``, which "frank_wolfe" needs. The report shows the object's ``repr``.
     """
 
     def project(self, w: np.ndarray) -> np.ndarray:

@@ -150,7 +150,7 @@ TABLES = {
     "no y": (X, None, ValueError, "requires y"),
     "one class": (X, np.full(4, 31415), ValueError, "only one class"),
     "continuous y": (X, X[:, 0], ValueError, "Unknown label type: continuous"),
-    "NaN in y": (X, [0.0, 1.0, NAN, 1.0], ValueError, "NaN"),
+    "NaN in y": (X, [0.0, 1.0, NAN, 1.0], ValueError, r"NaN\. Leave records without a target out"),
     "mixed y": (X, np.array([0, "secret", 0, 1], dtype=object), (ValueError, TypeError), "label"),
     "matrix y": (X, np.stack([y, y], axis=1), ValueError, "1d array"),
     "sparse infinity": (sparse.csr_matrix(np.where(X == 2.0, math.inf, X)), y, ValueError, "infinity"),
