@@ -28,6 +28,10 @@ PURE = (
     "2**-200 that rounding is not covered is neglected, and the resolution of the random bits is covered at 8 times its root "
     "mean square"
 )
+PURE_SELECTION = (
+    "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
+    "probability of exp(-512) per candidate and selection"
+)
 LONGEST = 1000  # characters of a parameter's value that are shown in full
 USELESS = 0.5  # noise over signal from which the report says so
 
@@ -154,7 +158,8 @@ def _penalty(plan: Plan) -> str:
 
 def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
-    if any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries):
+    selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
+    if selects:
         trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
@@ -162,7 +167,7 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
         "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
-        *([PURE] if plan.problem.budget.delta == 0 else []),
+        *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
 

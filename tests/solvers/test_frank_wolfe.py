@@ -265,3 +265,10 @@ def test_the_report_states_the_accounting_and_an_unreviewed_polytope(rng):
     assert "Triangle is unreviewed" in own_text
     assert "pure 1-differential privacy" in own_text
     assert own.privacy_spent_ == (pytest.approx(1.0), 0.0)
+
+
+def test_the_report_of_a_pure_guarantee_speaks_of_the_noise_that_there_is():
+    for n_steps in (1, 50):
+        assumed = DPConstrainedClassifier(delta=0.0, solver=FrankWolfe(n_steps)).plan(1000, 3).assumptions
+        assert any("delta = 0" in line and "Gumbel" in line for line in assumed)
+        assert not any("grid" in line for line in assumed)
