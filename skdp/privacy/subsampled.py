@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy.optimize import brentq
 
 from skdp.privacy.accounting import gaussian_mu
@@ -269,7 +270,11 @@ def _epsilon(composition: Composition, scale: float, budget: Budget, points: int
             f"least {max(SMALLEST_DELTA, 2 * rounding):.3g}. Solvers on the full data (gd) have an exact formula for any delta."
         )
     spacing = _spacing(composition, scale, budget, points)
-    return loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+    try:
+        with np.errstate(over="raise"):  # where losses overflow, the library would take a delta of 1 for 0
+            return loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
+    except FloatingPointError:  # hardly any noise
+        return math.inf
 
 
 def _spacing(composition: Composition, scale: float, budget: Budget, points: int) -> float:

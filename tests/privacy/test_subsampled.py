@@ -175,3 +175,9 @@ def test_the_profile_is_the_inverse_of_epsilon(adjacency, schedule):
     deltas = distribution.get_delta_for_epsilon(np.array([0.0, composition.epsilon(scale, budget), 100.0])) + error
     assert deltas[1] == pytest.approx(budget.delta, rel=1e-3)
     assert 0 <= deltas[2] < 1e-9 < 1e-2 < deltas[0] < 1
+
+
+def test_losses_beyond_float64_are_no_guarantee():
+    """Where there is hardly any noise, and the library would count a difference of 1 as 0."""
+    composition = subsampled.Composition("zero_out", ((4, 0.005, 0.02),), (), 1.0)
+    assert composition.epsilon(2.3689521091486754e-10, Budget(2.5, 0.5, "zero_out")) == math.inf
