@@ -2,6 +2,9 @@ PYTHON ?= python3
 NEWEST := .venv
 OLDEST := .venv-oldest
 
+# Two processes share the cores already
+test: export OMP_NUM_THREADS = 1
+
 .PHONY: demo test lint clean
 
 demo: $(NEWEST)/.ready
