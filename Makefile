@@ -11,8 +11,8 @@ demo: $(NEWEST)/.ready
 	$(NEWEST)/bin/python -m skdp demo
 
 test: lint $(OLDEST)/.ready
-	$(NEWEST)/bin/python -m pytest -n 2
-	$(OLDEST)/bin/python -m pytest -n 2
+	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
 lint: $(NEWEST)/.ready
 	$(NEWEST)/bin/ruff format --check .
