@@ -1,6 +1,7 @@
 """Constraint sets of the coefficients: projection, linear minimisation, size, mirror map. They see no data."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -81,13 +82,13 @@ class _Sized:
         return replace(self, radius=self.radius * factor)
 
 
-class _Ball(_Sized):
+class _Ball(_Sized, ABC):
     """Ball of a norm around 0."""
 
     @property
+    @abstractmethod
     def norm(self) -> float:
         """Order of the norm."""
-        raise NotImplementedError
 
     def contains(self, w: np.ndarray, tolerance: float = TOLERANCE) -> bool:
         """Return whether the norm is at most the radius, up to a relative tolerance."""
