@@ -4,11 +4,28 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from skdp.losses import Cauchy, Huber, Logistic, Multinomial, Squared, Tukey, Welsch
+from skdp.losses import (
+    Absolute,
+    Cauchy,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    HuberHinge,
+    Logistic,
+    Multinomial,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    Tukey,
+    Welsch,
+)
 
 THRESHOLDS = (0.1, 1.0, 7.0)
 ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for threshold in THRESHOLDS)
-LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST)
+KINKED = (Absolute(), Quantile(0.5), Quantile(0.1), Quantile(0.95), EpsilonInsensitive(0.0), EpsilonInsensitive(0.3))
+MARGINS = tuple(kind(k) for kind in (Hinge, SquaredHinge, HuberHinge) for k in (1, 4))
+LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST, *KINKED, *MARGINS)
+SMOOTH = tuple(loss for loss in LOSSES if loss.smoothness < np.inf)
 
 
 def some_labels(loss, rng, size):
@@ -24,6 +41,9 @@ def test_derivative_equals_finite_differences(loss, rng):
     if loss.name in ("huber", "tukey"):  # away from the kinks
         raw = raw[keep := np.abs(np.abs(raw[:, 0] - labels) - loss.threshold) > 1e-4]
         labels = labels[keep]
+    elif loss in KINKED or loss in MARGINS:
+        raw = np.round(raw, 2) + 0.00317  # targets are far from them in the last digits
+        labels = np.round(labels, 2) if loss in KINKED else labels
     derivative = loss.derivative(raw, labels)
     for k in range(loss.n_outputs):
         step = np.zeros(loss.n_outputs)
@@ -42,16 +62,16 @@ def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(rng):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
-    """For targets in [-1, 1] and the squared loss that holds of predictions in [-1, 1]."""
+    """For losses whose slope has no bound, that holds of targets and predictions in [-1, 1]."""
     raw = 1000 * rng.normal(size=(2000, loss.n_outputs)) * 10 ** rng.uniform(-5, 2, size=(2000, 1))
-    raw = raw.clip(-1, 1) if loss.name == "squared" else raw
+    raw = raw if loss.bounded else raw.clip(-1, 1)
     labels = some_labels(loss, rng, 2000)
     raw = raw + labels[:, None] if loss in ROBUST else raw
     largest = np.linalg.norm(loss.derivative(raw, labels), axis=1).max()
     assert 0.99 * loss.lipschitz <= largest <= loss.lipschitz * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_smoothness_is_attained_and_never_exceeded(loss, rng):
     raw = rng.normal(size=(2000, loss.n_outputs)) * 10 ** rng.uniform(-3, 1, (2000, 1))
     if loss.n_outputs > 1:
@@ -86,6 +106,37 @@ def test_convexity_is_as_stated(loss):
     slopes = loss.derivative(raw, np.zeros(20001))[:, 0]
     assert bool((np.diff(slopes) >= 0).all()) == loss.convex
     assert loss.convex or abs(slopes[-1]) < 0.05 * loss.lipschitz
+
+
+@pytest.mark.parametrize("loss", KINKED + MARGINS, ids=repr)
+def test_slopes_of_losses_with_kinks_and_margins_never_fall(loss):
+    """They are convex in each output, also at the kinks."""
+    raw = np.zeros((20001, loss.n_outputs))
+    raw[:, -1] = np.linspace(-5, 5, 20001)
+    for label in (0, 1):
+        assert (np.diff(loss.derivative(raw, np.full(20001, label))[:, -1]) >= 0).all()
+
+
+def test_pinball_loss_is_least_at_the_quantile(rng):
+    targets = rng.normal(size=999)
+    for quantile in (0.1, 0.5, 0.9):
+        costs = [Quantile(quantile).value(np.full((999, 1), t), targets).sum() for t in np.sort(targets)]
+        assert np.argmin(costs) == int(999 * quantile)
+
+
+def test_margin_losses_of_one_against_the_rest_add_up(rng):
+    raw, labels = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    for kind in (Hinge, SquaredHinge, HuberHinge):
+        parts = [kind().value(raw[:, [k]], (labels == k).astype(int)) for k in range(3)]
+        np.testing.assert_allclose(kind(3).value(raw, labels), np.sum(parts, axis=0))
+
+
+@pytest.mark.parametrize("size", (1e150, 1.7e308))
+@pytest.mark.parametrize("loss", KINKED, ids=repr)
+def test_slopes_with_kinks_are_bounded_whatever_the_residual_is(loss, size):
+    ends = np.array([-size, 0.0, size])
+    slopes = loss.derivative(np.repeat(ends, 3)[:, None], np.tile(ends, 3))
+    assert (np.abs(slopes) <= loss.lipschitz).all()
 
 
 @pytest.mark.parametrize("loss", ROBUST, ids=repr)

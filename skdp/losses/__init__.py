@@ -5,6 +5,22 @@ regression on targets: brought to [-1, 1] for the squared loss, any finite numbe
 """
 
 from skdp.losses._classes import Logistic, Multinomial
+from skdp.losses._kinked import Absolute, EpsilonInsensitive, Quantile
+from skdp.losses._margins import Hinge, HuberHinge, SquaredHinge
 from skdp.losses._numbers import Cauchy, Huber, Squared, Tukey, Welsch
 
-__all__ = ["Cauchy", "Huber", "Logistic", "Multinomial", "Squared", "Tukey", "Welsch"]
+__all__ = [
+    "Absolute",
+    "Cauchy",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "HuberHinge",
+    "Logistic",
+    "Multinomial",
+    "Quantile",
+    "Squared",
+    "SquaredHinge",
+    "Tukey",
+    "Welsch",
+]

@@ -20,6 +20,7 @@ class Logistic:
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "classes"
     convex: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
     one_sided: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -93,6 +94,7 @@ class Multinomial:
     smoothness: ClassVar[float] = 0.5
     targets: ClassVar[str] = "classes"
     convex: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.

@@ -25,6 +25,7 @@ class Squared:
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "numbers"
     convex: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each record.
@@ -80,6 +81,7 @@ class RobustLoss(ABC):
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1
     targets: ClassVar[str] = "numbers"
+    bounded: ClassVar[bool] = True
 
     @property
     def lipschitz(self) -> float:

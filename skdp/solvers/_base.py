@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.constraints import Constraint
+from skdp.constraints import Box, Constraint
 from skdp.penalties import ElasticNet
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.queries import Gradient, Loss, Query
+from skdp.privacy.queries import CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._uncertainty import Uncertainty
 
@@ -73,6 +73,9 @@ class Problem:
         facts = {
             "smooth": self.loss.smoothness < math.inf,
             "convex": self.loss.convex,
+            "bounded": self.loss.bounded,
+            "curved": isinstance(self.loss, CurvedLoss),
+            "separable": self.constraint is None or isinstance(self.constraint, Box),
             "plain": self.constraint is None and not self.l1_ratio,
             "mirror": not self.intercept_scaling and hasattr(self.constraint, "mirror_map"),
             "vertices": not self.intercept_scaling and hasattr(self.constraint, "vertex_scores"),

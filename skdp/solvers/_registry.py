@@ -43,6 +43,9 @@ SOLVERS: dict[str, type[Solver]] = {
 NEEDS = {
     "smooth": "a smooth loss",
     "convex": "a convex loss",
+    "bounded": "a loss whose slope is bounded",
+    "curved": "a loss whose second derivative is known",
+    "separable": "no constraint, or a box",
     "plain": "a problem without constraint and without l1 penalty",
     "mirror": "a constraint with a mirror map, as all of skdp.constraints have, and no intercept",
     "vertices": "a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept",

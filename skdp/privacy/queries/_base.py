@@ -83,6 +83,8 @@ class Loss(Protocol):
         What is predicted.
     convex : bool
         Whether it is convex in the raw prediction.
+    bounded : bool
+        Whether ``lipschitz`` holds for all raw predictions; else for those in [-1, 1] only, and the clip enforces it.
     """
 
     @property
@@ -113,6 +115,11 @@ class Loss(Protocol):
     @property
     def convex(self) -> bool:
         """Whether the loss is convex in the raw prediction."""
+        ...
+
+    @property
+    def bounded(self) -> bool:
+        """Whether `lipschitz` holds for all raw predictions."""
         ...
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:

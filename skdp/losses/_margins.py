@@ -1,0 +1,145 @@
+"""Losses of class labels that vanish beyond a margin: those of linear support vector machines."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+__all__ = ["Hinge", "HuberHinge", "MarginLoss", "SquaredHinge"]
+
+
+@dataclass(frozen=True)
+class MarginLoss(ABC):
+    """Sum over the outputs of a convex, falling function of the margin ``z = s t``, 0 where z is large.
+
+    With one output, s is +1 for label 1 and -1 for label 0; with more, one per class, s is +1 for the record's class and -1 for
+    all others: one against the rest, all in one loss.
+
+    Parameters
+    ----------
+    n_outputs : int, default=1
+        1 for two classes, else their number.
+    """
+
+    n_outputs: int = 1
+
+    targets: ClassVar[str] = "classes"
+    convex: ClassVar[bool] = True
+    one_sided: ClassVar[bool] = True
+    steepest: ClassVar[float] = 1.0
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the norm of the derivative, which is attained where all outputs are on the wrong side."""
+        return self.steepest * math.sqrt(self.n_outputs)
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each record.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Non-negative values.
+        """
+        return self._value(self._signs(labels) * raw).sum(axis=1)
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative in the raw predictions.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            Of the sign opposite to s, or 0; at a kink the middle of the two slopes.
+        """
+        signs = self._signs(labels)
+        return signs * self._slope(signs * raw)
+
+    def _signs(self, labels: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 1:
+            return np.where(labels == 1, 1.0, -1.0)[:, None]
+        return np.where(labels[:, None] == np.arange(self.n_outputs), 1.0, -1.0)
+
+    @abstractmethod
+    def _value(self, margins: np.ndarray) -> np.ndarray:
+        """The function of the margin."""
+
+    @abstractmethod
+    def _slope(self, margins: np.ndarray) -> np.ndarray:
+        """Its derivative."""
+
+
+@dataclass(frozen=True)
+class Hinge(MarginLoss):
+    """The hinge ``max(0, 1 - z)``: not smooth.
+
+    References
+    ----------
+    .. [1] C. Cortes, V. Vapnik, "Support-vector networks", Machine Learning 20 (1995).
+    """
+
+    name: ClassVar[str] = "hinge"
+    smoothness: ClassVar[float] = math.inf
+    bounded: ClassVar[bool] = True
+
+    def _value(self, margins: np.ndarray) -> np.ndarray:
+        return np.maximum(1 - margins, 0.0)
+
+    def _slope(self, margins: np.ndarray) -> np.ndarray:
+        return -np.heaviside(1 - margins, 0.5)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(MarginLoss):
+    """The squared hinge ``max(0, 1 - z)^2``.
+
+    The derivative has no bound of its own: ``lipschitz`` bounds it for raw predictions in [-1, 1], and the clip enforces it.
+    """
+
+    name: ClassVar[str] = "squared_hinge"
+    smoothness: ClassVar[float] = 2.0
+    bounded: ClassVar[bool] = False
+    steepest: ClassVar[float] = 4.0
+
+    def _value(self, margins: np.ndarray) -> np.ndarray:
+        return np.square(np.maximum(1 - margins, 0.0))
+
+    def _slope(self, margins: np.ndarray) -> np.ndarray:
+        return -2 * np.maximum(1 - margins, 0.0)
+
+
+@dataclass(frozen=True)
+class HuberHinge(MarginLoss):
+    """The hinge with a rounded corner: ``1 - z`` below 1/2, 0 above 3/2, ``(3/2 - z)^2 / 2`` between.
+
+    References
+    ----------
+    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007), with h = 1/2.
+    """
+
+    name: ClassVar[str] = "huber_hinge"
+    smoothness: ClassVar[float] = 1.0
+    bounded: ClassVar[bool] = True
+
+    def _value(self, margins: np.ndarray) -> np.ndarray:
+        missing = np.maximum(1.5 - margins, 0.0)
+        inner = np.minimum(missing, 1.0)
+        return inner * (missing - inner / 2)
+
+    def _slope(self, margins: np.ndarray) -> np.ndarray:
+        return -np.clip(1.5 - margins, 0.0, 1.0)
