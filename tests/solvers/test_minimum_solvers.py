@@ -118,7 +118,7 @@ def test_delta_0_names_the_solvers_that_support_it():
             model(solver, delta=0).fit(X, y)
     with pytest.raises(
         ValueError,
-        match=r"none; frank_wolfe needs .*'l1' or .*; objective needs exactly two classes; output needs exactly two classes\.",
+        match=r"none; frank_wolfe needs .*'l1' or .*; objective needs exactly two classes[^;]*; output needs exactly two classes",
     ):
         model("auto", delta=0).fit(X, np.arange(400) % 3)
     assert {name for name, kind in SOLVERS.items() if kind.pure} == {*KINDS, "frank_wolfe"}
