@@ -1,11 +1,8 @@
 """Command line of the benchmarks.
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
-constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``resources`` measures time
-and memory, ``audit`` attacks the guarantee.
-``python -m benchmarks run`` compares methods, ``curve`` lets tables grow, ``constants`` varies the constants of the defaults,
-``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts gradients, ``resources``
-measures time and memory, ``audit`` attacks the guarantee.
+constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
+gradients, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse

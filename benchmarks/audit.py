@@ -189,7 +189,7 @@ AUDITED = {
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
     "svrg": Audited(SVRG(4, **NEAR), 0.5, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
-    "svrg++": Audited(SVRGPlusPlus(3, **NEAR), 0.5, twins(SVRGPlusPlus(3, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
+    "svrg++": Audited(SVRGPlusPlus(2, **NEAR), 0.5, twins(SVRGPlusPlus(2, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
 }
 
 
