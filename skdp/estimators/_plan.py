@@ -73,6 +73,7 @@ class Plan:
             "intercept_scaling": self.problem.intercept_scaling,
             "class_weight": weights,
             "by_row": self.schedule.by_row,
+            "by_column": self.schedule.by_column,
         }
 
 

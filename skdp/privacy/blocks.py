@@ -38,10 +38,13 @@ class Blocks:
         Finite records; a sparse table has no duplicate entries.
     by_row : bool, default=False
         Convert CSC to CSR once, because rows will be gathered.
+    by_column : bool, default=False
+        Convert CSR to CSC once, because columns will be read.
     """
 
-    def __init__(self, X: Any, by_row: bool = False) -> None:
-        self.table = X.tocsr() if by_row and sparse.issparse(X) else X
+    def __init__(self, X: Any, by_row: bool = False, by_column: bool = False) -> None:
+        converted = (by_row or by_column) and sparse.issparse(X)
+        self.table = X if not converted else X.tocsr() if by_row else X.tocsc()
         self.sample: np.ndarray | None = None
         self.n_samples, self.n_features = X.shape
         self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
@@ -69,6 +72,11 @@ class Blocks:
         sample = copy.copy(self)
         sample.sample = indices
         return sample
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether single columns of all rows can be read."""
+        return self.sample is None and (self.by_column or not sparse.issparse(self.table))
 
     def parts(self) -> Iterator[Part]:
         """Yield the rows of each block; a sample without rows is one empty block."""

@@ -18,6 +18,7 @@ from skdp.privacy.blocks import (
     standardized_squares,
     summation_error,
 )
+from skdp.privacy.columns import Margins, block_products, column_products
 from skdp.privacy.records import SHORTEST, Kernel, Records
 
 __all__ = ["SHORTEST", "Records", "Rows", "summation_error"]
@@ -43,6 +44,8 @@ class Rows:
         Factor of the loss of a record, by label.
     by_row : bool, default=False
         Convert CSC to CSR once, because whole rows will be read.
+    by_column : bool, default=False
+        Convert CSR to CSC once, because columns will be read; not beside ``by_row``.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class Rows:
         intercept_scaling: float = 0.0,
         class_weight: np.ndarray | None = None,
         by_row: bool = False,
+        by_column: bool = False,
     ) -> None:
-        self._blocks, self._y = Blocks(X, by_row), y
+        self._blocks, self._y = Blocks(X, by_row, by_column), y
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
+        self._margins: Margins | None = None
         self._largest: np.ndarray | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
@@ -92,8 +97,8 @@ class Rows:
         ValueError
             If the table is stored by columns: it would have to be converted for every sample.
         """
-        sample = copy.copy(self)
-        sample._blocks, sample._whole, sample._view, sample._counts = self._blocks.subset(indices), self, None, None
+        sample = self._copied()
+        sample._blocks, sample._whole = self._blocks.subset(indices), self
         return sample
 
     def without(self, indices: np.ndarray) -> "Rows":
@@ -111,8 +116,8 @@ class Rows:
         Rows
             As many records; the null ones contribute nothing to the answer of any query.
         """
-        table = copy.copy(self)
-        table._whole, table._view, table._counts = None, None, None
+        table = self._copied()
+        table._whole = None
         if len(indices):
             table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
             table._presence[indices] = 0.0
@@ -142,7 +147,7 @@ class Rows:
         if self._whole is not None and self._blocks.sample is not None:
             return self._whole.standardized(centre, scale).subset(self._blocks.sample)  # norms are worked out once
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
-            view, constant = copy.copy(self), 1.0 if self._intercept_scaling else 0.0
+            view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
                 norms = np.sqrt(standardized_squares(self._blocks, self._scales, centre, scale) + constant)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
@@ -207,11 +212,8 @@ class Rows:
         """
         counts = np.zeros(size)
         for part in self._blocks.parts():
-            labels, present = self._y[part], self._present(part)
-            weights = None if self._class_weight is None else self._class_weight[labels]
-            counts += np.bincount(
-                bins(Records(labels, self._inverse_norms[part], weights, present)), weights=present, minlength=size
-            )
+            places = bins(self._records(part, self._inverse_norms[part]))
+            counts += np.bincount(places, weights=self._present(part), minlength=size)
         return counts
 
     def label_counts(self, n_classes: int) -> np.ndarray:
@@ -277,6 +279,45 @@ class Rows:
         """
         return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
 
+    def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel) -> np.ndarray:
+        """Return ``sum_i x_i kernel(x_i^T coef)^T`` in some coordinates, of which alone the kernel is told the row's norm.
+
+        Raw predictions are kept from call to call; columns of coefficients that are the same as in the last call are not read.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, k)
+            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+        block : ndarray of int
+            Ascending coordinates.
+        kernel : callable
+            Maps raw predictions (rows of a block, k) and their `Records` to residuals (rows of the block, k).
+
+        Returns
+        -------
+        ndarray of shape (block.size, k)
+            The sum, accumulated in float64.
+        """
+        if block.size == coef.shape[0]:
+            return self.sum(coef, kernel)
+        margins = self._margins_at(coef) if self._blocks.keeps_columns else None
+        constant = self._intercept_scaling if block[-1] == self.n_features else 0.0
+
+        def residuals_of(part: Part, squares: np.ndarray) -> np.ndarray:
+            norms = np.hypot(np.sqrt(squares), constant)
+            inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+            if self._presence is not None:
+                inverse_norms[self._presence[part] == 0] = 0.0
+            raw = self._raw(part, coef) if margins is None else margins[part].copy()
+            return kernel(raw, self._records(part, inverse_norms))
+
+        products = column_products if self._blocks.by_column else block_products
+        total: Any = 0.0
+        for term, residuals in products(self._blocks, self._scales, block[block < self.n_features], residuals_of):
+            intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
+            total = total + np.concatenate([term, intercept])
+        return np.asarray(total)
+
     def clipped_sum(self, coef: np.ndarray, kernel: Kernel, limit: float) -> np.ndarray:
         """Return ``sum_i clip(x_i kernel(x_i^T coef)^T)``, where every product of an entry and a residual is clipped.
 
@@ -336,10 +377,7 @@ class Rows:
             block = dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
-            labels, present = self._y[part], self._present(part)
-            weights = None if self._class_weight is None else self._class_weight[labels]
-            raw = block @ coef
-            factors = kernel(raw, Records(labels, self._inverse_norms[part], weights, present))
+            factors, present = kernel(block @ coef, self._records(part, self._inverse_norms[part])), self._present(part)
             total += block.T @ (block * (factors if present is None else factors * present[:, None]))
         return total
 
@@ -369,18 +407,40 @@ class Rows:
             intercept = intercept + term if term.size else term
         return residuals, intercept
 
+    def _margins_at(self, coef: np.ndarray) -> np.ndarray:
+        if self._margins is None or self._margins.n_outputs != coef.shape[1]:
+            self._margins = Margins(self._blocks, self._scales, self._intercept_scaling, coef.shape[1])
+        return self._margins.at(coef)
+
+    def _raw(self, part: Part, coef: np.ndarray) -> np.ndarray:
+        return self._clipped(self._blocks.predictions(self._blocks.rows(part), coef[: self.n_features]), coef, part)
+
+    def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:
+        """Raw predictions of clipped rows with intercept from those of rows as given, in place."""
+        raw *= self._scales[part, None]
+        np.copyto(raw, 0.0, where=self._scales[part, None] == 0)  # 0 times a product that overflowed, at some points only
+        if self._intercept_scaling:
+            raw += self._intercept_scaling * coef[self.n_features]
+        return raw
+
+    def _records(self, part: Part, inverse_norms: np.ndarray) -> Records:
+        labels = self._y[part]
+        weights = None if self._class_weight is None else self._class_weight[labels]
+        return Records(labels, inverse_norms, weights, self._present(part))
+
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
-        scales, labels, constant = self._scales[part, None], self._y[part], self._intercept_scaling
-        weights = None if self._class_weight is None else self._class_weight[labels]
-        raw *= scales
-        np.copyto(raw, 0.0, where=scales == 0)  # 0 times a product that overflowed, at some points and not at others
-        if constant:
-            raw += constant * coef[self.n_features]
-        residuals = kernel(raw, Records(labels, self._inverse_norms[part], weights, self._present(part)))
+        scales, constant = self._scales[part, None], self._intercept_scaling
+        residuals = kernel(self._clipped(raw, coef, part), self._records(part, self._inverse_norms[part]))
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
         residuals *= scales
         return residuals, intercept
+
+    def _copied(self) -> "Rows":
+        """The same without what was worked out for earlier queries."""
+        table = copy.copy(self)
+        table._view = table._counts = table._margins = None
+        return table
 
     def _present(self, part: Part) -> np.ndarray | None:
         return None if self._presence is None else self._presence[part]

@@ -154,6 +154,11 @@ class Schedule:
         return self.samples or any(getattr(release.query, "by_row", False) for _, release in self.entries)
 
     @property
+    def by_column(self) -> bool:
+        """Whether columns are read, and no whole rows, so that a sparse table stored by rows has to be converted once."""
+        return not self.by_row and any(getattr(release.query, "by_column", False) for _, release in self.entries)
+
+    @property
     def curve(self) -> Curve | None:
         """The mechanism with its own proof, if there is one.
 

@@ -24,6 +24,8 @@ class Query(Protocol):
         False where the answer is not a sum of contributions of the records, so that an audit cannot take one out.
     by_row : bool, optional
         True where whole rows are read, so that a table stored by columns is converted once.
+    by_column : bool, optional
+        True where columns are read, so that a sparse table stored by rows is converted once, unless whole rows are read, too.
     rounding : float, optional
         How much larger the rounding error of the answer may be than that of a sum of clipped rows; 1 where it is missing.
     """
