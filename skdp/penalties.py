@@ -45,7 +45,8 @@ class ElasticNet:
         """Return ``argmin_v ||v - w||^2 / 2 + step_size * value(v)``, an array of the shape of ``w``."""
         return self.l1_prox(w, step_size) / (1 + step_size * self.strong_convexity)
 
-    def l1_prox(self, w: np.ndarray, step_size: float) -> np.ndarray:
+    def l1_prox(self, w: np.ndarray, step_size: float | np.ndarray) -> np.ndarray:
         """Return the proximal step of the l1 part alone: entries move towards 0 by ``step_size * alpha * l1_ratio``."""
-        threshold = step_size * self.alpha * self.l1_ratio
-        return np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0) if threshold else w
+        if not self.alpha * self.l1_ratio:
+            return w
+        return np.sign(w) * np.maximum(np.abs(w) - step_size * self.alpha * self.l1_ratio, 0.0)

@@ -20,6 +20,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "mirror_maps": {"_projections"},
     "constraints": {"_projections", "_validation", "mirror_maps"},
     "_validation": set(),
+    "samplings": {"_validation"},
     "_tables": {"_validation"},
     "preprocessing": {"_validation", "_tables", "_files"},
     "_files": set(),
@@ -27,7 +28,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_progress": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},
-    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "_validation"},
+    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "samplings", "_validation"},
     "estimators": {"solvers", "losses", "penalties", "constraints", "_validation", "_tables", "_progress"},
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
