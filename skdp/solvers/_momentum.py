@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp._validation import check_integer, check_number, shown
+from skdp._validation import check_integer, check_number, check_scale, shown
+from skdp.constraints import L2Ball
 from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._geometry import mirror_map
+from skdp.solvers._moves import HeavyBall, MirrorSteps, Move, default_radius, euclidean_step, mirror_step, steps_in_balance
 from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
 from skdp.solvers._travel import bearable_noise, noise_limited_clip_norm
 
@@ -23,7 +26,7 @@ LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
 class MomentumSolver(Solver):
     """Heavy-ball steps on noisy mean gradients, averaged over the last iterates.
 
-    Subclasses have the parameters ``n_steps``, ``step_size``, ``momentum``, ``tail_average`` and ``standardize``.
+    Subclasses have the parameters ``n_steps``, ``step_size``, ``momentum``, ``tail_average``, ``radius`` and ``standardize``.
     """
 
     def default_alpha(self, problem: Problem) -> float:
@@ -133,18 +136,26 @@ class MomentumSolver(Solver):
         penalized: np.ndarray | float = 1.0,
     ) -> np.ndarray:
         """Average of the iterates to keep; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
-        step_size = self._step_size(problem, n_steps)
-        coef = before = problem.start
+        iteration = self._start(problem, n_steps)
         average = np.zeros(problem.shape)
         for step in range(n_steps):
+            coef = iteration.coef
             if step in kept:
                 average += coef / len(kept)
             released = gradient(coef).reshape(problem.shape)
             penalty = problem.penalty_gradient(coef)
             penalty[: problem.n_features] *= penalized
-            moved = coef + self._beta * (coef - before) - step_size * (released / expected_size + penalty)
-            coef, before = problem.l1_prox(moved, step_size), coef
-        return average + coef / len(kept) if n_steps in kept else average
+            iteration.move(released / expected_size + penalty)
+        return average + iteration.coef / len(kept) if n_steps in kept else average
+
+    def _start(self, problem: Problem, n_steps: int) -> Move:
+        """The iteration at its start: in the mirror map of the constraint where the loss has a kink, else with momentum."""
+        step_size = self._step_size(problem, n_steps)
+        if _in_mirror(problem):
+            return MirrorSteps(problem, mirror_map(problem), step_size)
+        radius = self._radius(problem) if problem.budget.private or self.radius is not None else None
+        inside = problem if radius is None else replace(problem, constraint=L2Ball(radius))
+        return HeavyBall(inside, step_size, self._beta)
 
     def _kept(self, n_steps: int, rng: np.random.Generator) -> range:
         """Numbers of the iterates whose average is returned; the start is number 0."""
@@ -167,6 +178,9 @@ class MomentumSolver(Solver):
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
         check_number("standardize", self.standardize, above=0.0, below=1.0, optional=True)
+        check_scale("radius", self.radius, optional=True)
+        if self.radius is not None and problem.constraint is not None:
+            raise ValueError(f"radius={shown(self.radius)} with a constraint; expected None: the constraint bounds coefficients.")
         if self.standardize is not None and not {"plain", "classes"} <= problem.offers:
             raise ValueError(
                 f"standardize={shown(self.standardize)} is for class labels, without constraint or l1 penalty; expected None."
@@ -177,14 +191,40 @@ class MomentumSolver(Solver):
         """Momentum in float64, whatever number was given."""
         return float(self.momentum)
 
+    def _radius(self, problem: Problem) -> float | None:
+        """Radius of the ball of the features' coefficients; None where there is none."""
+        if self.radius is not None:
+            return float(self.radius)
+        return None if "smooth" in problem.offers or problem.constraint is not None else default_radius(problem)
+
     def _step_size(self, problem: Problem, n_steps: int) -> float:
         if self.step_size is not None:
             return float(self.step_size)
-        return min(self._path(problem) * (1 - self._beta) / n_steps, self._largest_step(problem))
+        if _in_mirror(problem):
+            return mirror_step(problem, mirror_map(problem), n_steps, self._noise(problem, n_steps))
+        return min(self._path(problem) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
 
     def _path(self, problem: Problem) -> float:
         """Total step length at which the gathered noise of a raw prediction is all that a fit may bear."""
         return bearable_noise(problem) * problem.signal_to_noise / (problem.clip_norm * problem.row_norm)
 
-    def _largest_step(self, problem: Problem) -> float:
+    def _noise(self, problem: Problem, n_steps: int) -> float:
+        """Standard deviation of a coordinate of the noise on a mean gradient."""
+        return problem.clip_norm / problem.signal_to_noise * math.sqrt(n_steps)
+
+    def _needed_steps(self, problem: Problem) -> float:
+        """How many steps the path needs at the largest step; with a kink, from how many on the bound is mostly noise."""
+        if "smooth" not in problem.offers:
+            return steps_in_balance(problem)
+        return self._path(problem) * (1 - self._beta) / self._largest_step(problem, 1)
+
+    def _largest_step(self, problem: Problem, n_steps: int) -> float:
+        if "smooth" not in problem.offers:
+            radius = self._radius(problem) or default_radius(problem)
+            return (1 - self._beta) * euclidean_step(problem, radius, n_steps, self._noise(problem, n_steps))
         return 1.5 * (1 + self._beta) / (problem.smoothness + problem.penalty.smoothness)
+
+
+def _in_mirror(problem: Problem) -> bool:
+    """Whether the steps are in the mirror map of the constraint: it does what a projection cannot where the loss has a kink."""
+    return "smooth" not in problem.offers and "mirror" in problem.offers and not problem.l1_ratio

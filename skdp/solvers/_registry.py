@@ -92,7 +92,7 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
     Choice(
         "gd",
         lambda problem: True,
-        "it goes with every smooth loss, penalty and constraint",
+        "it goes with every loss, penalty and constraint",
     ),
 )
 

@@ -2,13 +2,29 @@
 
 from skdp.solvers._base import Problem
 
-__all__ = ["bearable_noise", "noise_limited_clip_norm"]
+__all__ = ["bearable_noise", "largest_prediction", "noise_limited_clip_norm"]
 
 # noise of a raw prediction that a fit may gather, before contraction: log-odds, or half the range of what is predicted
 TRAVEL = {"classes": 3.0, "numbers": 1.0}
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 LEAST = 0.5  # clip norm, over the norm of a gradient of the slope that is usual at most, while noise limits the fit
 OPENING = {"classes": 1500.0, "numbers": 3000.0}  # signal-to-noise from which on the clip opens
+
+
+def largest_prediction(problem: Problem) -> float:
+    """Return the size that raw predictions usually get.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+
+    Returns
+    -------
+    float
+        3 for classes, 1 for numbers, in units of half their range, or of the threshold of their loss.
+    """
+    return TRAVEL[problem.loss.targets]
 
 
 def bearable_noise(problem: Problem) -> float:
@@ -25,7 +41,7 @@ def bearable_noise(problem: Problem) -> float:
         3 for log-odds, 1 for numbers, in units of half their range, or of the threshold of their loss; less where the signal is
         faint.
     """
-    return TRAVEL[problem.loss.targets] * min(1.0, problem.signal_to_noise / FAINT)
+    return largest_prediction(problem) * min(1.0, problem.signal_to_noise / FAINT)
 
 
 def noise_limited_clip_norm(problem: Problem) -> float:
@@ -40,7 +56,8 @@ def noise_limited_clip_norm(problem: Problem) -> float:
     -------
     float
         Half the norm of a gradient of a certain slope: for class labels the largest, for numbers that of a residual of one unit
-        (squared errors have twice as much between a prediction and a target at opposite ends of the range). It grows in
+        (squared errors have twice as much between a prediction and a target at opposite ends of the range; a loss with a kink has
+        the largest at every residual). It grows in
         proportion to the signal-to-noise ratio, from 1500 on, or 3000 for numbers, until nothing is clipped.
     """
     loss = problem.loss

@@ -43,6 +43,11 @@ class GradientDescent(MomentumSolver):
         Which model is returned: the average of the last iterates; the last one, which the paper's Theorem 6.2 is about; or
         one of the T points at which a gradient was released, drawn uniformly and independently of the data, whose gradient
         Theorem 6.3 bounds without convexity. The privacy is the same.
+    radius : float or None, default=None
+        Radius D of the ball around 0 onto which the features' coefficients are projected after each step; the intercept is free,
+        as in every constraint. None projects where the loss is not smooth, and there onto :math:`D = z \sqrt p / R` with p
+        coefficients: the radius at which the step of the theorem tends to that of the noise, the default above. With
+        ``standardize``, it is that of the standardised features. Not together with a constraint.
     standardize : float or None, default=None
         Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
         scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
@@ -56,6 +61,13 @@ class GradientDescent(MomentumSolver):
     opens in proportion to s until nothing is clipped from s = 3000 on: clipping by half costs less than the noise it saves.
     For numbers it means half of that of a residual of one unit (a quarter of the largest for squared errors, where a prediction
     and a target may be two units apart), and opens from s = 3000 on.
+
+    **Losses with a kink** (hinge, absolute, quantile) have no L. Their largest step is :math:`(1 - \beta) D / \sqrt{T (G^2 + p
+    \tau^2)}`, with D the ``radius``, G a bound on the gradient, p the number of coefficients and :math:`\tau = C \sqrt T / s` the
+    noise of one coordinate of a mean gradient: without momentum and averaged over all steps, the mean loss is above the least
+    in the ball by at most :math:`D \sqrt{(G^2 + p \tau^2) / T}`. More steps never harm, and from :math:`T = s^2 / p` on they gain
+    little, which is the default number within the same limits. Over a constraint with a mirror map, without intercept, the steps
+    are mirror steps, without momentum, of the size that the same theorem gives in that geometry.
 
     With an l1 penalty or a constraint, the step is proximal: :math:`w_{t+1} = \mathrm{prox}(w_t + \beta (w_t - w_{t-1}) - \eta
     (\tilde g_t / n + \nabla r(w_t)))`, the same where the prox does nothing.
@@ -71,6 +83,8 @@ class GradientDescent(MomentumSolver):
        NeurIPS 2017, Algorithm 4, Theorems 6.2 and 6.3.
     .. [2] B. T. Polyak, "Some methods of speeding up the convergence of iteration methods", USSR Comp. Math. 4 (1964):
        the heavy-ball method and its stability limit.
+    .. [3] R. Arora, T. V. Marinov, E. Ullah, "Private stochastic convex optimization: efficient algorithms for non-smooth
+       objectives", 2020, Theorem 4: the step for losses with a kink.
 
     Examples
     --------
@@ -83,7 +97,6 @@ class GradientDescent(MomentumSolver):
 
     name = "gd"
     title = "DP-GD, full-data gradient descent with momentum and tail averaging (Wang, Ye, Xu 2017, Algorithm 4)"
-    needs = frozenset({"smooth"})
 
     def __init__(
         self,
@@ -93,6 +106,7 @@ class GradientDescent(MomentumSolver):
         momentum: float = 0.9,
         tail_average: float = 0.5,
         output: str = "average",
+        radius: float | None = None,
         standardize: float | None = None,
     ) -> None:
         self.n_steps = n_steps
@@ -100,6 +114,7 @@ class GradientDescent(MomentumSolver):
         self.momentum = momentum
         self.tail_average = tail_average
         self.output = output
+        self.radius = radius
         self.standardize = standardize
 
     def _check(self, problem: Problem) -> None:
@@ -122,6 +137,6 @@ class GradientDescent(MomentumSolver):
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
-        needed = self._path(problem) * (1 - self._beta) / self._largest_step(problem)
+        needed = self._needed_steps(problem)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
         return math.ceil(min(max(needed, FEWEST), affordable, MOST))

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.constraints import L1Ball, L2Ball, LpBall
 from skdp.mirror_maps import MirrorMap
 from skdp.privacy.queries import Gradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._geometry import mirror_map, row_bound, unit_width
 
 __all__ = ["AcceleratedMirrorDescent"]
 
@@ -117,10 +117,10 @@ class AcceleratedMirrorDescent(Solver):
         float
             Clip norm for ``clip_norm=None``.
         """
-        order, squared = _mirror_map(problem).norm, "squared" in problem.offers
+        order, squared = mirror_map(problem).norm, "squared" in problem.offers
         least, clear = (LEAST_CLIP_SQUARED, CLEAR_SQUARED) if squared else (LEAST_CLIP, CLEAR)
-        width = _unit_width(order, math.prod(problem.shape))
-        signal = _row_bound(problem, order) / problem.row_norm * problem.signal_to_noise
+        width = unit_width(order, math.prod(problem.shape))
+        signal = row_bound(problem, order) / problem.row_norm * problem.signal_to_noise
         return min(max(clear * signal / width, least), 1.0) * problem.lipschitz
 
     def schedule(self, problem: Problem) -> Schedule:
@@ -162,7 +162,7 @@ class AcceleratedMirrorDescent(Solver):
         SolverResult
             A point of the constraint set.
         """
-        n_steps, mirror = self._steps(problem), _mirror_map(problem)
+        n_steps, mirror = self._steps(problem), mirror_map(problem)
         smoothness = max(_smoothness(problem, mirror), self._balance(problem, mirror) * n_steps**2)
         state = mirror.start()
         z = y = mirror.point(state)
@@ -185,7 +185,7 @@ class AcceleratedMirrorDescent(Solver):
             return int(self.n_steps)
         if not problem.budget.private:
             return NOISELESS
-        mirror = _mirror_map(problem)
+        mirror = mirror_map(problem)
         needed = math.sqrt(_smoothness(problem, mirror) / self._balance(problem, mirror))
         cells = problem.n_samples * math.prod(problem.shape)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
@@ -193,35 +193,12 @@ class AcceleratedMirrorDescent(Solver):
 
     def _balance(self, problem: Problem, mirror: MirrorMap) -> float:
         """Smoothness over squared number of steps at which noise and distance from the start weigh the same."""
-        noise = problem.clip_norm / problem.signal_to_noise * _unit_width(mirror.norm, math.prod(problem.shape))
+        noise = problem.clip_norm / problem.signal_to_noise * unit_width(mirror.norm, math.prod(problem.shape))
         return noise / math.sqrt(48 * max(mirror.spread, LEAST_SMOOTHNESS)) / PATIENCE ** (2 / mirror.norm - 1)
-
-
-def _mirror_map(problem: Problem) -> MirrorMap:
-    return problem.constraint.mirror_map(math.prod(problem.shape))  # type: ignore[union-attr]
 
 
 def _smoothness(problem: Problem, mirror: MirrorMap) -> float:
     """Smoothness of the objective in the norm of the mirror map; the penalty's is no larger than in the Euclidean norm."""
-    bound = _row_bound(problem, mirror.norm)
+    bound = row_bound(problem, mirror.norm)
     total = problem.max_weight * problem.loss.smoothness * bound**2 + problem.penalty.smoothness
     return max(total, LEAST_SMOOTHNESS)
-
-
-def _row_bound(problem: Problem, order: float) -> float:
-    """Bound on the norm of a row that is dual to a norm of order 1 to 2."""
-    if problem.feature_bounds is None:
-        return problem.data_norm
-    inverse = 1 - 1 / order  # one over the dual order
-    bounds = np.broadcast_to(np.asarray(problem.feature_bounds, dtype=float), (problem.n_features,))
-    largest = float(bounds.max())
-    if inverse == 0:
-        return min(largest, problem.data_norm)
-    norm = largest * float(((bounds / largest) ** (1 / inverse)).sum()) ** inverse
-    return min(norm, largest ** (1 - 2 * inverse) * problem.data_norm ** (2 * inverse), problem.data_norm)
-
-
-def _unit_width(order: float, n_coefficients: int) -> float:
-    """Mean dual norm of a standard normal vector: the Gaussian width of the norm's unit ball."""
-    ball = L1Ball() if order == 1 else L2Ball() if order == 2 else LpBall(1.0, order)
-    return ball.gaussian_width(n_coefficients)

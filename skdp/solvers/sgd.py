@@ -37,6 +37,11 @@ class SGD(MomentumSolver):
         Heavy-ball coefficient in [0, 1).
     tail_average : float, default=0.5
         Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
+    radius : float or None, default=None
+        Radius D of the ball around 0 onto which the features' coefficients are projected after each step; the intercept is free,
+        as in every constraint. None projects where the loss is not smooth, and there onto :math:`D = z \sqrt p / R` with p
+        coefficients: the radius at which the step of the theorem tends to that of the noise, the default above. With
+        ``standardize``, it is that of the standardised features. Not together with a constraint.
     standardize : float or None, default=None
         Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
         scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
@@ -46,6 +51,9 @@ class SGD(MomentumSolver):
     Here :math:`\mu` is the Gaussian-DP parameter of the budget and k is 2 under ``replace_one``, 1 under ``zero_out``: by the
     central limit theorem T releases are about :math:`k q \sqrt T / z`-GDP for a noise multiplier z of 1.5 and more. The noise
     itself is calibrated by privacy loss distributions, not by this rule.
+
+    Losses with a kink have the step of "gd" for them; ``SGD(momentum=0, tail_average=1.0, radius=D)`` is the algorithm of the paper
+    [4]_ on Poisson samples.
 
     CSC tables are converted to CSR once, because samples are gathered by rows. The default clip norm is that of "gd".
 
@@ -64,6 +72,8 @@ class SGD(MomentumSolver):
        privacy", CCS 2016, Algorithm 1.
     .. [3] Z. Bu, J. Dong, Q. Long, W. Su, "Deep learning with Gaussian differential privacy", HDSR 2020: the central limit
        theorem for Poisson samples.
+    .. [4] R. Arora, T. V. Marinov, E. Ullah, "Private stochastic convex optimization: efficient algorithms for non-smooth
+       objectives", 2020, Algorithm 1 and Theorem 4.
 
     Examples
     --------
@@ -74,7 +84,6 @@ class SGD(MomentumSolver):
 
     name = "sgd"
     title = "DP-SGD, mini-batches by Poisson sampling, with momentum and tail averaging (Bassily et al. 2014, Abadi et al. 2016)"
-    needs = frozenset({"smooth"})
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class SGD(MomentumSolver):
         step_size: float | None = None,
         momentum: float = 0.9,
         tail_average: float = 0.5,
+        radius: float | None = None,
         standardize: float | None = None,
     ) -> None:
         self.n_steps = n_steps
@@ -91,6 +101,7 @@ class SGD(MomentumSolver):
         self.step_size = step_size
         self.momentum = momentum
         self.tail_average = tail_average
+        self.radius = radius
         self.standardize = standardize
 
     def _check(self, problem: Problem) -> None:
@@ -106,7 +117,7 @@ class SGD(MomentumSolver):
             return int(self.n_steps)
         if not problem.budget.private:
             return MOST
-        needed = self._path(problem) * (1 - self._beta) / self._largest_step(problem)
+        needed = self._needed_steps(problem)
         cells_per_root_step = self._batch(problem, 1) * math.prod(problem.shape)
         affordable = (WORK / cells_per_root_step) ** 2  # the samples of T steps have sqrt(T) times that many cells
         return math.ceil(min(max(min(needed, affordable), FEWEST), MOST))

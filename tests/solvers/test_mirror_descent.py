@@ -18,7 +18,8 @@ from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
 from skdp.solvers import AcceleratedMirrorDescent, Problem, choose_solver
-from skdp.solvers.mirror_descent import _mirror_map, _row_bound, _smoothness
+from skdp.solvers._geometry import mirror_map, row_bound
+from skdp.solvers.mirror_descent import _smoothness
 
 ADJACENCIES = ("replace_one", "zero_out")
 SETS = [L1Ball(0.8), Simplex(0.8), L2Ball(0.5), LpBall(0.7, 1.3), LpBall(0.7, 3.0), Box(-0.1, 0.4)]
@@ -133,7 +134,7 @@ def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):
     rows = Rows(X, y, data_norm=math.sqrt(12.0))
     facts = problem(constraint, epsilon=math.inf, n_samples=200, n_features=12, feature_bounds=1.0, clip_norm=1e6)
     facts = replace(facts, data_norm=math.sqrt(12.0))
-    mirror, function = _mirror_map(facts), objective(SQUARED, X, y, 0.0)
+    mirror, function = mirror_map(facts), objective(SQUARED, X, y, 0.0)
     L, best = _smoothness(facts, mirror), minimum(constraint, function, (12, 1))
     dual = math.inf if mirror.norm == 1 else mirror.norm / (mirror.norm - 1)
     for n_steps in (1, 3, 10, 40):
@@ -157,7 +158,7 @@ def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):
 def test_smoothness_is_never_exceeded(constraint, loss, bounds, rng):
     """Rows at their bounds, in the dual norm of the mirror map; the bound of a row is attained within 1 %."""
     facts = problem(constraint, loss, data_norm=3.0, feature_bounds=bounds)
-    mirror = _mirror_map(facts)
+    mirror = mirror_map(facts)
     dual = math.inf if mirror.norm == 1 else mirror.norm / (mirror.norm - 1)
     L, limit, largest = _smoothness(facts, mirror), np.broadcast_to(math.inf if bounds is None else bounds, (4,)), 0.0
     axes = [sign * e for e in np.eye(4) for sign in (1, -1)]
@@ -173,9 +174,9 @@ def test_smoothness_is_never_exceeded(constraint, loss, bounds, rng):
         slopes = [np.outer(x, loss.derivative((x @ w)[None], label)) for w in (coef, other)]
         change = np.linalg.norm((slopes[0] - slopes[1]).ravel(), dual)
         assert change <= L * np.linalg.norm((coef - other).ravel(), mirror.norm) * (1 + 1e-9)
-    assert largest <= _row_bound(facts, mirror.norm) * (1 + 1e-12)
+    assert largest <= row_bound(facts, mirror.norm) * (1 + 1e-12)
     if bounds is None or mirror.norm in (1, 2):
-        assert largest >= 0.99 * _row_bound(facts, mirror.norm)
+        assert largest >= 0.99 * row_bound(facts, mirror.norm)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
