@@ -97,7 +97,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         self._check_parameters()
         scratch = self._scratch()
         facts, table, labels = self._read(scratch, X, y)
-        plan = self._plan_of(facts)
+        plan = self._plan_of(facts).stored_as(facts.storage)
         data = (X, y) if reads_data(self) else (None, None)
         del X, y
         noise = NoiseSource(self.random_state)

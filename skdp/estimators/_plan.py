@@ -64,6 +64,14 @@ class Plan:
         allowances = tuple(_rounding_allowance(problem, release, scale, by_column) for _, release in schedule.entries)
         return cls(problem, chosen, reason, schedule, scale, allowances)
 
+    def stored_as(self, storage: str) -> "Plan":
+        """Return the plan for a table of this storage: CSR, converted to CSC, has other allowances than rows."""
+        if storage != "CSR" or not self.schedule.by_column:
+            return self
+        releases = (release for _, release in self.schedule.entries)
+        allowances = tuple(_rounding_allowance(self.problem, release, self.scale, True) for release in releases)
+        return replace(self, rounding_allowances=allowances)
+
     @property
     def row_bounds(self) -> dict[str, Any]:
         """Public constants under which the training data go behind the gate."""
@@ -107,8 +115,9 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
 
 
 def _selection_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """The same for a selection of a vertex, in units of clip norm and l1 radius."""
+    """The same for a selection, in the units of its relative sensitivity."""
     n_samples, sensitivity = problem.n_samples, release.query.relative_sensitivity[problem.budget.adjacency]
-    rounding = score_rounding(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
+    rounding_of = getattr(release.query, "score_rounding", score_rounding)
+    rounding = rounding_of(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
     noise = GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding)
     return noise.scale / (scale * sensitivity) - 1

@@ -125,6 +125,8 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     storage = f"{facts.storage} {facts.dtype}"
     if facts.storage == "CSC" and plan.schedule.by_row:
         storage += ", converted to CSR once, because whole rows are read"
+    if facts.storage == "CSR" and plan.schedule.by_column:
+        storage += ", converted to CSC once, because columns are read"
     labels = {} if facts.classes is None else {"classes": facts.labels}
     return {**shape, "feature_names": names, "storage": storage, **labels}
 

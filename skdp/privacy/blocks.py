@@ -162,26 +162,35 @@ def row_norms(blocks: Blocks) -> np.ndarray:
     return np.sqrt(squares, out=squares)
 
 
-def largest_entries(blocks: Blocks) -> np.ndarray:
-    """Return the largest absolute value of each row; 0 for rows outside of a sample."""
+def largest_entries(blocks: Blocks, limits: np.ndarray) -> np.ndarray:
+    """Return the largest absolute value of each row, every entry over the limit of its column; 0 for rows outside of a sample."""
     largest = np.zeros(blocks.n_samples)
     if blocks.by_column:
-        for _, chunk in blocks.columns():
-            np.maximum(largest, abs(chunk).max(axis=1).toarray()[:, 0], out=largest)
+        for columns, chunk in blocks.columns():
+            np.maximum(largest, _largest(chunk, limits[columns]), out=largest)
     else:
         for part in blocks.parts():
-            block = blocks.rows(part)
-            if sparse.issparse(block):
-                largest[part] = abs(block).max(axis=1).toarray()[:, 0]
-            elif block.size:
-                largest[part] = np.maximum(block.max(axis=1), -block.min(axis=1))
+            largest[part] = _largest(blocks.rows(part), limits)
     return largest
 
 
-def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limit: float) -> np.ndarray:
+def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
+    if not sparse.issparse(block):
+        ratios = np.abs(block)
+        return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
+    ratios = type(block)((np.abs(block.data) / of_entries(block, limits), block.indices, block.indptr), shape=block.shape)
+    return np.nan_to_num(ratios.max(axis=1).toarray()[:, 0], posinf=np.inf)
+
+
+def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:
+    """Return for every stored entry what belongs to its column."""
+    return limits[block.indices] if block.format == "csr" else np.repeat(limits, np.diff(block.indptr))
+
+
+def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """Return ``sum_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
 
-    Rows none of whose products is beyond the limit are summed by one matrix product, the others product by product; entries
+    Rows none of whose products is beyond its limit are summed by one matrix product, the others product by product; entries
     that are not stored stay so.
 
     Parameters
@@ -191,16 +200,16 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     residuals : ndarray of shape (m, k)
         Finite.
     largest : ndarray of shape (m,)
-        Largest absolute value of each row.
-    limit : float
-        Bound on the absolute value of a product.
+        Largest absolute value of each row, over the limits.
+    limits : ndarray of shape (p,)
+        Bound on the absolute value of a product, by column.
 
     Returns
     -------
     ndarray of shape (p, k)
         The sum.
     """
-    plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= limit
+    plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
     total = block.T @ np.where(plain[:, None], residuals, 0.0)
     others = np.flatnonzero(~plain)
     step = others.size if sparse.issparse(block) else max(1, CELLS // block.shape[1])
@@ -209,8 +218,8 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
         part, ones = block[rows], np.ones(rows.size)
         for output in range(residuals.shape[1]):
             products = scaled(part, residuals[rows, output])
-            entries = products.data if sparse.issparse(products) else products
-            np.clip(entries, -limit, limit, out=entries)
+            entries, bounds = (products.data, of_entries(products, limits)) if sparse.issparse(products) else (products, limits)
+            np.clip(entries, -bounds, bounds, out=entries)
             total[:, output] += products.T @ ones
     return total
 

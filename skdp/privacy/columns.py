@@ -1,4 +1,4 @@
-"""Some columns of the training table at a time: raw predictions kept from step to step, and sums over a block of coordinates."""
+"""Columns of the training table: raw predictions kept from point to point, and clipped sums over a block of coordinates."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,22 +6,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.blocks import Blocks, Part, row_squares, scaled
+from skdp.privacy.blocks import BLOCK, Blocks, Part, row_squares, scaled
+from skdp.privacy.records import SHORTEST, clip_residuals
 
-__all__ = ["Margins", "block_products", "column_products"]
+__all__ = ["Columns", "entries"]
 
 WIDEST = 64  # columns of a block of rows that are copied at a time: 2**18 cells
-RENEWAL = 10  # the raw predictions are worked out anew after so many times as many columns as there are
+RENEWAL = 10  # raw predictions are worked out anew after so many times as many columns were read as there are
 SHRINKING = 2.0**20  # or where the coefficients have become so many times smaller, and the rounding of old ones would stay
 
-Residuals = Callable[[Part, np.ndarray], np.ndarray]  # from rows and their squared norms within the block, intercept left out
+Slopes = Callable[[np.ndarray, Part], np.ndarray]  # from raw predictions (m, k) of some rows to residuals (m, k), not clipped
 
 
-class Margins:
-    """Raw predictions of the clipped rows at one point after another; moving to a point reads the columns that changed.
+class Columns:
+    """The clipped rows, column by column, and their raw predictions at one point after another.
 
-    A record's raw prediction depends on the record and on the points asked for before, in an order and by rules that
-    nothing but these points decides.
+    Moving to a point reads the columns of the coefficients that changed. A record's raw prediction depends on the record and on
+    the points asked for before, in an order and by rules that nothing but these points decides.
 
     Parameters
     ----------
@@ -30,97 +31,176 @@ class Margins:
     scales : ndarray of shape (n_samples,)
         Factor of each row.
     constant : float
-        Of the intercept; 0 where there is none.
-    n_outputs : int
-        Raw predictions per record.
+        What the intercept appends to each row; 0 where there is none.
     """
 
-    def __init__(self, blocks: Blocks, scales: np.ndarray, constant: float, n_outputs: int) -> None:
+    def __init__(self, blocks: Blocks, scales: np.ndarray, constant: float) -> None:
         self._blocks, self._scales, self._constant = blocks, scales, constant
         self._coef: np.ndarray | None = None
-        self.n_outputs = n_outputs
-        self._raw = np.zeros((blocks.n_samples, n_outputs))
+        self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
 
-    def at(self, coef: np.ndarray) -> np.ndarray:
+    def raw(self, coef: np.ndarray) -> np.ndarray:
         """Return the raw predictions at a point.
 
         Parameters
         ----------
-        coef : ndarray of shape (n_coordinates, n_outputs)
+        coef : ndarray of shape (n_coordinates, k)
             The point; the last row belongs to the intercept where there is one.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_outputs)
-            Valid until the next point is asked for.
+        ndarray of shape (n_samples, k)
+            Not to be changed; valid until the next point is asked for.
         """
         last, self._coef = self._coef, None  # none, should this be interrupted
         size = float(np.abs(coef).max(initial=0.0))
-        if last is None or self._n_read > RENEWAL * coef.shape[0] or self._largest > SHRINKING * size:
-            self._raw[:] = 0.0
+        if last is None or last.shape != coef.shape or self._n_read > RENEWAL * coef.shape[0] or self._largest > SHRINKING * size:
+            self._raw = np.zeros((self._blocks.n_samples, coef.shape[1]))
             last, self._n_read, self._largest = np.zeros(coef.shape), 0, 0.0
         step = coef - last
         changed = np.flatnonzero(step.any(axis=1))
-        self._add(changed[changed < self._blocks.n_features], step)
+        self._move(changed[changed < self._blocks.n_features], step)
         if self._constant and changed.size and changed[-1] == self._blocks.n_features:
             self._raw += self._constant * step[-1]
         self._n_read += changed.size
         self._largest, self._coef = max(self._largest, size), coef.copy()
         return self._raw
 
-    def _add(self, changed: np.ndarray, step: np.ndarray) -> None:
-        if self._blocks.by_column:
-            for place, chunk in chosen_columns(self._blocks, changed):
-                self._raw += scaled(chunk, self._scales) @ step[changed[place]]
-        elif changed.size:
+    def block_sum(self, coef: np.ndarray, block: np.ndarray, slopes: Slopes, clip_norm: float) -> np.ndarray:
+        r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, k)
+            Where raw predictions are taken.
+        block : ndarray of int of shape (n_block,)
+            Ascending coordinates.
+        slopes : callable
+            Maps raw predictions (m, k) of some rows, and which, to residuals (m, k), freshly allocated, of any size.
+        clip_norm : float
+            Bound on the Frobenius norm of a term.
+
+        Returns
+        -------
+        ndarray of shape (n_block, k)
+            The sum, accumulated in float64.
+        """
+        raw, features = self.raw(coef), block[block < self._blocks.n_features]
+        constant = self._constant if features.size < block.size else 0.0
+        terms: Iterator[np.ndarray]
+        if not self._blocks.by_column:
+            terms = (
+                self._term(part, features, constant, slopes(raw[part].copy(), part), clip_norm) for part in self._blocks.parts()
+            )
+        elif block.size == 1 and features.size:
+            terms = self._column_terms(features[0], raw, slopes, clip_norm)
+        else:
+            return self._sum_of_columns(raw, features, constant, slopes, clip_norm)
+        total = np.zeros((block.size, coef.shape[1]))
+        for term in terms:
+            total += term
+        return total
+
+    def _move(self, changed: np.ndarray, step: np.ndarray) -> None:
+        """Add the features' part of a step to the raw predictions."""
+        if not changed.size:
+            return
+        if not self._blocks.by_column:
             for part in self._blocks.parts():
                 for group in groups_of(changed):
                     self._raw[part] += entries(self._blocks, part, group, self._scales[part]) @ step[group]
+        elif changed.size == 1:
+            for rows, column in self._stored(changed[0]):
+                self._raw[rows] += column @ step[changed]
+        else:
+            for group, chunk in self._runs(changed):
+                self._raw += chunk @ step[group]
+
+    def _term(self, part: Part, features: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
+        """Sum of the terms of some rows of a dense table."""
+        groups, scales = groups_of(features), self._scales[part]
+        if len(groups) <= 1:
+            return clipped_term([entries(self._blocks, part, group, scales) for group in groups], constant, residuals, clip_norm)
+        squares = np.full(scales.size, constant**2)
+        for group in groups:
+            squares += row_squares(entries(self._blocks, part, group, scales))
+        residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
+        terms = [entries(self._blocks, part, group, scales).T @ residuals for group in groups]
+        return np.concatenate([*terms, intercept_term(constant, residuals)])
+
+    def _column_terms(self, column: Any, raw: np.ndarray, slopes: Slopes, clip_norm: float) -> Iterator[np.ndarray]:
+        """Terms of one column by columns: of records with an entry in it alone."""
+        for rows, chunk in self._stored(column):
+            yield clipped_term([chunk], 0.0, slopes(raw[rows], rows), clip_norm)
+
+    def _sum_of_columns(
+        self, raw: np.ndarray, features: np.ndarray, constant: float, slopes: Slopes, clip_norm: float
+    ) -> np.ndarray:
+        squares = np.full(self._blocks.n_samples, constant**2)
+        for _, chunk in self._runs(features):
+            squares += row_squares(chunk)
+        inverse_norms, residuals = inverse_norms_of(squares), np.empty_like(raw)
+        for part in self._blocks.parts():
+            residuals[part] = clip_residuals(slopes(raw[part].copy(), part), inverse_norms[part], clip_norm)
+        terms = [chunk.T @ residuals for _, chunk in self._runs(features)]
+        return np.concatenate([*terms, intercept_term(constant, residuals)])
+
+    def _stored(self, column: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield rows with an entry in a column of CSC, and these clipped rows' entries, shape (m, 1)."""
+        table = self._blocks.table
+        for start in range(table.indptr[column], table.indptr[column + 1], BLOCK):
+            stop = min(start + BLOCK, table.indptr[column + 1])
+            rows = table.indices[start:stop]
+            yield rows, np.multiply(table.data[start:stop], self._scales[rows], dtype=np.float64)[:, None]
+
+    def _runs(self, columns: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield some columns of CSC and their clipped entries, by columns, about as many cells as a block of rows has."""
+        width = max(1, WIDEST * BLOCK // self._blocks.n_samples)
+        for start in range(0, columns.size, width):
+            group = columns[start : start + width]
+            yield group, scaled(sparse.csc_matrix(self._blocks.table[:, group].astype(np.float64)), self._scales)
 
 
-def block_products(blocks: Blocks, scales: np.ndarray, features: np.ndarray, residuals_of: Residuals) -> Iterator[Any]:
-    """Yield for each block of rows ``sum_i x_i r_i^T`` over some features of the clipped rows, and the residuals.
+def clipped_term(chunks: list[np.ndarray], constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Return the sum of the clipped terms of some rows, of which all entries of the block are at hand.
 
     Parameters
     ----------
-    blocks : Blocks
-        A table or a sample of its rows, not by columns.
-    scales : ndarray of shape (n_samples,)
-        Factor of each row.
-    features : ndarray of int
-        Distinct columns; may be empty.
-    residuals_of : callable
-        Maps rows and their squared norms, of these features alone, to residuals (rows, k).
+    chunks : list of at most one ndarray of shape (m, n_features)
+        Clipped rows.
+    constant : float
+        The intercept's entry; 0 where it is not in the block.
+    residuals : ndarray of shape (m, k)
+        Of any size; overwritten.
+    clip_norm : float
+        Bound on the Frobenius norm of a term.
 
-    Yields
-    ------
-    tuple of ndarray
-        Shapes (features.size, k) and (rows, k).
+    Returns
+    -------
+    ndarray of shape (n_block, k)
+        The sum.
     """
-    groups = groups_of(features)
-    for part in blocks.parts():
-        factors = scales[part]
-        held = [entries(blocks, part, group, factors) for group in groups[:1]]
-        squares = np.zeros(factors.size)
-        for number, group in enumerate(groups):
-            squares += row_squares(held[0] if number == 0 else entries(blocks, part, group, factors))
-        residuals = residuals_of(part, squares)
-        terms = [
-            (held[0] if number == 0 else entries(blocks, part, group, factors)).T @ residuals
-            for number, group in enumerate(groups)
-        ]
-        yield np.concatenate([*terms, residuals[:0]]), residuals
+    if not constant and chunks[0].shape[1] == residuals.shape[1] == 1:  # products are clipped themselves, without norms
+        residuals *= chunks[0]
+        np.clip(residuals, -clip_norm, clip_norm, out=residuals)
+        np.copyto(residuals, 0.0, where=np.isnan(residuals))
+        return np.add.reduce(residuals, axis=0, keepdims=True)
+    squares = row_squares(chunks[0]) if chunks else np.zeros(residuals.shape[0])
+    squares += constant**2
+    residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
+    return np.concatenate([*(chunk.T @ residuals for chunk in chunks), intercept_term(constant, residuals)])
 
 
-def column_products(blocks: Blocks, scales: np.ndarray, features: np.ndarray, residuals_of: Residuals) -> Iterator[Any]:
-    """Yield the same as `block_products` for a table by columns, all rows at once."""
-    squares = np.zeros(blocks.n_samples)
-    for _, chunk in chosen_columns(blocks, features):
-        squares += row_squares(scaled(chunk, scales))
-    residuals = residuals_of(slice(0, blocks.n_samples), squares)
-    terms = [scaled(chunk, scales).T @ residuals for _, chunk in chosen_columns(blocks, features)]
-    yield np.concatenate([*terms, residuals[:0]]), residuals
+def inverse_norms_of(squares: np.ndarray) -> np.ndarray:
+    """Return at most one over the square root, in place; for a row of zeros any number will do, as long as it is finite."""
+    norms = np.sqrt(squares, out=squares)
+    return np.divide(1.0, np.maximum(norms, SHORTEST, out=norms), out=norms)
+
+
+def intercept_term(constant: float, residuals: np.ndarray) -> np.ndarray:
+    """Return the intercept's row of the sum; none where the constant is 0."""
+    return constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
 
 
 def groups_of(columns: np.ndarray) -> list[np.ndarray]:
@@ -129,18 +209,8 @@ def groups_of(columns: np.ndarray) -> list[np.ndarray]:
 
 
 def entries(blocks: Blocks, part: Part, columns: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Return some columns of some clipped rows, shape (rows, columns.size), dense."""
-    if sparse.issparse(blocks.table):
-        return np.asarray(blocks.rows(part)[:, columns].toarray()) * scales[:, None]
+    """Return some columns of some clipped rows of a dense table, shape (m, columns.size)."""
     chosen = np.empty((columns.size, scales.size))
     for row, column in zip(chosen, columns, strict=True):
         np.multiply(blocks.table[part, column], scales, out=row)
     return chosen.T
-
-
-def chosen_columns(blocks: Blocks, columns: np.ndarray) -> Iterator[tuple[slice, Any]]:
-    """Yield float64 columns of a table by columns, a few at a time, and their places among those chosen."""
-    width = max(1, WIDEST * 4096 // blocks.n_samples)
-    for start in range(0, columns.size, width):
-        place = slice(start, min(start + width, columns.size))
-        yield place, sparse.csc_matrix(blocks.table[:, columns[place]].astype(np.float64, copy=False))

@@ -1,11 +1,11 @@
-"""What a kernel may know of a block of records."""
+"""What a kernel may know of a block of records, and the clip that every proof rests on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["SHORTEST", "Kernel", "Records"]
+__all__ = ["SHORTEST", "Kernel", "Records", "clip_residuals"]
 
 SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
 
@@ -34,3 +34,35 @@ class Records:
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]
+
+
+def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Shrink residuals in place so that every record's gradient ``x_i r_i^T`` has norm at most ``clip_norm``.
+
+    The norm of that rank-one matrix is ``||x_i|| ||r_i||``. The result is finite whatever comes in: a NaN counts as 0, and a
+    record of norm 0 or a vector of residuals whose square overflows contributes nothing.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (m, n_outputs)
+        Derivatives of the loss in the raw predictions; overwritten.
+    inverse_norms : ndarray of shape (m,)
+        At most one over the norm of each record, finite.
+    clip_norm : float
+        Bound on the norm of one record's gradient.
+
+    Returns
+    -------
+    ndarray of shape (m, n_outputs)
+        ``residuals``.
+    """
+    limits = clip_norm * inverse_norms
+    if residuals.shape[1] == 1:
+        column = residuals[:, 0]
+        np.minimum(column, limits, out=column)
+        np.maximum(column, np.negative(limits, out=limits), out=column)
+    else:
+        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+        residuals *= np.minimum(1.0, limits / np.maximum(lengths, SHORTEST))[:, None]
+    np.copyto(residuals, 0.0, where=np.isnan(residuals))
+    return residuals

@@ -6,25 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.blocks import (
-    Blocks,
-    Part,
-    clipped_products,
-    dense,
-    largest_entries,
-    row_norms,
-    scaled,
-    squared,
-    standardized_squares,
-    summation_error,
-)
-from skdp.privacy.columns import Margins, block_products, column_products
+from skdp.privacy.blocks import Blocks, Part, dense, row_norms, scaled, squared, standardized_squares, summation_error
+from skdp.privacy.column_sums import ColumnSums
+from skdp.privacy.columns import Columns
 from skdp.privacy.records import SHORTEST, Kernel, Records
 
 __all__ = ["SHORTEST", "Records", "Rows", "summation_error"]
 
 
-class Rows:
+class Rows(ColumnSums):
     """Training data behind the gate: rows clipped to ``data_norm``, then extended by ``intercept_scaling``.
 
     Clipping is a factor per row, applied to raw predictions and residuals; the table itself is never copied. A row whose
@@ -45,7 +35,7 @@ class Rows:
     by_row : bool, default=False
         Convert CSC to CSR once, because whole rows will be read.
     by_column : bool, default=False
-        Convert CSR to CSC once, because columns will be read; not beside ``by_row``.
+        Convert CSR to CSC once, because columns will be read; nothing is converted for it where ``by_row`` is true.
     """
 
     def __init__(
@@ -64,8 +54,8 @@ class Rows:
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
-        self._margins: Margins | None = None
-        self._largest: np.ndarray | None = None
+        self._columns: Columns | None = None
+        self._largest: tuple[np.ndarray, np.ndarray] | None = None
         self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
         with np.errstate(all="ignore"):
@@ -212,8 +202,8 @@ class Rows:
         """
         counts = np.zeros(size)
         for part in self._blocks.parts():
-            places = bins(self._records(part, self._inverse_norms[part]))
-            counts += np.bincount(places, weights=self._present(part), minlength=size)
+            records = self._records(part)
+            counts += np.bincount(bins(records), weights=records.present, minlength=size)
         return counts
 
     def label_counts(self, n_classes: int) -> np.ndarray:
@@ -279,77 +269,6 @@ class Rows:
         """
         return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
 
-    def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel) -> np.ndarray:
-        """Return ``sum_i x_i kernel(x_i^T coef)^T`` in some coordinates, of which alone the kernel is told the row's norm.
-
-        Raw predictions are kept from call to call; columns of coefficients that are the same as in the last call are not read.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n_coordinates, k)
-            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
-        block : ndarray of int
-            Ascending coordinates.
-        kernel : callable
-            Maps raw predictions (rows of a block, k) and their `Records` to residuals (rows of the block, k).
-
-        Returns
-        -------
-        ndarray of shape (block.size, k)
-            The sum, accumulated in float64.
-        """
-        if block.size == coef.shape[0]:
-            return self.sum(coef, kernel)
-        margins = self._margins_at(coef) if self._blocks.keeps_columns else None
-        constant = self._intercept_scaling if block[-1] == self.n_features else 0.0
-
-        def residuals_of(part: Part, squares: np.ndarray) -> np.ndarray:
-            norms = np.hypot(np.sqrt(squares), constant)
-            inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
-            if self._presence is not None:
-                inverse_norms[self._presence[part] == 0] = 0.0
-            raw = self._raw(part, coef) if margins is None else margins[part].copy()
-            return kernel(raw, self._records(part, inverse_norms))
-
-        products = column_products if self._blocks.by_column else block_products
-        total: Any = 0.0
-        for term, residuals in products(self._blocks, self._scales, block[block < self.n_features], residuals_of):
-            intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
-            total = total + np.concatenate([term, intercept])
-        return np.asarray(total)
-
-    def clipped_sum(self, coef: np.ndarray, kernel: Kernel, limit: float) -> np.ndarray:
-        """Return ``sum_i clip(x_i kernel(x_i^T coef)^T)``, where every product of an entry and a residual is clipped.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n_features, m)
-            Points at which raw predictions are taken.
-        kernel : callable
-            Maps raw predictions (rows of a block, m) and their `Records` to finite residuals (rows of the block, k).
-        limit : float
-            Bound on the absolute value of a product.
-
-        Returns
-        -------
-        ndarray of shape (n_features, k)
-            The sum, accumulated in float64, of a model without intercept.
-        """
-        if self._intercept_scaling:
-            raise ValueError("Products are clipped for a model without intercept only.")
-        if self._largest is None:
-            self._largest = largest_entries(self._blocks)
-        if self._blocks.by_column:
-            residuals, _ = self._residuals_by_columns(coef, kernel)
-            chunks = (chunk for _, chunk in self._blocks.columns())
-            return np.concatenate([clipped_products(chunk, residuals, self._largest, limit) for chunk in chunks])
-        total: Any = 0.0
-        for part in self._blocks.parts():
-            block = self._blocks.rows(part)
-            residuals, _ = self._residuals(kernel, self._blocks.predictions(block, coef), coef, part)
-            total = total + clipped_products(block, residuals, self._largest[part], limit)
-        return np.asarray(total)
-
     def gram(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i kernel(x_i^T coef) x_i x_i^T``, one pass over the data.
 
@@ -377,7 +296,7 @@ class Rows:
             block = dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
-            factors, present = kernel(block @ coef, self._records(part, self._inverse_norms[part])), self._present(part)
+            factors, present = kernel(block @ coef, self._records(part)), self._present(part)
             total += block.T @ (block * (factors if present is None else factors * present[:, None]))
         return total
 
@@ -407,40 +326,23 @@ class Rows:
             intercept = intercept + term if term.size else term
         return residuals, intercept
 
-    def _margins_at(self, coef: np.ndarray) -> np.ndarray:
-        if self._margins is None or self._margins.n_outputs != coef.shape[1]:
-            self._margins = Margins(self._blocks, self._scales, self._intercept_scaling, coef.shape[1])
-        return self._margins.at(coef)
-
-    def _raw(self, part: Part, coef: np.ndarray) -> np.ndarray:
-        return self._clipped(self._blocks.predictions(self._blocks.rows(part), coef[: self.n_features]), coef, part)
-
-    def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:
-        """Raw predictions of clipped rows with intercept from those of rows as given, in place."""
-        raw *= self._scales[part, None]
-        np.copyto(raw, 0.0, where=self._scales[part, None] == 0)  # 0 times a product that overflowed, at some points only
-        if self._intercept_scaling:
-            raw += self._intercept_scaling * coef[self.n_features]
-        return raw
-
-    def _records(self, part: Part, inverse_norms: np.ndarray) -> Records:
-        labels = self._y[part]
-        weights = None if self._class_weight is None else self._class_weight[labels]
-        return Records(labels, inverse_norms, weights, self._present(part))
-
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
-        scales, constant = self._scales[part, None], self._intercept_scaling
-        residuals = kernel(self._clipped(raw, coef, part), self._records(part, self._inverse_norms[part]))
+        residuals, constant = kernel(self._clipped(raw, coef, part), self._records(part)), self._intercept_scaling
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
-        residuals *= scales
+        residuals *= self._scales[part, None]
         return residuals, intercept
 
     def _copied(self) -> "Rows":
-        """The same without what was worked out for earlier queries."""
+        """The same table without what was kept for later queries, which may not hold for what it is made into."""
         table = copy.copy(self)
-        table._view = table._counts = table._margins = None
+        table._view = table._counts = table._columns = None
         return table
+
+    def _records(self, part: Part) -> Records:
+        labels = self._y[part]
+        weights = None if self._class_weight is None else self._class_weight[labels]
+        return Records(labels, self._inverse_norms[part], weights, self._present(part))
 
     def _present(self, part: Part) -> np.ndarray | None:
         return None if self._presence is None else self._presence[part]

@@ -2,7 +2,7 @@
 
 from skdp.privacy.queries._base import CurvedLoss, Loss, Query, Scores
 from skdp.privacy.queries._half_vector import half_vector, symmetric
-from skdp.privacy.queries.block import BlockGradient
+from skdp.privacy.queries.block import BlockGradient, CoordinateScores
 from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.difference import Difference
 from skdp.privacy.queries.gradient import Gradient
@@ -20,6 +20,7 @@ from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
 __all__ = [
     "BlockGradient",
     "ClassCounts",
+    "CoordinateScores",
     "Curvature",
     "CurvedLoss",
     "Difference",

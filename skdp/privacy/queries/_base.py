@@ -1,10 +1,11 @@
-"""What a query is, what a loss is, and the clip that every proof rests on."""
+"""What a query is, and what a loss is."""
 
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from skdp.privacy.rows import SHORTEST, Records, Rows
+from skdp.privacy.records import clip_residuals
+from skdp.privacy.rows import Records, Rows
 
 __all__ = ["CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
 
@@ -140,38 +141,6 @@ class CurvedLoss(Loss, Protocol):
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the second derivative in the raw prediction, shape (m, 1), freshly allocated; at most `smoothness`."""
         ...
-
-
-def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
-    """Shrink residuals in place so that every record's gradient ``x_i r_i^T`` has norm at most ``clip_norm``.
-
-    The norm of that rank-one matrix is ``||x_i|| ||r_i||``. The result is finite whatever comes in: a NaN counts as 0, and a
-    record of norm 0 or a vector of residuals whose square overflows contributes nothing.
-
-    Parameters
-    ----------
-    residuals : ndarray of shape (m, n_outputs)
-        Derivatives of the loss in the raw predictions; overwritten.
-    inverse_norms : ndarray of shape (m,)
-        At most one over the norm of each record, finite.
-    clip_norm : float
-        Bound on the norm of one record's gradient.
-
-    Returns
-    -------
-    ndarray of shape (m, n_outputs)
-        ``residuals``.
-    """
-    limits = clip_norm * inverse_norms
-    if residuals.shape[1] == 1:
-        column = residuals[:, 0]
-        np.minimum(column, limits, out=column)
-        np.maximum(column, np.negative(limits, out=limits), out=column)
-    else:
-        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-        residuals *= np.minimum(1.0, limits / np.maximum(lengths, SHORTEST))[:, None]
-    np.copyto(residuals, 0.0, where=np.isnan(residuals))
-    return residuals
 
 
 def lengths_of(records: Records) -> np.ndarray:
