@@ -55,7 +55,10 @@ class Logistic:
         ndarray of shape (m, 1)
             Values in [-1, 1].
         """
-        slope = expit(raw)
+        with np.errstate(over="ignore"):
+            slope = np.exp(-raw)  # several times as fast as `expit`, and as accurate
+        slope += 1.0
+        np.reciprocal(slope, out=slope)
         slope -= labels[:, None]
         return slope
 

@@ -91,7 +91,8 @@ class Columns:
         terms: Iterator[np.ndarray]
         if not self._blocks.by_column:
             terms = (
-                self._term(part, features, constant, slopes(raw[part].copy(), part), clip_norm) for part in self._blocks.parts()
+                self._term(part, features, constant, slopes(raw[part].copy(), part), clip_norm)
+                for part in self._stretches(features.size)
             )
         elif block.size == 1 and features.size:
             terms = self._column_terms(features[0], raw, slopes, clip_norm)
@@ -107,15 +108,21 @@ class Columns:
         if not changed.size:
             return
         if not self._blocks.by_column:
-            for part in self._blocks.parts():
+            for part in self._stretches(changed.size):
                 for group in groups_of(changed):
-                    self._raw[part] += entries(self._blocks, part, group, self._scales[part]) @ step[group]
+                    self._raw[part] += times(entries(self._blocks, part, group, self._scales[part]), step[group])
         elif changed.size == 1:
             for rows, column in self._stored(changed[0]):
-                self._raw[rows] += column @ step[changed]
+                self._raw[rows] += times(column, step[changed])
         else:
             for group, chunk in self._runs(changed):
                 self._raw += chunk @ step[group]
+
+    def _stretches(self, n_columns: int) -> Iterator[slice]:
+        """Rows of a dense table that are read at a time: the fewer columns, the more."""
+        length = BLOCK * max(1, min(4, WIDEST // max(1, n_columns)))
+        n_samples = self._blocks.n_samples
+        return (slice(start, min(start + length, n_samples)) for start in range(0, n_samples, length))
 
     def _term(self, part: Part, features: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
         """Sum of the terms of some rows of a dense table."""
@@ -126,7 +133,7 @@ class Columns:
         for group in groups:
             squares += row_squares(entries(self._blocks, part, group, scales))
         residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
-        terms = [entries(self._blocks, part, group, scales).T @ residuals for group in groups]
+        terms = [product(entries(self._blocks, part, group, scales), residuals) for group in groups]
         return np.concatenate([*terms, intercept_term(constant, residuals)])
 
     def _column_terms(self, column: Any, raw: np.ndarray, slopes: Slopes, clip_norm: float) -> Iterator[np.ndarray]:
@@ -182,14 +189,15 @@ def clipped_term(chunks: list[np.ndarray], constant: float, residuals: np.ndarra
         The sum.
     """
     if not constant and chunks[0].shape[1] == residuals.shape[1] == 1:  # products are clipped themselves, without norms
-        residuals *= chunks[0]
-        np.clip(residuals, -clip_norm, clip_norm, out=residuals)
-        np.copyto(residuals, 0.0, where=np.isnan(residuals))
-        return np.add.reduce(residuals, axis=0, keepdims=True)
+        products = residuals[:, 0]
+        products *= chunks[0][:, 0]
+        np.maximum(np.minimum(products, clip_norm, out=products), -clip_norm, out=products)
+        np.copyto(products, 0.0, where=np.isnan(products))
+        return np.array([[sum_of(products)]])
     squares = row_squares(chunks[0]) if chunks else np.zeros(residuals.shape[0])
     squares += constant**2
     residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
-    return np.concatenate([*(chunk.T @ residuals for chunk in chunks), intercept_term(constant, residuals)])
+    return np.concatenate([*(product(chunk, residuals) for chunk in chunks), intercept_term(constant, residuals)])
 
 
 def inverse_norms_of(squares: np.ndarray) -> np.ndarray:
@@ -200,7 +208,25 @@ def inverse_norms_of(squares: np.ndarray) -> np.ndarray:
 
 def intercept_term(constant: float, residuals: np.ndarray) -> np.ndarray:
     """Return the intercept's row of the sum; none where the constant is 0."""
-    return constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
+    return constant * np.array([[sum_of(column) for column in residuals.T]]) if constant else residuals[:0]
+
+
+def product(chunk: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+    """Return ``chunk.T @ residuals``, added up from runs of as many rows as the bound on the rounding of a sum counts."""
+    total = chunk[:BLOCK].T @ residuals[:BLOCK]
+    for start in range(BLOCK, len(residuals), BLOCK):
+        total += chunk[start : start + BLOCK].T @ residuals[start : start + BLOCK]
+    return total
+
+
+def sum_of(vector: np.ndarray) -> float:
+    """Return the sum, added up from such runs."""
+    return float(sum(vector[start : start + BLOCK].sum() for start in range(0, vector.size, BLOCK)))
+
+
+def times(chunk: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Return ``chunk @ coef``; of one column it may be made in place."""
+    return np.multiply(chunk, coef, out=chunk) if coef.shape == (1, 1) else chunk @ coef
 
 
 def groups_of(columns: np.ndarray) -> list[np.ndarray]:
