@@ -221,9 +221,12 @@ class Adversary:
         if noise == 0:  # a clip norm of 0 releases zeros
             return
         rate = getattr(release.mechanism, "sampling_rate", 1.0)
-        rest = (answer - rate * query.evaluate(known.others)) / noise
+        named = getattr(query, "records", None)  # of a single pass: public
+        others = known.others if named is None else known.others.subset(named)
+        used = np.ones(len(self._total)) if named is None else np.isin(np.arange(len(self._total)), named)
+        rest = (answer - rate * query.evaluate(others)) / noise
         for sign, records in zip((1, -1), known.records, strict=False):
-            contributions = np.stack([query.evaluate(record) for record in records]) / noise
+            contributions = np.stack([query.evaluate(record) for record in records]) * used[:, None] / noise
             self._total += sign * _log_ratio(contributions @ rest - np.square(contributions).sum(axis=1) / 2, rate)
 
     def _by_choice(self, query: Query, chosen: int, mechanism: Selection, known: Knowledge) -> np.ndarray:

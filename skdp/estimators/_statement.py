@@ -17,7 +17,7 @@ from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
-from skdp.privacy.schedule import Release, Selection
+from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
 from skdp.solvers import Solver
 
@@ -78,15 +78,16 @@ def _noise_size(plan: Plan) -> str:
     if plan.solver.penalizes_intercept:
         return _minimum_noise(plan)
     relative = [  # noise over the largest possible sum of clipped gradients
-        (count, noise_multiplier(line, plan.scale, problem.budget.adjacency) / (_sampling_rate(line) * problem.n_samples))
+        (useful, noise_multiplier(line, plan.scale, problem.budget.adjacency) / drawn)
         for count, line in plan.schedule.entries
+        for useful, drawn in [_read(count, line, problem.n_samples)]
         if line.size is None and not isinstance(line.mechanism, Selection)  # a gradient of the model
     ]
     remark = plan.solver.remark(problem)
     if not relative:
         return remark or "see the releases"
     single = max(noise for _, noise in relative)
-    average = 1 / math.sqrt(sum(count / noise**2 for count, noise in relative))
+    average = 1 / math.sqrt(sum(useful / noise**2 for useful, noise in relative))
     size = math.prod(problem.shape)
     together = average * math.sqrt(size)
     advice = "near 1 and above, noise drowns the signal; rows shorter than data_norm give less signal"
@@ -112,8 +113,12 @@ def _minimum_noise(plan: Plan) -> str:
     )
 
 
-def _sampling_rate(release: Release) -> float:
-    return getattr(release.mechanism, "sampling_rate", 1.0)
+def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
+    """How many of so many releases have a signal, and how many records each is of."""
+    if isinstance(release.mechanism, SinglePass):
+        drawn = release.mechanism.batch_size
+        return min(count, max(n_samples / (2 * drawn), 1.0)), drawn
+    return count, getattr(release.mechanism, "sampling_rate", 1.0) * n_samples
 
 
 def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.concentrated import zcdp_epsilon, zcdp_rho
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
 
 __all__ = ["calibrate", "noise_multiplier", "selection_epsilon", "spent_epsilon"]
@@ -87,7 +87,7 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     Parameters
     ----------
     release : Release
-        A Gaussian release, subsampled or not.
+        A Gaussian release, subsampled or of a single pass, or not.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
     adjacency : str
@@ -98,7 +98,7 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     float
         The noise multiplier; 0 without noise.
     """
-    if not isinstance(release.mechanism, (Gaussian, PoissonGaussian)):
+    if not isinstance(release.mechanism, (Gaussian, PoissonGaussian, SinglePass)):
         raise PrivacyAccountingError(f"No noise multiplier is known for the mechanism {release.mechanism!r}.")
     return release.mechanism.weight * scale * release.query.relative_sensitivity[adjacency]
 

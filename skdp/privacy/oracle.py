@@ -13,7 +13,7 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise import GridGaussian, GumbelNoise, NoiseSource
 from skdp.privacy.queries import Query, Scores
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection
+from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection, SinglePass
 
 __all__ = ["Oracle"]
 
@@ -54,11 +54,20 @@ class Oracle:
         self._on_release, self._process = on_release, os.getpid()
         self._pending = iter(self._schedule)
         self._transcript: list[Release] = []
+        self._uses = np.zeros(rows.n_samples if schedule.passes_once else 0, dtype=np.uint8)
 
     @property
     def transcript(self) -> tuple[Release, ...]:
         """Releases made so far, in order."""
         return tuple(self._transcript)
+
+    @property
+    def uses(self) -> np.ndarray:
+        """How many single-pass releases each record has entered, shape (n_samples,); empty where none is scheduled.
+
+        It counts the numbers that queries name, whatever the data.
+        """
+        return self._uses.copy()
 
     def ask(self, query: Query) -> np.ndarray:
         """Return the noisy answer to the next query of the schedule.
@@ -77,13 +86,15 @@ class Oracle:
         Raises
         ------
         PrivacyAccountingError
-            If the query is not next on the schedule, differs from what the schedule states, or contains a number that is
-            not finite: nothing is evaluated then. Also if the evaluation fails, without the reason, which may quote data.
+            If the query is not next on the schedule, differs from what the schedule states, or contains a number that is not
+            finite, or if it names a record that a single pass has used: nothing is evaluated then. Also if the evaluation
+            fails, without the reason, which may quote data.
         """
         release = self._admit(query)
+        records = self._use(getattr(query, "records", None), release)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answer = self._answer(query, release)
+            answer = self._answer(query, release, records)
         self._transcript.append(release)
         if self._on_release is not None:
             self._on_release()
@@ -122,7 +133,23 @@ class Oracle:
             )
         return release
 
-    def _answer(self, query: Query, release: Release) -> np.ndarray:
+    def _use(self, named: np.ndarray | None, release: Release) -> np.ndarray | None:
+        """Count the records of a single-pass release, once each, and return them; other releases must not name any."""
+        if not isinstance(release.mechanism, SinglePass):
+            if named is not None:
+                raise PrivacyAccountingError(f"Records were named for {release.mechanism!r}; expected a single pass.")
+            return None
+        records = np.array(named)  # a copy: what is counted is what is read
+        if records.ndim != 1 or records.dtype.kind != "i" or records.size > release.mechanism.batch_size:
+            raise PrivacyAccountingError(f"A single pass expects the numbers of at most {release.mechanism.batch_size} records.")
+        if np.any(records[:1] < 0) or np.any(records[-1:] >= self._uses.size) or np.any(np.diff(records) <= 0):
+            raise PrivacyAccountingError("The records of a single pass are not sorted, distinct numbers of rows.")
+        if self._uses[records].any():
+            raise PrivacyAccountingError("A record was named that an earlier release of the single pass has used.")
+        self._uses[records] += 1
+        return records
+
+    def _answer(self, query: Query, release: Release, records: np.ndarray | None) -> np.ndarray:
         rows, mechanism = self._rows, release.mechanism
         if isinstance(query, Scores) and not isinstance(mechanism, Selection):
             raise PrivacyAccountingError(f"{type(query).__name__} bounds each of its scores alone; expected a selection.")
@@ -132,6 +159,8 @@ class Oracle:
             return np.array([self._select(query, mechanism)])
         if isinstance(mechanism, PoissonGaussian):
             rows = rows.subset(self._noise.sample(rows.n_samples, mechanism.sampling_rate))
+        if records is not None:
+            rows = rows.subset(records)
         if not self._budget.private:
             return query.evaluate(rows)  # an error may show: nothing is private here
         if isinstance(mechanism, Curve):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import noise_multiplier, selection_epsilon, spent_epsilon
-from skdp.privacy.schedule import Curve, Release, Schedule, Selection
+from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
 
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
@@ -46,7 +46,8 @@ class ReleaseLine:
     rounding_allowance : float
         Relative increase of the noise over that, which covers the rounding of sums and of random numbers.
     sampling_rate : float
-        Probability that a record takes part in one release; 1 where all records do.
+        Probability that a record takes part in one release; 1 where all records do, and for a single pass, which does not rest on
+        chance.
     in_words : str, default=""
         What a selection, or a mechanism with its own proof, does.
     """
@@ -69,6 +70,8 @@ class ReleaseLine:
         if self.noise_multiplier is None:
             return f"{self.count} x {self.query}, {self.in_words}"
         sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
+        if self.mechanism == SinglePass.__name__:
+            sample = " on records of which none is in two of them"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
         return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {rounding}"
 

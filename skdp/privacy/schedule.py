@@ -10,7 +10,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Query
 
-__all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection"]
+__all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,32 @@ class PoissonGaussian:
     """
 
     sampling_rate: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class SinglePass:
+    """Gaussian noise on a query over records that no other release of this kind in the run has used.
+
+    The query says which: it has an attribute ``records``, sorted numbers that depend on public choices and earlier releases only,
+    perhaps none. The gate counts, and refuses to use a record twice. So all releases of this kind in a schedule together cost
+    what the one with the least noise does.
+
+    *Proof.* Take two tables that differ in one record. A release that does not use it is, given the earlier ones, distributed
+    alike for both. The one that does, if any, is Gaussian with at least the noise multiplier of the least noise, so its
+    Gaussian-DP parameter is at most one over the least weight times the scale. Whether and when that happens may depend on
+    earlier releases: squared parameters add up to at most that square on every path, which is all that adaptive composition
+    needs (Smith, Thakurta 2022).
+
+    Parameters
+    ----------
+    batch_size : int
+        Number of records that are drawn for one release, at most so many of them unused.
+    weight : float, default=1.0
+        Noise relative to the other releases of the schedule.
+    """
+
+    batch_size: int
     weight: float = 1.0
 
 
@@ -95,7 +121,7 @@ class Curve:
         return self.name
 
 
-Mechanism = Gaussian | PoissonGaussian | Selection | Curve
+Mechanism = Gaussian | PoissonGaussian | SinglePass | Selection | Curve
 
 
 @dataclass(frozen=True)
@@ -145,13 +171,18 @@ class Schedule:
 
     @property
     def samples(self) -> bool:
-        """Whether any release reads a sample of the records only."""
+        """Whether any release reads a secret sample of the records only."""
         return any(isinstance(release.mechanism, PoissonGaussian) for _, release in self.entries)
 
     @property
     def by_row(self) -> bool:
         """Whether whole rows are read, so that a table stored by columns has to be converted once."""
-        return self.samples or any(getattr(release.query, "by_row", False) for _, release in self.entries)
+        return self.samples or self.passes_once or any(getattr(release.query, "by_row", False) for _, release in self.entries)
+
+    @property
+    def passes_once(self) -> bool:
+        """Whether any release is of records that no other uses."""
+        return any(isinstance(release.mechanism, SinglePass) for _, release in self.entries)
 
     @property
     def by_column(self) -> bool:

@@ -24,7 +24,7 @@ from scipy.optimize import brentq
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Schedule, Selection
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Schedule, Selection, SinglePass
 
 __all__ = ["TRANSFORM_ERROR", "Composition", "loss_distribution"]
 
@@ -51,7 +51,8 @@ class Composition:
     selections : tuple of (int, float)
         Selections: how many, weight.
     full : float
-        Sum of ``1 / weight**2`` over the full-data Gaussian releases, which compose to one.
+        Sum of ``1 / weight**2`` over the full-data Gaussian releases, which compose to one, and the largest of the single pass,
+        of which every record is in one at most.
     """
 
     adjacency: str
@@ -82,13 +83,15 @@ class Composition:
         """
         sampled: Counter[tuple[float, float]] = Counter()
         selections: Counter[float] = Counter()
-        full = 0.0
+        full = once = 0.0
         for count, release in schedule.entries:
             match release.mechanism:
                 case Gaussian(weight) | PoissonGaussian(1.0, weight):
                     full += count / weight**2
                 case PoissonGaussian(sampling_rate, weight):
                     sampled[sampling_rate, weight * release.query.relative_sensitivity[adjacency]] += count
+                case SinglePass(_, weight):
+                    once = max(once, 1 / weight**2)
                 case Selection(weight):
                     selections[weight] += count
                 case _:
@@ -97,7 +100,7 @@ class Composition:
             adjacency,
             tuple((count, *kind) for kind, count in sampled.items()),
             tuple((count, weight) for weight, count in selections.items()),
-            full,
+            full + once,
         )
 
     def at(self, scale: float) -> "Composition":

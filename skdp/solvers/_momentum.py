@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from skdp._validation import check_integer, check_number, check_scale, shown
 from skdp.constraints import L2Ball
 from skdp.privacy.queries import Gradient, StandardizedGradient
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, SinglePass
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._geometry import mirror_map
 from skdp.solvers._moves import HeavyBall, MirrorSteps, Move, default_radius, euclidean_step, mirror_step, steps_in_balance
@@ -82,8 +82,11 @@ class MomentumSolver(Solver):
         if self.standardize is None:
             return Schedule(((n_steps, Release(Gradient, mechanism, problem.clip_norm)),))
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
-        rate, share = getattr(mechanism, "sampling_rate", 1.0), float(self.standardize)
-        weight = math.sqrt((1 - share) / share / n_steps) / rate  # by the central limit theorem, T samples are q sqrt(T) as much
+        share = float(self.standardize)
+        if isinstance(mechanism, SinglePass):
+            weight = math.sqrt((1 - share) / share)
+        else:  # by the central limit theorem, T samples are q sqrt(T) as much
+            weight = math.sqrt((1 - share) / share / n_steps) / getattr(mechanism, "sampling_rate", 1.0)
         first = moments_release(problem, min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT))
         return Schedule(((1, first), (n_steps, Release(StandardizedGradient, mechanism, clip_norm))))
 
@@ -104,13 +107,14 @@ class MomentumSolver(Solver):
         SolverResult
             Average of the last iterates, or one of all.
         """
-        n_steps, expected_size = self._steps(problem), self._expected_size(problem)
-        kept = self._kept(n_steps, rng)
+        batches = self._batches(problem, rng)
+        kept = self._kept(batches, rng)
         if self.standardize is None:
-            coef = self._descend(
-                problem, n_steps, kept, expected_size, lambda coef: ask(Gradient(problem.loss, coef, problem.clip_norm))
-            )
-            return SolverResult(coef, n_steps)
+
+            def plain(coef: np.ndarray, records: np.ndarray | None) -> np.ndarray:
+                return ask(Gradient(problem.loss, coef, problem.clip_norm, records))
+
+            return SolverResult(self._descend(problem, batches, kept, plain), len(batches))
         query, share = moments(problem), float(self.standardize)
         features = standard(problem, ask(query), mean_noise(problem, query, share))
         constant = float(features.geometry.intercept)
@@ -120,32 +124,34 @@ class MomentumSolver(Solver):
             largest = problem.max_weight * problem.loss.lipschitz * features.geometry.largest_norm
             inner = replace(inner, clip_norm=noise_limited_clip_norm(inner) if problem.budget.private else largest)
 
-        def gradient(coef: np.ndarray) -> np.ndarray:
-            return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry))
+        def gradient(coef: np.ndarray, records: np.ndarray | None) -> np.ndarray:
+            return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry, records))
 
-        coef = self._descend(inner, n_steps, kept, expected_size, gradient, scales / scales.max())
-        return SolverResult(features.to_rows(problem, coef), n_steps)
+        coef = self._descend(inner, batches, kept, gradient, scales / scales.max())
+        return SolverResult(features.to_rows(problem, coef), len(batches))
 
     def _descend(
         self,
         problem: Problem,
-        n_steps: int,
-        kept: range,
-        expected_size: float,
-        gradient: Callable[[np.ndarray], np.ndarray],
+        batches: Sequence[np.ndarray | None],
+        kept: Collection[int],
+        gradient: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
         penalized: np.ndarray | float = 1.0,
     ) -> np.ndarray:
         """Average of the iterates to keep; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
+        n_steps, expected_size = len(batches), self._expected_size(problem)
+        moving = 1 + max(step for step, records in enumerate(batches) if records is None or records.size)
         iteration = self._start(problem, n_steps)
         average = np.zeros(problem.shape)
-        for step in range(n_steps):
+        for step, records in enumerate(batches):
             coef = iteration.coef
             if step in kept:
                 average += coef / len(kept)
-            released = gradient(coef).reshape(problem.shape)
+            released = gradient(coef, records).reshape(problem.shape)
             penalty = problem.penalty_gradient(coef)
             penalty[: problem.n_features] *= penalized
-            iteration.move(released / expected_size + penalty)
+            if step < moving:  # what follows is noise alone
+                iteration.move(released / expected_size + penalty)
         return average + iteration.coef / len(kept) if n_steps in kept else average
 
     def _start(self, problem: Problem, n_steps: int) -> Move:
@@ -157,20 +163,28 @@ class MomentumSolver(Solver):
         inside = problem if radius is None else replace(problem, constraint=L2Ball(radius))
         return HeavyBall(inside, step_size, self._beta)
 
-    def _kept(self, n_steps: int, rng: np.random.Generator) -> range:
+    def _batches(self, problem: Problem, rng: np.random.Generator) -> Sequence[np.ndarray | None]:
+        """Which records each step is of, in public; None where that is all, or a secret sample."""
+        return [None] * self._steps(problem)
+
+    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         """Numbers of the iterates whose average is returned; the start is number 0."""
+        n_steps = len(batches)
         return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)
 
     def _expected_size(self, problem: Problem) -> float:
-        return getattr(self._mechanism(problem), "sampling_rate", 1.0) * problem.n_samples
+        mechanism = self._mechanism(problem)
+        if isinstance(mechanism, SinglePass):
+            return mechanism.batch_size
+        return getattr(mechanism, "sampling_rate", 1.0) * problem.n_samples
 
     @abstractmethod
     def _steps(self, problem: Problem) -> int:
         """Number of steps, from public facts."""
 
     @abstractmethod
-    def _mechanism(self, problem: Problem) -> Gaussian | PoissonGaussian:
-        """How a gradient is released: of all records, or of a sample."""
+    def _mechanism(self, problem: Problem) -> Gaussian | PoissonGaussian | SinglePass:
+        """How a gradient is released: of all records, of a sample, or of records that are used once."""
 
     def _check(self, problem: Problem) -> None:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
@@ -197,28 +211,32 @@ class MomentumSolver(Solver):
             return float(self.radius)
         return None if "smooth" in problem.offers or problem.constraint is not None else default_radius(problem)
 
-    def _step_size(self, problem: Problem, n_steps: int) -> float:
+    def _step_size(self, problem: Problem, n_steps: float) -> float:
         if self.step_size is not None:
             return float(self.step_size)
         if _in_mirror(problem):
             return mirror_step(problem, mirror_map(problem), n_steps, self._noise(problem, n_steps))
-        return min(self._path(problem) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
+        return min(self._path(problem, n_steps) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
 
-    def _path(self, problem: Problem) -> float:
+    def _signal(self, problem: Problem, n_steps: float) -> float:
+        """Largest possible sum of the answers of all steps over its noise; samples are nearly as good as all records."""
+        return problem.signal_to_noise
+
+    def _path(self, problem: Problem, n_steps: float) -> float:
         """Total step length at which the gathered noise of a raw prediction is all that a fit may bear."""
-        return bearable_noise(problem) * problem.signal_to_noise / (problem.clip_norm * problem.row_norm)
+        return bearable_noise(problem) * self._signal(problem, n_steps) / (problem.clip_norm * problem.row_norm)
 
-    def _noise(self, problem: Problem, n_steps: int) -> float:
+    def _noise(self, problem: Problem, n_steps: float) -> float:
         """Standard deviation of a coordinate of the noise on a mean gradient."""
-        return problem.clip_norm / problem.signal_to_noise * math.sqrt(n_steps)
+        return problem.clip_norm / self._signal(problem, n_steps) * math.sqrt(n_steps)
 
     def _needed_steps(self, problem: Problem) -> float:
         """How many steps the path needs at the largest step; with a kink, from how many on the bound is mostly noise."""
         if "smooth" not in problem.offers:
             return steps_in_balance(problem)
-        return self._path(problem) * (1 - self._beta) / self._largest_step(problem, 1)
+        return self._path(problem, 1) * (1 - self._beta) / self._largest_step(problem, 1)
 
-    def _largest_step(self, problem: Problem, n_steps: int) -> float:
+    def _largest_step(self, problem: Problem, n_steps: float) -> float:
         if "smooth" not in problem.offers:
             radius = self._radius(problem) or default_radius(problem)
             return (1 - self._beta) * euclidean_step(problem, radius, n_steps, self._noise(problem, n_steps))

@@ -1,6 +1,7 @@
 """DP-GD: full-data gradient descent on noisy clipped gradients."""
 
 import math
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -122,9 +123,10 @@ class GradientDescent(MomentumSolver):
         if not isinstance(self.output, str) or self.output not in OUTPUTS:
             raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
 
-    def _kept(self, n_steps: int, rng: np.random.Generator) -> range:
+    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         if self.output == "average":
-            return super()._kept(n_steps, rng)
+            return super()._kept(batches, rng)
+        n_steps = len(batches)
         chosen = n_steps if self.output == "last" else int(rng.integers(n_steps))
         return range(chosen, chosen + 1)
 

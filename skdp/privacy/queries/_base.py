@@ -27,6 +27,8 @@ class Query(Protocol):
         True where whole rows are read, so that a table stored by columns is converted once.
     by_column : bool, optional
         True where columns are read, so that a sparse table stored by rows is converted once, unless whole rows are read, too.
+    records : ndarray of int or None, optional
+        Sorted numbers of the records that a single-pass release is of; None, as where it is missing, for other mechanisms.
     rounding : float, optional
         How much larger the rounding error of the answer may be than that of a sum of clipped rows; 1 where it is missing.
     """

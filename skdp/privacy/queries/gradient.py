@@ -26,11 +26,14 @@ class Gradient:
         Where the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the Frobenius norm of one record's gradient.
+    records : ndarray of int or None, default=None
+        Which records a release of a single pass is of; the gate takes them out.
     """
 
     loss: Loss
     coef: np.ndarray
     clip_norm: float
+    records: np.ndarray | None = None
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 

@@ -133,12 +133,15 @@ class StandardizedGradient:
         Bound on the Frobenius norm of one record's gradient; may come from earlier releases.
     geometry : Standardization
         From earlier releases.
+    records : ndarray of int or None, default=None
+        Which records a release of a single pass is of; the gate takes them out.
     """
 
     loss: Loss
     coef: np.ndarray
     clip_norm: float
     geometry: Standardization
+    records: np.ndarray | None = None
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
