@@ -7,6 +7,7 @@ from skdp.estimators import (
     DPConstrainedClassifier,
     DPConstrainedRegression,
     DPLinearRegression,
+    DPLinearSVC,
     DPLogisticRegression,
     DPRobustRegressor,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",
+    "DPLinearSVC",
     "DPLogisticRegression",
     "DPRobustRegressor",
     "LedgerError",

@@ -4,11 +4,13 @@ from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedR
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
+from skdp.estimators._svm import DPLinearSVC
 
 __all__ = [
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",
+    "DPLinearSVC",
     "DPLogisticRegression",
     "DPRobustRegressor",
 ]

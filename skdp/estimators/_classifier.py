@@ -1,4 +1,4 @@
-"""What the private linear classifiers share: labels in, probabilities out."""
+"""What the private linear classifiers share: labels in, labels out, and for some probabilities."""
 
 from abc import abstractmethod
 from typing import Any
@@ -16,10 +16,11 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._statement import report
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.noise import NoiseSource
+from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
 from skdp.solvers import SolverResult
 
-__all__ = ["DPClassifier"]
+__all__ = ["DPClassifier", "DPProbabilisticClassifier"]
 
 MOST_CLASSES = 2**20  # that a plan is made for
 
@@ -32,6 +33,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     @abstractmethod
     def __init__(self) -> None: ...
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss:
+        """Loss of the raw predictions."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
@@ -96,14 +101,15 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Log-odds of ``classes_[1]`` for two classes, one raw prediction per class for more.
+            For two classes one raw prediction, positive for ``classes_[1]``, the log-odds of a logistic model; one per class for
+            more.
         """
         check_is_fitted(self)
         raw = read_unlabelled(self, X) @ self.coef_.T + self.intercept_
         return raw[:, 0] if self.classes_.size == 2 else raw
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class label of each record.
+        """Return the class label of each record, that of the largest raw prediction.
 
         Parameters
         ----------
@@ -117,6 +123,33 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         """
         raw = self.decision_function(X)
         return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_table(scratch, X, y, self.classes)
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        weights = check_class_weight(self.class_weight, facts.classes)
+        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        coef, intercept = self._coefficients(plan.problem, result.coef)
+        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
+
+    def _assumed_of_y(self) -> str:
+        if self.classes is None:
+            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        return "every label is one of the given classes"
+
+    def _plan(
+        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
+    ) -> Plan:
+        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
+        problem = self._problem(n_samples, n_features, self._loss(len(classes)), class_weight=class_weight)
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+
+
+class DPProbabilisticClassifier(DPClassifier):
+    """Base of those whose raw predictions are log-odds, or logarithms of probabilities up to a constant."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
@@ -150,26 +183,5 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         raw = self.decision_function(X)
         return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
 
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_table(scratch, X, y, self.classes)
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        weights = check_class_weight(self.class_weight, facts.classes)
-        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        coef, intercept = self._coefficients(plan.problem, result.coef)
-        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
-
-    def _assumed_of_y(self) -> str:
-        if self.classes is None:
-            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
-        return "every label is one of the given classes"
-
-    def _plan(
-        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
-    ) -> Plan:
-        loss = Logistic() if len(classes) == 2 else Multinomial(len(classes))
-        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
-        problem = self._problem(n_samples, n_features, loss, class_weight=class_weight)
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic() if n_classes == 2 else Multinomial(n_classes)

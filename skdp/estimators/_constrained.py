@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from skdp.constraints import Constraint, constraint_of
-from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
 from skdp.solvers import Solver
@@ -176,7 +176,7 @@ class DPConstrainedRegression(DPRegressor):
         return constraint_of(self.constraint, self.radius)
 
 
-class DPConstrainedClassifier(DPClassifier):
+class DPConstrainedClassifier(DPProbabilisticClassifier):
     r"""Logistic regression over a set of coefficients, whose fitted model is differentially private.
 
     One call of ``fit`` minimises, on noisy answers only,

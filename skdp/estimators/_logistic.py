@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._refusals import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPLogisticRegression"]
 
 
-class DPLogisticRegression(DPClassifier):
+class DPLogisticRegression(DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
     One call of ``fit`` minimises, on noisy answers only,

@@ -9,6 +9,8 @@ from scipy.special import expit, log_softmax, softmax
 
 __all__ = ["Logistic", "Multinomial"]
 
+FLAT = 1e-3  # raw predictions nearer to zero count as this where the secant of the derivative is taken
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -79,6 +81,44 @@ class Logistic:
         """
         return np.asarray(expit(raw) * expit(-raw))
 
+    def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative of the parabola that touches the loss at plus and minus t and is nowhere below it.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            The slope of the derivative between -t and t, in (0, 1/4].
+
+        References
+        ----------
+        .. [1] T. Jaakkola, M. Jordan, "Bayesian parameter estimation via variational methods", Stat. Comput. 10 (2000).
+        """
+        ends = np.maximum(np.abs(raw), FLAT)
+        return (self.derivative(ends, labels) - self.derivative(-ends, labels)) / (2 * ends)
+
+    def constant(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the raw prediction that is best for records which share it.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (2,)
+            Positive numbers in proportion to the weights of the classes.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            The log-odds.
+        """
+        logs = np.log(frequencies)
+        return logs[1:] - logs[0]
+
 
 @dataclass(frozen=True)
 class Multinomial:
@@ -134,3 +174,19 @@ class Multinomial:
         slope = softmax(raw, axis=1)
         slope[np.arange(len(labels)), labels] -= 1.0
         return slope
+
+    def constant(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the raw predictions that are best for records which share them.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (n_outputs,)
+            Positive numbers in proportion to the weights of the classes.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            Their logarithms, of mean 0.
+        """
+        logs = np.log(frequencies)
+        return logs - logs.mean()

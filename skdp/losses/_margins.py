@@ -70,6 +70,24 @@ class MarginLoss(ABC):
         signs = self._signs(labels)
         return signs * self._slope(signs * raw)
 
+    def constant(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the raw predictions that are best for records which share them, the nearest to 0 where several are.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (n_classes,)
+            Non-negative numbers in proportion to the weights of the classes.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            At which the mean loss is least.
+        """
+        own = np.asarray(frequencies, dtype=np.float64)[-self.n_outputs :]
+        rest = np.sum(frequencies) - own
+        ratio = np.minimum(own, rest) / np.maximum(np.maximum(own, rest), np.finfo(np.float64).tiny)
+        return np.sign(own - rest) * self._furthest(ratio)
+
     def _signs(self, labels: np.ndarray) -> np.ndarray:
         if self.n_outputs == 1:
             return np.where(labels == 1, 1.0, -1.0)[:, None]
@@ -82,6 +100,53 @@ class MarginLoss(ABC):
     @abstractmethod
     def _slope(self, margins: np.ndarray) -> np.ndarray:
         """Its derivative."""
+
+    @abstractmethod
+    def _furthest(self, ratio: np.ndarray) -> np.ndarray:
+        """The best constant margin of the heavier of two classes, from the lighter weight over the heavier one."""
+
+
+class CurvedMarginLoss(MarginLoss):
+    """A margin loss whose derivative is Lipschitz. The second derivative jumps: it is the one of either side there."""
+
+    smoothness: ClassVar[float]
+
+    def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative in each raw prediction; those in two of them are 0.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            0 or the smoothness.
+        """
+        margins = self._signs(labels) * raw
+        return np.where((self._corner[0] < margins) & (margins < self._corner[1]), self.smoothness, 0.0)
+
+    def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivative of a parabola that touches the loss at a raw prediction and is nowhere below it.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, n_outputs)
+            Raw predictions.
+        labels : ndarray of shape (m,)
+            Class numbers.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            The smoothness, everywhere: where the loss is straight it bends further on.
+        """
+        return np.full(raw.shape, self.smoothness)
+
+    _corner: ClassVar[tuple[float, float]]  # margins between which the second derivative is the smoothness; outside it is 0
 
 
 @dataclass(frozen=True)
@@ -103,9 +168,12 @@ class Hinge(MarginLoss):
     def _slope(self, margins: np.ndarray) -> np.ndarray:
         return -np.heaviside(1 - margins, 0.5)
 
+    def _furthest(self, ratio: np.ndarray) -> np.ndarray:
+        return np.ones_like(ratio)
+
 
 @dataclass(frozen=True)
-class SquaredHinge(MarginLoss):
+class SquaredHinge(CurvedMarginLoss):
     """The squared hinge ``max(0, 1 - z)^2``.
 
     The derivative has no bound of its own: ``lipschitz`` bounds it for raw predictions in [-1, 1], and the clip enforces it.
@@ -115,6 +183,7 @@ class SquaredHinge(MarginLoss):
     smoothness: ClassVar[float] = 2.0
     bounded: ClassVar[bool] = False
     steepest: ClassVar[float] = 4.0
+    _corner: ClassVar[tuple[float, float]] = (-math.inf, 1.0)
 
     def _value(self, margins: np.ndarray) -> np.ndarray:
         return np.square(np.maximum(1 - margins, 0.0))
@@ -122,9 +191,12 @@ class SquaredHinge(MarginLoss):
     def _slope(self, margins: np.ndarray) -> np.ndarray:
         return -2 * np.maximum(1 - margins, 0.0)
 
+    def _furthest(self, ratio: np.ndarray) -> np.ndarray:
+        return (1 - ratio) / (1 + ratio)
+
 
 @dataclass(frozen=True)
-class HuberHinge(MarginLoss):
+class HuberHinge(CurvedMarginLoss):
     """The hinge with a rounded corner: ``1 - z`` below 1/2, 0 above 3/2, ``(3/2 - z)^2 / 2`` between.
 
     References
@@ -135,6 +207,7 @@ class HuberHinge(MarginLoss):
     name: ClassVar[str] = "huber_hinge"
     smoothness: ClassVar[float] = 1.0
     bounded: ClassVar[bool] = True
+    _corner: ClassVar[tuple[float, float]] = (0.5, 1.5)
 
     def _value(self, margins: np.ndarray) -> np.ndarray:
         missing = np.maximum(1.5 - margins, 0.0)
@@ -143,3 +216,6 @@ class HuberHinge(MarginLoss):
 
     def _slope(self, margins: np.ndarray) -> np.ndarray:
         return -np.clip(1.5 - margins, 0.0, 1.0)
+
+    def _furthest(self, ratio: np.ndarray) -> np.ndarray:
+        return 1.5 - ratio

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +14,7 @@ from skdp.constraints import Box, Constraint
 from skdp.penalties import ElasticNet
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.queries import CurvedLoss, Gradient, Loss, Query
+from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._uncertainty import Uncertainty
 
@@ -74,7 +74,7 @@ class Problem:
             "smooth": self.loss.smoothness < math.inf,
             "convex": self.loss.convex,
             "bounded": self.loss.bounded,
-            "curved": isinstance(self.loss, CurvedLoss),
+            "curved": isinstance(self.loss, CurvedLoss) and self.loss.n_outputs == 1,
             "separable": self.constraint is None or isinstance(self.constraint, Box),
             "plain": self.constraint is None and not self.l1_ratio,
             "mirror": not self.intercept_scaling and hasattr(self.constraint, "mirror_map"),
@@ -123,12 +123,11 @@ class Problem:
     def start(self) -> np.ndarray:
         """Coefficients to start from, of shape `shape`: the best constant model if all classes were equally frequent.
 
-        That is zero, and with class weights the logarithm of their ratios in the intercept.
+        That is zero, and with class weights, for the logistic loss, the logarithm of their ratios in the intercept.
         """
         start = np.zeros(self.shape)
         if self.class_weight is not None and self.intercept_scaling:
-            logs = np.log(self.class_weight)
-            start[-1] = (logs[1:] - logs[0] if self.loss.n_outputs == 1 else logs - logs.mean()) / self.intercept_scaling
+            start[-1] = cast(ClassLoss, self.loss).constant(np.array(self.class_weight)) / self.intercept_scaling
         return self.project(start)
 
     @property

@@ -67,15 +67,15 @@ class Newton(Solver):
     Here n is the number of records, :math:`\mu` the Gaussian-DP parameter of the gradients, k is 2 under ``replace_one`` and 1
     under ``zero_out``, C the clip norm and R the row norm. For two classes only, and for at most 4096 coefficients.
 
-    A single Hessian is taken at zero, where every curvature is 1/4: it is a quarter of the second moment of the rows, and bounds
-    the Hessian everywhere, so one release serves all steps [2]_.
+    A single Hessian is taken at zero, where every parabola has the smoothness s of the loss (1/4 for the logistic one): it is s
+    times the second moment of the rows, and bounds the Hessian everywhere, so one release serves all steps [2]_.
 
     The estimator's ``clip_norm=None`` means half the largest norm that a gradient can have while noise limits the fit, as for
     `GradientDescent`.
 
     **Privacy.** T clipped gradient sums of sensitivity k C, and Hessians of sensitivity M (``zero_out``) or :math:`\sqrt 2 M`
     (``replace_one``), or directions of sensitivity :math:`M \|\tilde g\| / (\lambda (\lambda + M))` for both adjacencies, where
-    :math:`M = R^2 / 4` bounds one record's Hessian by clipping. Their Gaussian-DP parameters square and add up to that of the
+    :math:`M = s R^2` bounds one record's Hessian by clipping. Their Gaussian-DP parameters square and add up to that of the
     budget. The noise of a direction depends on earlier releases, its noise multiplier is fixed in advance. Public: the shape of
     the table, the norm bounds, and every parameter.
 
@@ -275,7 +275,8 @@ class Settled:
 
     def curvature(self, coef: np.ndarray) -> Curvature:
         """Return the question for the Hessian at a point."""
-        return Curvature(cast(CurvedLoss, self.problem.loss), coef, self.problem.smoothness, self.upper_bound)
+        upper_bound = self.upper_bound or self.n_hessians == 1  # a loss that is straight at zero bends elsewhere
+        return Curvature(cast(CurvedLoss, self.problem.loss), coef, self.problem.smoothness, upper_bound)
 
     def _gradient(self, coef: np.ndarray, ask: Ask) -> np.ndarray:
         """Noisy gradient of the summed loss and penalty."""

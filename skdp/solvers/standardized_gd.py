@@ -1,13 +1,14 @@
-"""Gradient descent on privately standardised features, then private calibration: the untuned default for classification."""
+"""Gradient descent on privately standardised features, then private calibration: the untuned default for class labels."""
 
 import copy
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import ClassCounts, LabelSum, ScoreGradient, StandardizedGradient
+from skdp.privacy.queries import ClassCounts, ClassLoss, LabelSum, Loss, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
@@ -25,7 +26,8 @@ SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step leng
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
 WIDEST_CLIP, LARGEST = 4.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
-CALIBRATION_CLIP, LARGEST_CALIBRATION_STEP = 2.0, 4.0
+CALIBRATION_CLIP = 2.0
+ROUND, KINK = 0.5, 1.0  # smoothness up to which the longest step is that long; what a mean of many kinks is taken to have
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
 
 
@@ -115,7 +117,7 @@ class StandardizedGradientDescent(Solver):
 
     name = "standardized_gd"
     title = "gradient descent on privately standardised features, with private calibration"
-    needs = frozenset({"classes", "convex", "plain", "smooth"})
+    needs = frozenset({"classes", "convex", "plain"})
 
     def __init__(
         self,
@@ -180,7 +182,7 @@ class StandardizedGradientDescent(Solver):
         ]
         if _binary(problem):
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
-            release = Release(ScoreGradient, Gaussian(weight), CALIBRATION_CLIP * problem.max_weight, 2)
+            release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
         return Schedule(tuple(entries))
 
@@ -218,7 +220,7 @@ class StandardizedGradientDescent(Solver):
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
-        longest = min(LONGEST_PATH, LONGEST_STEP * self._steps(problem))
+        longest = min(LONGEST_PATH, LONGEST_STEP * min(1.0, ROUND / _sharpness(problem.loss)) * self._steps(problem))
         opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
@@ -231,7 +233,7 @@ class StandardizedGradientDescent(Solver):
         n_steps = self._steps(problem)
         step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
-            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * problem.loss.smoothness * descent.standard.usual)
+            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
             step_size = min(step_size, stable)
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
@@ -271,13 +273,16 @@ class StandardizedGradientDescent(Solver):
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
         point, average = np.array([length, offset]), np.zeros(2)
-        step = min(LARGEST_CALIBRATION_STEP, math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps))
+        step = min(
+            1 / _sharpness(problem.loss),
+            math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps * problem.loss.lipschitz),
+        )
         step /= problem.max_weight
         penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
         free, shrinkage = np.array([1.0, float(bool(problem.intercept_scaling))]), np.array([1 + step * penalty, 1.0])
         half = self.n_calibration_steps // 2
         for number in range(self.n_calibration_steps):
-            gradient = ask(ScoreGradient(problem.loss, score, point, CALIBRATION_CLIP * problem.max_weight, weights))
+            gradient = ask(ScoreGradient(problem.loss, score, point, _calibration_clip(problem), weights))
             point = (point - step * gradient / problem.n_samples * free) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
@@ -331,6 +336,15 @@ class StandardizedGradientDescent(Solver):
         return settled
 
 
+def _sharpness(loss: Loss) -> float:
+    """Smoothness of the mean loss: many kinks, at as many margins, add up to a round corner."""
+    return loss.smoothness if loss.smoothness < math.inf else KINK
+
+
+def _calibration_clip(problem: Problem) -> float:
+    return CALIBRATION_CLIP * problem.max_weight * problem.loss.lipschitz
+
+
 def _binary(problem: Problem) -> bool:
     return problem.loss.n_outputs == 1
 
@@ -350,7 +364,5 @@ def _frequencies(problem: Problem, counts: np.ndarray, noise: float) -> tuple[np
         shares = np.maximum(counts, min(max(1 / problem.n_samples, noise / 2), 1 / problem.loss.n_outputs))
         shares /= shares.sum()
         balance = math.sqrt(2 / problem.loss.n_outputs)
-    if problem.class_weight is not None:
-        shares = shares * problem.class_weight
-    logs = np.log(shares)
-    return (logs[1:] - logs[0] if _binary(problem) else logs - logs.mean()), balance
+    weighted = shares if problem.class_weight is None else shares * problem.class_weight
+    return cast(ClassLoss, problem.loss).constant(weighted), balance

@@ -35,8 +35,7 @@ class Foreign(Logistic):
     def curvature(self, raw, labels):
         return np.resize(self.curvatures, raw.shape)
 
-    def derivative(self, raw, labels):
-        return np.resize(self.curvatures, raw.shape)
+    upper_curvature = derivative = curvature
 
 
 def rows_of(X, scaling=0.0, y=None, **more):

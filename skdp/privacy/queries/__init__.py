@@ -1,6 +1,6 @@
 """Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
 
-from skdp.privacy.queries._base import CurvedLoss, Loss, Query, Scores
+from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, Query, Scores
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.block import BlockGradient, CoordinateScores
 from skdp.privacy.queries.calibration import ScoreGradient
@@ -20,6 +20,7 @@ from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
 __all__ = [
     "BlockGradient",
     "ClassCounts",
+    "ClassLoss",
     "CoordinateScores",
     "Curvature",
     "CurvedLoss",

@@ -7,7 +7,7 @@ import numpy as np
 from skdp.privacy.records import clip_residuals
 from skdp.privacy.rows import Records, Rows
 
-__all__ = ["CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
+__all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -136,12 +136,24 @@ class Loss(Protocol):
         ...
 
 
+class ClassLoss(Loss, Protocol):
+    """A loss of class labels."""
+
+    def constant(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the best raw predictions, shape (n_outputs,), for records that share them, from frequencies of the classes."""
+        ...
+
+
 @runtime_checkable
 class CurvedLoss(Loss, Protocol):
-    """A loss of one raw prediction that knows its second derivative."""
+    """A loss that knows its second derivative in each raw prediction; solvers use it for one raw prediction per record."""
 
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivative in the raw prediction, shape (m, 1), freshly allocated; at most `smoothness`."""
+        """Return the second derivatives, shape (m, n_outputs), freshly allocated; at most `smoothness`."""
+        ...
+
+    def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return those of parabolas that touch the loss and are nowhere below it, freshly allocated; at most `smoothness`."""
         ...
 
 

@@ -13,16 +13,13 @@ from skdp.privacy.rows import Records, Rows, summation_error
 
 __all__ = ["Curvature", "NewtonDirection"]
 
-FLAT = 1e-3  # raw predictions nearer to zero count as this where the secant of the derivative is taken
-
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
     """Half-vector of the Hessian of the summed loss, ``sum_i h_i x_i x_i^T``, every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
 
-    With ``upper_bound`` the second derivative at a raw prediction t is replaced by the slope of the derivative between -t and
-    t. For the logistic loss this gives the parabola that touches the loss at t and is nowhere below it, so a step to the
-    minimum of the sum of these never increases the sum of the losses.
+    With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
+    and is nowhere below it, so a step to the minimum of the sum of these never increases the sum of the losses.
 
     Parameters
     ----------
@@ -118,14 +115,10 @@ class Curvature:
         ndarray of shape (m, 1)
             Clipped.
         """
-        curvatures = (self._secant if self.upper_bound else self.loss.curvature)(raw, records.labels)
+        curvatures = (self.loss.upper_curvature if self.upper_bound else self.loss.curvature)(raw, records.labels)
         if records.weights is not None:
             curvatures = curvatures * records.weights[:, None]
         return clip_curvatures(curvatures, records.inverse_norms, self.clip_norm)
-
-    def _secant(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        ends = np.maximum(np.abs(raw), FLAT)
-        return (self.loss.derivative(ends, labels) - self.loss.derivative(-ends, labels)) / (2 * ends)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,197 @@
+"""Private linear support vector machines."""
+
+from typing import Any
+
+from skdp._validation import shown
+from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._refusals import explain_refusals
+from skdp.losses import Hinge, HuberHinge, SquaredHinge
+from skdp.privacy.queries import Loss
+from skdp.solvers import Solver
+
+__all__ = ["DPLinearSVC"]
+
+LOSSES = {loss.name: loss for loss in (Hinge, HuberHinge, SquaredHinge)}
+
+
+class DPLinearSVC(DPClassifier):
+    r"""Linear support vector classification whose fitted model is differentially private.
+
+    One call of ``fit`` minimises, on noisy answers only,
+
+    .. math:: \frac1n \sum_i \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2
+
+    with a loss of the margin that is 0 for records which are on the right side and far enough from the boundary. For more than
+    two classes it is the sum of the losses of each class against the rest, minimised together: one release serves all classes,
+    and they share one budget.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "objective" and
+        "output" support for two classes and the loss "huber_hinge".
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
+        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+    solver : "auto", str or Solver, default="auto"
+        Algorithm: ``"standardized_gd"``; ``"gd"`` and ``"sgd"``; for the losses with a rounded corner ``"svrg"`` and
+        ``"svrg++"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and ``"output"``; or a
+        solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and
+        its reason.
+    loss : {"huber_hinge", "hinge", "squared_hinge"}, default="huber_hinge"
+        See Notes.
+    alpha : float or None, default=None
+        Strength of the penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
+        terms of scikit-learn's ``C``. 0 is no penalty; None leaves it to the solver, from public facts.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
+        between is elastic net. "auto" takes "gd" then.
+    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
+        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
+        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
+        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
+        lengthen the row, see ``data_norm``. Must not be computed from the data.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
+        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
+        but one-hot columns stay far below. Must not be computed from the data.
+    clip_norm : float or None, default=None
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the
+        solver ("standardized_gd": from its first release; "gd": from public facts).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" has its own.
+    classes : array-like or None, default=None
+        All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
+    class_weight : dict or None, default=None
+        Positive number per class label, 1 where a label is missing; from public knowledge, not from y.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
+        which is for tests: it is not private against someone who knows the seed.
+    verbose : int, default=0
+        1 prints about ten lines of progress, 2 a line per release.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Released coefficients; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Released intercept, zero without ``fit_intercept``.
+    n_iter_ : int
+        Number of steps, public; not for "objective" and "output", where it would depend on the data.
+    noise_multiplier_ : float
+        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The statement of guarantees.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, where X had them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From ``fit``, for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    DPLogisticRegression : With probabilities.
+    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
+    skdp.solvers.GradientDescent : The solver "gd".
+    skdp.solvers.SGD : The solver "sgd".
+    skdp.solvers.SVRG : The solver "svrg".
+    skdp.solvers.SVRGPlusPlus : The solver "svrg++".
+    skdp.solvers.ObjectivePerturbation : The solver "objective".
+    skdp.solvers.OutputPerturbation : The solver "output".
+    skdp.solvers.Newton : The solver "newton", for two classes.
+
+    Notes
+    -----
+    With the margin z, which is the raw prediction or, for records of the other class, its negative, the losses are
+
+    - ``"huber_hinge"``: :math:`1 - z` below 1/2, 0 above 3/2, :math:`(3/2 - z)^2 / 2` between, the hinge with a rounded corner;
+    - ``"hinge"``: :math:`\max(0, 1 - z)`;
+    - ``"squared_hinge"``: :math:`\max(0, 1 - z)^2`, the default of scikit-learn's ``LinearSVC``.
+
+    The slope of the first two is at most 1, so that a record has little influence even if nothing is clipped. That of
+    "squared_hinge" grows without bound, and the clip makes another loss of it. "hinge" has a corner, around which steps of a
+    given length go back and forth; "huber_hinge" has none. There are no probabilities: `DPLogisticRegression` has them.
+
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
+    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
+    Public are the shape of X, its column names, dtype and storage, the class labels, all parameters and the number of steps;
+    that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice;
+    cross-validation and grid searches fit many times; ``score`` on training records is not private.
+
+    References
+    ----------
+    .. [1] C. Cortes, V. Vapnik, "Support-vector networks", Machine Learning 20 (1995).
+    .. [2] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007): "huber_hinge".
+    .. [3] K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially private empirical risk minimization", JMLR 12 (2011),
+       Section 3.4: private support vector machines with this loss.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLinearSVC
+    >>> X, y = make_classification(n_samples=2000, random_state=0)
+    >>> model = DPLinearSVC(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model.coef_.shape
+    (1, 20)
+    >>> print(f"{model.privacy_spent_.epsilon:.3f}")
+    1.000
+    """
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        solver: "str | Solver" = "auto",
+        loss: str = "huber_hinge",
+        alpha: float | None = None,
+        l1_ratio: float = 0.0,
+        feature_bounds: Any = None,
+        data_norm: float | None = None,
+        clip_norm: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: Any = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.solver = solver
+        self.loss = loss
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.feature_bounds = feature_bounds
+        self.data_norm = data_norm
+        self.clip_norm = clip_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(LOSSES)}.")
+
+    def _loss(self, n_classes: int) -> Loss:
+        return LOSSES[self.loss](1 if n_classes == 2 else n_classes)
