@@ -9,6 +9,7 @@ from skdp.estimators import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPQuantileRegressor,
     DPRobustRegressor,
 )
 from skdp.privacy import (
@@ -30,6 +31,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPQuantileRegressor",
     "DPRobustRegressor",
     "LedgerError",
     "NotPrivateWarning",

@@ -2,6 +2,7 @@
 
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._logistic import DPLogisticRegression
+from skdp.estimators._quantile import DPQuantileRegressor
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
@@ -12,5 +13,6 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPQuantileRegressor",
     "DPRobustRegressor",
 ]

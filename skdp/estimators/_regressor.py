@@ -122,7 +122,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
                 "themselves would leak."
             )
-        if self.loss != "squared" and not SMALLEST <= self._threshold() <= LARGEST:
+        if self.loss in ROBUST and not SMALLEST <= self._threshold() <= LARGEST:
             bounds = shown(self.target_bounds)
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")
 
@@ -151,7 +151,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
 
     def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
-        problem = self._problem(n_samples, n_features, self._loss())
+        bound = math.inf if self.target_bounds is None else 1.0
+        problem = self._problem(n_samples, n_features, self._loss(), target_bound=bound)
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:

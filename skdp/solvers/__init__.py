@@ -9,6 +9,7 @@ from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
+from skdp.solvers.rescaled_gd import RescaledGradientDescent
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
@@ -28,6 +29,7 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "Problem",
+    "RescaledGradientDescent",
     "SVRGPlusPlus",
     "Solver",
     "SolverResult",

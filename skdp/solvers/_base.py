@@ -52,6 +52,8 @@ class Problem:
     feature_bounds : float, tuple of float or None, default=None
         Bound on the absolute value of every feature, or of each; None where nothing is known beside ``data_norm``. Rows are
         not clipped by it: it sets clip norms of coordinates.
+    target_bound : float, default=inf
+        Bound on the absolute value of the targets, where they have a public range: 1.
     """
 
     n_samples: int
@@ -66,12 +68,14 @@ class Problem:
     l1_ratio: float = 0.0
     constraint: Constraint | None = None
     feature_bounds: float | tuple[float, ...] | None = None
+    target_bound: float = math.inf
 
     @property
     def offers(self) -> frozenset[str]:
         """What solvers may need, by the names in `NEEDS`."""
         facts = {
             "smooth": self.loss.smoothness < math.inf,
+            "kinked": self.loss.smoothness == math.inf and self.loss.bounded,
             "convex": self.loss.convex,
             "bounded": self.loss.bounded,
             "curved": isinstance(self.loss, CurvedLoss) and self.loss.n_outputs == 1,
@@ -81,6 +85,7 @@ class Problem:
             "vertices": not self.intercept_scaling and hasattr(self.constraint, "vertex_scores"),
             "classes": self.loss.targets == "classes",
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
+            "numbers": self.loss.targets == "numbers",
             "squared": self.loss.name == "squared",
         }
         return frozenset(name for name, holds in facts.items() if holds)

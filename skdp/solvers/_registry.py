@@ -13,6 +13,7 @@ from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
+from skdp.solvers.rescaled_gd import RescaledGradientDescent
 from skdp.solvers.sgd import SGD
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
@@ -31,6 +32,7 @@ SOLVERS: dict[str, type[Solver]] = {
         Newton,
         ObjectivePerturbation,
         OutputPerturbation,
+        RescaledGradientDescent,
         SGD,
         SVRG,
         SVRGPlusPlus,
@@ -42,6 +44,7 @@ SOLVERS: dict[str, type[Solver]] = {
 
 NEEDS = {
     "smooth": "a smooth loss",
+    "kinked": "a loss of bounded slope with a kink",
     "convex": "a convex loss",
     "bounded": "a loss whose slope is bounded",
     "curved": "a loss whose second derivative is known",
@@ -51,6 +54,7 @@ NEEDS = {
     "vertices": "a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept",
     "classes": "class labels",
     "binary": "exactly two classes",
+    "numbers": "a number to predict",
     "squared": "a number to predict, with the squared loss",
 }
 
@@ -83,6 +87,11 @@ AUTO = (  # the first line that holds, and whose solver fits the problem
         "whitened_gd",
         lambda problem: True,
         "it learns privately in which geometry the features are white, so no parameter needs tuning",
+    ),
+    Choice(
+        "rescaled_gd",
+        lambda problem: True,
+        "it learns privately the unit of the targets and in which geometry the features are white, so no parameter needs tuning",
     ),
     Choice(
         "accmd",

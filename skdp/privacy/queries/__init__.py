@@ -12,13 +12,16 @@ from skdp.privacy.queries.minimum import Minimum
 from skdp.privacy.queries.moments import Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
 from skdp.privacy.queries.second_moment import SecondMoment
+from skdp.privacy.queries.shortened import ResidualSigns, ShortenedGradient
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
 from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
-from skdp.privacy.queries.targets import FeatureTargetSums, TargetSum
+from skdp.privacy.queries.target_histograms import LEAST_EXPONENT, TargetExponents, TargetHistogram
+from skdp.privacy.queries.targets import FeatureSums, FeatureTargetSums, TargetSum
 from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
 
 __all__ = [
     "BlockGradient",
+    "LEAST_EXPONENT",
     "ClassCounts",
     "ClassLoss",
     "CoordinateScores",
@@ -26,6 +29,7 @@ __all__ = [
     "CurvedLoss",
     "Difference",
     "DistanceHistogram",
+    "FeatureSums",
     "FeatureTargetSums",
     "Gradient",
     "JointMoments",
@@ -37,12 +41,16 @@ __all__ = [
     "Polytope",
     "Query",
     "ResidualHistogram",
+    "ResidualSigns",
     "ScoreGradient",
     "Scores",
     "SecondMoment",
+    "ShortenedGradient",
     "SmallestEigenvalue",
     "Standardization",
     "StandardizedGradient",
+    "TargetExponents",
+    "TargetHistogram",
     "TargetSum",
     "Vertex",
     "Whitening",

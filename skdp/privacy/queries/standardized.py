@@ -196,7 +196,10 @@ class StandardizedGradient:
         return self.geometry.from_rows(view.sum(self.geometry.to_rows(self.coef), self._residuals)).ravel()
 
     def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        return clip_residuals(self._unclipped(raw, records), records.inverse_norms, self.clip_norm)
+
+    def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]
-        return clip_residuals(residuals, records.inverse_norms, self.clip_norm)
+        return residuals

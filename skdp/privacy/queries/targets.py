@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.privacy.rows import Rows
 
-__all__ = ["FeatureTargetSums", "TargetSum"]
+__all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
 
 @dataclass(frozen=True)
@@ -130,3 +130,68 @@ class FeatureTargetSums:
         totals = rows.totals()
         totals[:-1] /= self.data_norm
         return totals
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """Sum over all records of ``x / R``, rows clipped to R.
+
+    Parameters
+    ----------
+    data_norm : float
+        The bound R.
+    n_features : int
+        Number of features d.
+    """
+
+    data_norm: float
+    n_features: int
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, d."""
+        return self.n_features
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and 2 under ``replace_one``.
+
+        Proof. Shared records cancel. One record contributes ``x / R`` with ``||x|| <= R`` by clipping, and a null record nothing.
+        Two opposite records attain the difference of two.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Sum of the rows over R.
+        """
+        return rows.totals()[:-1] / self.data_norm

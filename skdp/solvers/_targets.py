@@ -1,0 +1,183 @@
+"""Where the targets are and how far they spread, whatever their unit: private histograms, each within what the last one found."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from skdp.privacy.queries import LEAST_EXPONENT, TargetExponents, TargetHistogram
+from skdp.privacy.schedule import Gaussian, Release
+from skdp.solvers._base import Ask, Problem
+from skdp.solvers._standardization import mean_noise
+
+__all__ = ["Location", "release_location", "target_releases"]
+
+ZOOMS, FINE = 3, 4096  # histograms that zoom in, and their ranges
+INNER, OUTER = 16, 8  # ranges of the last histogram in the window with half of the records, and on each side of it
+FOR_LAST = 3.0  # budget of the last histogram, over that of each other
+MOST, LEAST, HALF = 0.98, 0.8, 0.5  # shares of the records that a window is to have
+FALSE_ALARM = 0.3  # share of the records up to which the noise of the densest window is borne
+HEADROOM = 2  # binary exponents above the window, for the tail of the targets
+PRIOR_WINDOW, FAR = 4, 20.0  # exponents around 0, so many of which make an unknown unit e times less likely
+QUARTILES, DECILES = 1.349, 6.6  # ranges over the spread; twice that of a normal distribution for the outer twentieths
+SHORTEST = 2.0**-900
+
+
+class Location(NamedTuple):
+    """A quantile of the targets, and a spread: the standard deviation, where they are normal."""
+
+    centre: float
+    spread: float
+    median: float = 0.0
+
+
+def target_releases(problem: Problem, share: float) -> list[tuple[int, Release]]:
+    """Return the lines of the schedule.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    share : float
+        Of the squared Gaussian-DP parameter, for all of them.
+
+    Returns
+    -------
+    list of (int, Release)
+        A histogram of exponents and three of 4096 ranges where the targets have no public range, one such where they have; then
+        one of 32.
+    """
+    bounded, part = _bounded(problem), _part(problem, share)
+    zooms = 1 if bounded else ZOOMS
+    lines = [
+        (zooms, Release(TargetHistogram, Gaussian(1 / math.sqrt(part)), 1.0, FINE + 2)),
+        (1, Release(TargetHistogram, Gaussian(1 / math.sqrt(FOR_LAST * part)), 1.0, INNER + 2 * OUTER + 2)),
+    ]
+    exponents = Release(TargetExponents, Gaussian(1 / math.sqrt(part)), 1.0, TargetExponents().size)
+    return lines if bounded else [(1, exponents), *lines]
+
+
+def release_location(problem: Problem, share: float, level: float, ask: Ask) -> Location:
+    """Return where the targets are.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    share : float
+        As the schedule has it.
+    level : float
+        The quantile that is the centre, in (0, 1).
+    ask : callable
+        Answers a query with noise.
+
+    Returns
+    -------
+    Location
+        The centre is 0 without intercept, and the spread that around 0.
+    """
+    n = problem.n_samples
+    noise = n * mean_noise(problem, TargetExponents(), _part(problem, share))
+    if _bounded(problem):
+        low, high, zooms = -1.0, 1.0, 1
+    else:
+        high, zooms = _largest(ask(TargetExponents()), noise, n), ZOOMS
+        low = -high
+    inner = low, high
+    for _ in range(zooms):
+        edges = np.linspace(low, high, FINE + 1)
+        counts = ask(TargetHistogram(edges))[1:-1]
+        inner = _window(counts, edges, noise, n, HALF, HALF) or (low, high)
+        low, high = _window(counts, edges, noise, n, LEAST, MOST) or (low, high)
+        low, high = min(low, inner[0]), max(high, inner[1])
+    edges = _last_edges(low, high, *inner)
+    return _location(_cumulated(ask(TargetHistogram(edges)), n), edges, level, bool(problem.intercept_scaling))
+
+
+def _bounded(problem: Problem) -> bool:
+    return problem.target_bound < math.inf
+
+
+def _part(problem: Problem, share: float) -> float:
+    """Share of a histogram that zooms in."""
+    return share / ((1 if _bounded(problem) else 1 + ZOOMS) + FOR_LAST)
+
+
+def _largest(counts: np.ndarray, noise: float, n: int) -> float:
+    """A power of two that nearly all targets are below in absolute value."""
+    exponents, size = counts[1:], counts.size - 1  # zeros tell nothing of the unit
+    some = max(n - max(float(counts[0]), 0.0), n / 10)
+    found = _densest(exponents, noise, some, LEAST, MOST)
+    if found is None:
+        tops = LEAST_EXPONENT + PRIOR_WINDOW + np.arange(size - PRIOR_WINDOW + 1)
+        gains = _sums(exponents, PRIOR_WINDOW) * (LEAST * some / (PRIOR_WINDOW * max(noise, 1e-9) ** 2))
+        top = int(tops[np.argmax(gains - np.abs(tops - 1) / FAR)])
+    else:
+        top = LEAST_EXPONENT + found[1]
+    return math.ldexp(1.0, min(max(top + HEADROOM, -900), 510))
+
+
+def _sums(counts: np.ndarray, width: int) -> np.ndarray:
+    """Sums of so many neighbours."""
+    cumulated = np.concatenate([[0.0], np.cumsum(counts)])
+    return cumulated[width:] - cumulated[:-width]
+
+
+def _densest(counts: np.ndarray, noise: float, n: float, least: float, most: float) -> tuple[int, int] | None:
+    """First and last (exclusive) place of the shortest window with a share of the records, where the noise lets it be told."""
+    width = 1
+    while width <= counts.size:
+        blur = noise * math.sqrt(width) / n
+        if blur * math.sqrt(2 * math.log(counts.size)) > FALSE_ALARM:
+            return None
+        sums = _sums(counts, width)
+        place = int(np.argmax(sums))
+        if sums[place] >= n * min(max(1 - 4 * blur, least), most):
+            return place, place + width
+        width *= 2
+    return None
+
+
+def _window(counts: np.ndarray, edges: np.ndarray, noise: float, n: int, least: float, most: float) -> tuple[float, float] | None:
+    """Ends of that window, with half of its width added."""
+    found = _densest(counts, noise, n, least, most)
+    if found is None:
+        return None
+    more = max((found[1] - found[0]) // 4, 1)
+    return float(edges[max(found[0] - more, 0)]), float(edges[min(found[1] + more, counts.size)])
+
+
+def _last_edges(low: float, high: float, inner_low: float, inner_high: float) -> np.ndarray:
+    """Even ranges in the inner window, and around it ranges that grow geometrically."""
+    width = max((inner_high - inner_low) / INNER, SHORTEST)
+
+    def outward(reach: float) -> np.ndarray:
+        steps = np.expm1(np.linspace(0.0, math.log1p(max(reach, 0.0) / width), OUTER + 1)[1:])
+        return width * steps
+
+    return np.concatenate(
+        [
+            inner_low - outward(inner_low - low)[::-1],
+            np.linspace(inner_low, inner_high, INNER + 1),
+            inner_high + outward(high - inner_high),
+        ]
+    )
+
+
+def _cumulated(counts: np.ndarray, n: int) -> np.ndarray:
+    """Shares of the targets below each edge; from below and, as n is public, from above, each as its noise allows."""
+    size = counts.size
+    below = np.cumsum(counts)[:-1] / n
+    above = 1 - (counts.sum() / n - below)
+    number = np.arange(1, size)
+    return np.clip(np.maximum.accumulate((below * (size - number) + above * number) / size), 0.0, 1.0)
+
+
+def _location(shares: np.ndarray, edges: np.ndarray, level: float, centred: bool) -> Location:
+    rising = shares + np.linspace(0.0, 1e-9, shares.size)
+    tail, low, high, other = (float(np.interp(at, rising, edges)) for at in (0.05, 0.25, 0.75, 0.95))
+    resolution = max(float(np.diff(edges).min()), SHORTEST)
+    if not centred:
+        return Location(0.0, max(abs(low), abs(high), abs(tail) / 2, abs(other) / 2, resolution) * 2 / QUARTILES)
+    spread = max((high - low) / QUARTILES, (other - tail) / DECILES, resolution)
+    return Location(float(np.interp(level, rising, edges)), spread, float(np.interp(0.5, rising, edges)))
