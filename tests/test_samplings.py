@@ -111,7 +111,7 @@ class Own:
 
 @pytest.mark.parametrize("probabilities", ([0.5], [0.0, 1.0], [0.5, 1.5], [0.5, math.nan], ["a", "b"], None, 0.5, [[0.5, 0.5]]))
 def test_probabilities_of_an_own_sampling_are_checked(probabilities):
-    with pytest.raises(ValueError, match="has probabilities .* expected an object"):
+    with pytest.raises(ValueError, match=r"has probabilities .* expected an object"):
         check_sampling(Own(probabilities=probabilities), 2)
 
 
@@ -140,5 +140,5 @@ def test_what_is_no_sampling_is_refused(sampling):
 def test_what_an_own_sampling_draws_is_checked_every_time(drawn):
     """An array of sorted different integers in range, or an error that says what was drawn."""
     assert draw(Own(np.array([0, 1], dtype=np.uint8)), None, 2).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="drew .* expected an array of sorted different integers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"drew .* expected an array of sorted different integers from 0 to 1"):
         draw(Own(drawn), None, 2)

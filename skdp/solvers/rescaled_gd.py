@@ -229,7 +229,8 @@ class RescaledGradientDescent(Solver):
             loss = Quantile(0.5) if number < warm else problem.loss
             if number == warm > 0:
                 theta[constant] -= shift
-            query = ShortenedGradient(loss, theta, length * loss.lipschitz, frame.geometry, location.centre, location.spread)
+            terms = length * loss.lipschitz, frame.geometry
+            query = ShortenedGradient(loss, theta, *terms, offset=location.centre, unit=location.spread)
             gradient = ask(query)[:, None] / (problem.n_samples * loss.lipschitz)
             theta = (theta - step * gradient) / (1 + step * frame.penalty[:, None])
             if number >= first:

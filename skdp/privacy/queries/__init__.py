@@ -20,8 +20,8 @@ from skdp.privacy.queries.targets import FeatureSums, FeatureTargetSums, TargetS
 from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
 
 __all__ = [
-    "BlockGradient",
     "LEAST_EXPONENT",
+    "BlockGradient",
     "ClassCounts",
     "ClassLoss",
     "CoordinateScores",
