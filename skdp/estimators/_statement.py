@@ -16,6 +16,7 @@ from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
+from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
@@ -166,7 +167,7 @@ def _penalty(plan: Plan) -> str:
 def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
-    if selects:
+    if any(release.query is Vertex for _, release in plan.schedule.entries):
         trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (

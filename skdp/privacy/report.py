@@ -17,6 +17,7 @@ __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", 
 
 SCHEMA_VERSION = "1.2"
 WIDTH = 110  # of the printed text
+OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # clipped in proportion to public bounds of its coordinates
 LONG = 500  # characters of one line from which a page folds it
 
 
@@ -62,10 +63,13 @@ class ReleaseLine:
     in_words: str = ""
 
     def __str__(self) -> str:
-        clip = "set by earlier releases" if self.clip_norm is None else f"{self.clip_norm:.6g}"
+        block = self.query in OF_A_BLOCK
+        unknown = "that of its block" if block else "set by earlier releases"
+        clip = unknown if self.clip_norm is None else f"{self.clip_norm:.6g}"
         least = "" if self.clip_norm is not None else "at least "
         rounding = f"{least}{100 * self.rounding_allowance:.2g}% more for rounding"
         if self.mechanism == Selection.__name__:
+            clip = "its bound" if block else clip
             return f"{self.count} x {self.query}, {self.in_words}, each coordinate clipped to {clip}, {rounding}"
         if self.noise_multiplier is None:
             return f"{self.count} x {self.query}, {self.in_words}"

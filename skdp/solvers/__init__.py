@@ -3,6 +3,7 @@
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
+from skdp.solvers.block_coordinate import BlockCoordinateDescent
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
@@ -23,6 +24,7 @@ __all__ = [
     "SVRG",
     "AcceleratedMirrorDescent",
     "Ask",
+    "BlockCoordinateDescent",
     "FrankWolfe",
     "GradientDescent",
     "Newton",

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from skdp._validation import shown
 from skdp.solvers._base import Problem, Solver
+from skdp.solvers.block_coordinate import BlockCoordinateDescent
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
@@ -28,6 +29,7 @@ SOLVERS: dict[str, type[Solver]] = {
     for solver in (
         FrankWolfe,
         AcceleratedMirrorDescent,
+        BlockCoordinateDescent,
         GradientDescent,
         Newton,
         ObjectivePerturbation,

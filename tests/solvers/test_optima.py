@@ -52,7 +52,7 @@ NOT_CONVEX = {loss: (DPRobustRegressor(loss=loss, **ROBUST), 3 * NUMBERS) for lo
 
 GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.5, "tail_average": 0.0, "output": "last", "batch_size": N}
 GENEROUS |= {"n_epochs": 8, "n_inner": 40, "step_scale": 2.0}
-FIRST_EPOCH = {"svrg++": {"n_inner": 4}}  # of lengths that double
+LENGTHS = {"svrg++": {"n_inner": 4}, "skgd": {"n_rounds": 5, "n_inner": 200}}  # of epochs that double; of single coordinates
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
 OTHER_OPTIMUM = ("standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
 TOLERANCES = {"frank_wolfe": 1e-2}
@@ -76,7 +76,7 @@ def pairs(cases):
 
 
 def generous(solver):
-    kind, given = SOLVERS[solver], {} if solver in ITS_OWN else {**GENEROUS, **FIRST_EPOCH.get(solver, {})}
+    kind, given = SOLVERS[solver], {} if solver in ITS_OWN else {**GENEROUS, **LENGTHS.get(solver, {})}
     return kind(**{name: value for name, value in given.items() if name in kind().get_params()})
 
 
