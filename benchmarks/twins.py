@@ -3,13 +3,16 @@
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.privacy import Schedule
+from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Release
 from skdp.solvers import (
     SGD,
     SVRG,
@@ -30,12 +33,14 @@ from skdp.solvers import (
 __all__ = [
     "ExactGradientOverSet",
     "ExactUpdates",
+    "ForgetfulGate",
     "Halved",
     "HalvedNoise",
     "HalvedNoiseOverSet",
     "HalvedNoiseRegression",
     "RepeatedObjective",
     "RepeatedOutput",
+    "RepeatedPasses",
     "Segment",
     "UnderstatedFrankWolfe",
     "UnderstatedGradientDescent",
@@ -155,6 +160,24 @@ class ExactGradientOverSet(DPConstrainedClassifier):
         return super()._run(plan, rows, *arguments)
 
 
+class Forgetful(Oracle):
+    """A gate that does not remember which records a single pass has used."""
+
+    def _use(self, named: np.ndarray | None, release: Release) -> np.ndarray | None:
+        self._uses[:] = 0
+        return super()._use(named, release)
+
+
+class ForgetfulGate(DPLogisticRegression):
+    """Lets a solver use records again."""
+
+    uses = 1 + MORE
+
+    def _run(self, *arguments: Any) -> Any:
+        with patch("skdp.estimators._base.Oracle", Forgetful):
+            return super()._run(*arguments)
+
+
 class Understated:
     """A solver's schedule less what the gate answers beyond it."""
 
@@ -195,6 +218,13 @@ class UnderstatedNewton(Understated, Newton):
 
 class UnderstatedSGD(Understated, SGD):
     """Asks more than it states."""
+
+
+class RepeatedPasses(SGD):
+    """A single pass that uses all records in every step."""
+
+    def _batches(self, problem: Problem, rng: np.random.Generator) -> list[np.ndarray]:
+        return [np.arange(problem.n_samples)] * self._steps(problem)
 
 
 class FirstRepeated:

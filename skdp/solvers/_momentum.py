@@ -236,10 +236,13 @@ class MomentumSolver(Solver):
             return steps_in_balance(problem)
         return self._path(problem, 1) * (1 - self._beta) / self._largest_step(problem, 1)
 
+    def _theorem_step(self, problem: Problem, n_steps: float) -> float:
+        radius = self._radius(problem) or default_radius(problem)
+        return (1 - self._beta) * euclidean_step(problem, radius, n_steps, self._noise(problem, n_steps))
+
     def _largest_step(self, problem: Problem, n_steps: float) -> float:
         if "smooth" not in problem.offers:
-            radius = self._radius(problem) or default_radius(problem)
-            return (1 - self._beta) * euclidean_step(problem, radius, n_steps, self._noise(problem, n_steps))
+            return self._theorem_step(problem, n_steps)
         return 1.5 * (1 + self._beta) / (problem.smoothness + problem.penalty.smoothness)
 
 

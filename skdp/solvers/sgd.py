@@ -58,7 +58,7 @@ class SGD(MomentumSolver):
         step is noise alone, and from where half of the records were used the rest of the T steps is ignored. Returned is the
         average of the points that the last of the other steps lead to. By default there are as many steps as half of the records
         need, in batches of :math:`4 n \sqrt p / s`, at which the noise of a step is a quarter of the longest gradient; at least
-        10 steps, at most about 3000.
+        10 steps, at most about 3000. They are no longer than those of losses with a kink, whatever the loss.
 
     Notes
     -----
@@ -179,8 +179,14 @@ class SGD(MomentumSolver):
         return frozenset(after[-max(1, round(self.tail_average * len(after))) :])
 
     def _step_size(self, problem: Problem, n_steps: float) -> float:
-        moving = min(n_steps, draws_for_half(problem.n_samples) / self._draws(problem)) if self._once else n_steps
-        return super()._step_size(problem, max(moving, 1))
+        if not self._once:
+            return super()._step_size(problem, n_steps)
+        return super()._step_size(problem, max(min(n_steps, draws_for_half(problem.n_samples) / self._draws(problem)), 1))
+
+    def _largest_step(self, problem: Problem, n_steps: float) -> float:
+        """In a single pass, whose batches are small, that of the theorem for every loss."""
+        largest = super()._largest_step(problem, n_steps)
+        return min(largest, self._theorem_step(problem, n_steps)) if self._once else largest
 
     def _signal(self, problem: Problem, n_steps: float) -> float:
         drawn = self._draws(problem) / problem.n_samples * math.sqrt(n_steps) if self._once else 1.0
