@@ -2,7 +2,7 @@
 
 import skdp.estimators
 from skdp.constraints import L1Ball
-from skdp.losses import Logistic, Multinomial, Squared, Welsch
+from skdp.losses import HuberHinge, Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, Problem
 
@@ -10,13 +10,15 @@ __all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kind
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
-LOSSES = {**PLAIN, **CONSTRAINED, "robust numbers": Welsch(1.0)}
+MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
+LOSSES = {**PLAIN, **CONSTRAINED, "robust numbers": Welsch(1.0), **MARGINS}
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
 GIVEN = {"DPLinearRegression": BOUNDED, "DPConstrainedRegression": BOUNDED}  # what an estimator cannot fit without, by its name
 KINDS = {
     "DPLogisticRegression": ("binary", "multinomial"),
     "DPLinearRegression": ("numbers",),
     "DPRobustRegressor": ("robust numbers",),
+    "DPLinearSVC": tuple(MARGINS),
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }

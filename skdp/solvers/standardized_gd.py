@@ -239,14 +239,15 @@ class StandardizedGradientDescent(Solver):
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = descent.start
         penalty = self._penalty(problem, descent.standard)
-        shrinkage = 1 + step_size / (1 - self.momentum) * penalty  # implicit: never too long a step
+        falling = not problem.budget.private and problem.loss.smoothness == math.inf  # nothing else ends at a kink
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             query = StandardizedGradient(problem.loss, coef, descent.clip_norm, descent.standard.geometry)
             gradient = ask(query).reshape(problem.shape) / problem.n_samples
             velocity = self.momentum * velocity + gradient
-            coef = coef - step_size * velocity
-            coef[: problem.n_features] /= shrinkage
+            length = step_size * (1 - step / n_steps if falling else 1.0)
+            coef = coef - length * velocity
+            coef[: problem.n_features] /= 1 + length / (1 - self.momentum) * penalty  # implicit: never too long a step
             if step >= first:
                 average += coef / (n_steps - first)
         return average

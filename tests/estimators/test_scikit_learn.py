@@ -5,7 +5,14 @@ import math
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from skdp import DPConstrainedClassifier, DPConstrainedRegression, DPLinearRegression, DPLogisticRegression, DPRobustRegressor
+from skdp import (
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRobustRegressor,
+)
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 
 ESTIMATORS = [
@@ -14,6 +21,8 @@ ESTIMATORS = [
     DPLogisticRegression(solver="sgd"),
     DPLinearRegression(target_bounds=(-4, 4)),
     DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
+    DPLinearSVC(),
+    DPLinearSVC(math.inf, loss="hinge"),
     DPConstrainedClassifier(),
     DPConstrainedClassifier(math.inf, fit_intercept=True, radius=10.0),
     DPConstrainedRegression(target_bounds=(-4, 4)),

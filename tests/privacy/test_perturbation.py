@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
 
-from skdp.losses import Logistic
+from skdp.losses import HuberHinge, Logistic
 from skdp.privacy.accounting import gaussian_delta
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import calibrate, spent_epsilon
@@ -85,7 +85,7 @@ def normal(sigma):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("loss", (Logistic(), Huber()), ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", (Logistic(), HuberHinge(), Huber()), ids=lambda loss: loss.name)
 def test_the_exact_density_never_exceeds_the_claim_and_comes_near(adjacency, loss, rng):
     """In one dimension the law of the minimum is an integral: over adversarial neighbours, in both directions."""
     largest = 0.0

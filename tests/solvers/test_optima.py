@@ -13,6 +13,7 @@ from skdp import (
     DPConstrainedClassifier,
     DPConstrainedRegression,
     DPLinearRegression,
+    DPLinearSVC,
     DPLogisticRegression,
     DPRobustRegressor,
 )
@@ -30,10 +31,13 @@ PUBLIC = {"data_norm": 2.0, "feature_bounds": 1.0, "clip_norm": 1e6, "alpha": AL
 NUMERIC = {**PUBLIC, "target_bounds": (-1, 1)}  # the units of the solver are those of y
 ROBUST = {"threshold": 1.0, **PUBLIC}
 SETS = (L1Ball(0.5), L2Ball(0.4), LpBall(0.5, 1.5), Simplex(0.6), Box(-0.1, 0.3))
+MARGINS = (("squared_hinge", 0.0), ("huber_hinge", 0.0), ("huber_hinge", 1.0))
 
 PLAIN = {
     **{f"logistic {ratio}": (DPLogisticRegression(l1_ratio=ratio, **PUBLIC), BINARY) for ratio in (0.0, 0.4, 1.0)},
     **{f"multinomial {ratio}": (DPLogisticRegression(l1_ratio=ratio, **PUBLIC), THREE) for ratio in (0.0, 1.0)},
+    **{f"{loss} {ratio}": (DPLinearSVC(loss=loss, l1_ratio=ratio, **PUBLIC), BINARY) for loss, ratio in MARGINS},
+    "huber_hinge of three": (DPLinearSVC(**PUBLIC), THREE),
     **{f"squared {ratio}": (DPLinearRegression(l1_ratio=ratio, **NUMERIC), NUMBERS) for ratio in (0.0, 0.4, 1.0)},
     **{f"huber {ratio}": (DPRobustRegressor(loss="huber", l1_ratio=ratio, **ROBUST), 9 * NUMBERS) for ratio in (0.0, 1.0)},
 }
@@ -77,12 +81,19 @@ def pairs(cases):
 
 def generous(solver):
     kind, given = SOLVERS[solver], {} if solver in ITS_OWN else {**GENEROUS, **LENGTHS.get(solver, {})}
+def generous(solver, smoothness):
+    step_size = GENEROUS["step_size"] / max(smoothness, 1.0)
+    kind, given = (
+        SOLVERS[solver],
+        {} if solver in ITS_OWN else {**GENEROUS, "step_size": step_size, **FIRST_EPOCH.get(solver, {})},
+    )
     return kind(**{name: value for name, value in given.items() if name in kind().get_params()})
 
 
 def fitted(model, y, solver):
     """Without noise: the flat coefficients of the solver's problem, features first, and the problem."""
-    model = model.__class__(**{**model.get_params(deep=False), "epsilon": math.inf, "solver": generous(solver)})
+    smoothness = facts_of(model, y).loss.smoothness
+    model = model.__class__(**{**model.get_params(deep=False), "epsilon": math.inf, "solver": generous(solver, smoothness)})
     with pytest.warns(UserWarning, match="not private"):
         model.fit(X, y)
         facts = facts_of(model, y)
