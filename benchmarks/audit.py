@@ -16,6 +16,7 @@ from benchmarks.twins import (
     ForgetfulGate,
     HalvedNoise,
     HalvedNoiseOverSet,
+    HalvedNoiseQuantile,
     HalvedNoiseRegression,
     RepeatedObjective,
     RepeatedOutput,
@@ -25,6 +26,7 @@ from benchmarks.twins import (
     UnderstatedGradientDescent,
     UnderstatedMirrorDescent,
     UnderstatedNewton,
+    UnderstatedRescaledGradientDescent,
     UnderstatedSGD,
     UnderstatedStandardizedGradientDescent,
     UnderstatedSufficientStatistics,
@@ -33,11 +35,12 @@ from benchmarks.twins import (
     UnderstatedWhitenedGradientDescent,
     UnscheduledReleases,
     UnscheduledReleasesOverSet,
+    UnscheduledReleasesQuantile,
     UnscheduledReleasesRegression,
     UnscheduledSelections,
 )
 from benchmarks.writing import row, versions
-from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
+from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.audit import AuditResult, audit
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
@@ -50,6 +53,7 @@ from skdp.solvers import (
     Newton,
     ObjectivePerturbation,
     OutputPerturbation,
+    RescaledGradientDescent,
     Solver,
     StandardizedGradientDescent,
     SufficientStatistics,
@@ -107,7 +111,7 @@ class Audited:
 
 def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
     """Estimator with the claim of the audit."""
-    bounds = {"target_bounds": (-1, 1)} if issubclass(kind, DPLinearRegression) else {}
+    bounds = {"target_bounds": (-1, 1)} if issubclass(kind, (DPLinearRegression, DPQuantileRegressor)) else {}
     if "vertices" in solver.needs:
         bounds = {"constraint": Segment(STILL)}
     return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
@@ -130,6 +134,12 @@ def regression_twins(solver: Solver, understated: Solver) -> dict[str, tuple[typ
     return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
 
 
+def quantile_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
+    """The same for solvers of quantiles."""
+    kinds = {"noise halved": HalvedNoiseQuantile, "three releases unscheduled": UnscheduledReleasesQuantile}
+    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
+
+
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. Releases too many show
 # best where hardly any run misses them.
 GD, HALF, MOST = ({"step_size": STILL} | batch for batch in ({}, {"batch_size": N_SAMPLES // 2}, {"batch_size": 0.8 * N_SAMPLES}))
@@ -143,6 +153,7 @@ FEW = {
     "calibration_share": 0.01,
 }  # most for the gradients
 SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 records are too few for histograms
+POINTED = {"path": STILL, "target_share": 1e-4, "moment_share": 1e-4}  # the same
 NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # most for the snapshots
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 SHORT = {"step_scale": STILL}
@@ -180,6 +191,12 @@ AUDITED = {
         0.7,
         regression_twins(WhitenedGradientDescent(4, **SLOW), UnderstatedWhitenedGradientDescent(4, **SLOW)),
         DPLinearRegression,
+    ),
+    "rescaled_gd": Audited(
+        RescaledGradientDescent(4, **POINTED),
+        0.7,
+        quantile_twins(RescaledGradientDescent(4, **POINTED), UnderstatedRescaledGradientDescent(4, **POINTED)),
+        DPQuantileRegressor,
     ),
     "frank_wolfe": Audited(
         FrankWolfe(8),

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression
+from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy import Schedule
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
@@ -23,6 +23,7 @@ from skdp.solvers import (
     ObjectivePerturbation,
     OutputPerturbation,
     Problem,
+    RescaledGradientDescent,
     SolverResult,
     StandardizedGradientDescent,
     SufficientStatistics,
@@ -37,6 +38,7 @@ __all__ = [
     "Halved",
     "HalvedNoise",
     "HalvedNoiseOverSet",
+    "HalvedNoiseQuantile",
     "HalvedNoiseRegression",
     "RepeatedObjective",
     "RepeatedOutput",
@@ -46,6 +48,7 @@ __all__ = [
     "UnderstatedGradientDescent",
     "UnderstatedMirrorDescent",
     "UnderstatedNewton",
+    "UnderstatedRescaledGradientDescent",
     "UnderstatedSGD",
     "UnderstatedSVRG",
     "UnderstatedSVRGPlusPlus",
@@ -54,6 +57,7 @@ __all__ = [
     "UnderstatedWhitenedGradientDescent",
     "UnscheduledReleases",
     "UnscheduledReleasesOverSet",
+    "UnscheduledReleasesQuantile",
     "UnscheduledReleasesRegression",
     "UnscheduledSelections",
     "with_more",
@@ -88,6 +92,10 @@ class HalvedNoiseRegression(Halved, DPLinearRegression):
     """Half the noise, for numbers."""
 
 
+class HalvedNoiseQuantile(Halved, DPQuantileRegressor):
+    """Half the noise, for a quantile."""
+
+
 class HalvedNoiseOverSet(Halved, DPConstrainedClassifier):
     """Half the noise, over a set."""
 
@@ -98,6 +106,10 @@ class UnscheduledReleases(Unscheduled, DPLogisticRegression):
 
 class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
     """Releases more, for numbers."""
+
+
+class UnscheduledReleasesQuantile(Unscheduled, DPQuantileRegressor):
+    """Releases more, for a quantile."""
 
 
 class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
@@ -273,6 +285,10 @@ class UnderstatedSufficientStatistics(SufficientStatistics):
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the last answer."""
         return super().solve(problem, lambda query: [ask(query) for _ in range(1 + MORE)][-1], rng)
+
+
+class UnderstatedRescaledGradientDescent(Understated, RescaledGradientDescent):
+    """Asks more than it states."""
 
 
 class UnderstatedWhitenedGradientDescent(Understated, WhitenedGradientDescent):

@@ -23,7 +23,7 @@ from skdp import DPLogisticRegression, _tables
 from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
-from skdp.solvers import SGD, SOLVERS, GradientDescent
+from skdp.solvers import SGD, SOLVERS, GradientDescent, RescaledGradientDescent
 
 CLEAN = (TypeError, ValueError, PrivacyAccountingError)
 OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
@@ -114,7 +114,7 @@ SOLVERS_OF_FEW_STEPS = [
 
 def kind_of(solver):
     """The first kind of problem that a solver fits."""
-    return next(kind for kind in ("binary", "numbers", "constrained numbers") if fitting(kind, solver))
+    return next(kind for kind in ("binary", "numbers", "constrained numbers", "quantile numbers") if fitting(kind, solver))
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,9 @@ def no_output(capsys):
 
 def fit_of(solver, kind=None, /, **parameters):
     kind = kind or kind_of(solver)
-    enough = {"epsilon": 100.0} if kind == "numbers" else {}  # for more than a mean to be estimated from 24 records
+    enough = (
+        {"epsilon": 100.0} if kind in ("numbers", "quantile numbers") else {}
+    )  # for more than a mean to be estimated from 24 records
     return estimator_of(kind, **{"solver": solver, "random_state": 0, **enough, **parameters})
 
 
@@ -243,6 +245,12 @@ def test_every_target_without_bounds(loss):
     """Targets of 1e300 are behind the gate as the largest that float64 can square."""
     for labels in LABELS.values():
         check_fit(fit_of(GradientDescent(2), "robust numbers", loss=loss, threshold=1e-30), X, labels)
+
+
+@pytest.mark.parametrize("bounds", (None, (0, 1)))
+def test_every_target_of_a_quantile(bounds):
+    for labels in LABELS.values():
+        check_fit(fit_of(RescaledGradientDescent(2), target_bounds=bounds), X, labels)
 
 
 @settings(max_examples=200, **FUZZ)

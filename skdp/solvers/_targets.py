@@ -12,7 +12,7 @@ from skdp.solvers._standardization import mean_noise
 
 __all__ = ["Location", "release_location", "target_releases"]
 
-ZOOMS, FINE = 3, 4096  # histograms that zoom in, and their ranges
+ZOOMS = 4096, 64, 4096, 64  # ranges of the histograms that zoom in: many for targets close together, few for those that are not
 INNER, OUTER = 16, 8  # ranges of the last histogram in the window with half of the records, and on each side of it
 FOR_LAST = 3.0  # budget of the last histogram, over that of each other
 MOST, LEAST, HALF = 0.98, 0.8, 0.5  # shares of the records that a window is to have
@@ -20,6 +20,7 @@ FALSE_ALARM = 0.3  # share of the records up to which the noise of the densest w
 HEADROOM = 2  # binary exponents above the window, for the tail of the targets
 PRIOR_WINDOW, FAR = 4, 20.0  # exponents around 0, so many of which make an unknown unit e times less likely
 QUARTILES, DECILES = 1.349, 6.6  # ranges over the spread; twice that of a normal distribution for the outer twentieths
+WIDEST = 64.0  # window with most of the targets over the spread, at most: more than half of them may be equal
 SHORTEST = 2.0**-900
 
 
@@ -44,13 +45,11 @@ def target_releases(problem: Problem, share: float) -> list[tuple[int, Release]]
     Returns
     -------
     list of (int, Release)
-        A histogram of exponents and three of 4096 ranges where the targets have no public range, one such where they have; then
-        one of 32.
+        A histogram of exponents where the targets have no public range, and four of 4096 and 64 ranges, or two; then one of 32.
     """
     bounded, part = _bounded(problem), _part(problem, share)
-    zooms = 1 if bounded else ZOOMS
     lines = [
-        (zooms, Release(TargetHistogram, Gaussian(1 / math.sqrt(part)), 1.0, FINE + 2)),
+        *((1, Release(TargetHistogram, Gaussian(1 / math.sqrt(part)), 1.0, size + 2)) for size in _zooms(problem)),
         (1, Release(TargetHistogram, Gaussian(1 / math.sqrt(FOR_LAST * part)), 1.0, INNER + 2 * OUTER + 2)),
     ]
     exponents = Release(TargetExponents, Gaussian(1 / math.sqrt(part)), 1.0, TargetExponents().size)
@@ -79,13 +78,12 @@ def release_location(problem: Problem, share: float, level: float, ask: Ask) -> 
     n = problem.n_samples
     noise = n * mean_noise(problem, TargetExponents(), _part(problem, share))
     if _bounded(problem):
-        low, high, zooms = -1.0, 1.0, 1
+        high = 1.0
     else:
-        high, zooms = _largest(ask(TargetExponents()), noise, n), ZOOMS
-        low = -high
-    inner = low, high
-    for _ in range(zooms):
-        edges = np.linspace(low, high, FINE + 1)
+        high = _largest(ask(TargetExponents()), noise, n)
+    low, inner = -high, (-high, high)
+    for size in _zooms(problem):
+        edges = np.linspace(low, high, size + 1)
         counts = ask(TargetHistogram(edges))[1:-1]
         inner = _window(counts, edges, noise, n, HALF, HALF) or (low, high)
         low, high = _window(counts, edges, noise, n, LEAST, MOST) or (low, high)
@@ -99,8 +97,12 @@ def _bounded(problem: Problem) -> bool:
 
 
 def _part(problem: Problem, share: float) -> float:
-    """Share of a histogram that zooms in."""
-    return share / ((1 if _bounded(problem) else 1 + ZOOMS) + FOR_LAST)
+    """Share of each histogram but the last."""
+    return share / (len(_zooms(problem)) + (not _bounded(problem)) + FOR_LAST)
+
+
+def _zooms(problem: Problem) -> tuple[int, ...]:
+    return ZOOMS[: len(ZOOMS) // 2] if _bounded(problem) else ZOOMS
 
 
 def _largest(counts: np.ndarray, noise: float, n: int) -> float:
@@ -176,7 +178,7 @@ def _cumulated(counts: np.ndarray, n: int) -> np.ndarray:
 def _location(shares: np.ndarray, edges: np.ndarray, level: float, centred: bool) -> Location:
     rising = shares + np.linspace(0.0, 1e-9, shares.size)
     tail, low, high, other = (float(np.interp(at, rising, edges)) for at in (0.05, 0.25, 0.75, 0.95))
-    resolution = max(float(np.diff(edges).min()), SHORTEST)
+    resolution = max(float(np.diff(edges).min()), float(edges[-1] - edges[0]) / WIDEST, SHORTEST)
     if not centred:
         return Location(0.0, max(abs(low), abs(high), abs(tail) / 2, abs(other) / 2, resolution) * 2 / QUARTILES)
     spread = max((high - low) / QUARTILES, (other - tail) / DECILES, resolution)

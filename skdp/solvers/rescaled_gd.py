@@ -22,12 +22,18 @@ __all__ = ["RescaledGradientDescent"]
 STEPS, NOISELESS, FEWEST, WORK, MOST_STEPS = 60, 1000, 20, 5e8, 10**7
 NOISELESS_PATH = 240.0
 MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
+EASY = 20.0  # total step length from which on noise does not set the start and the weights
 TRAVEL = 0.75  # noise of a raw prediction, in spreads of the targets, that the steps may gather before contraction
 WARM_LEAST, WARM_MOST = 0.3, 0.8  # fraction of the steps towards the median, without noise, and where noise sets the path
 SHORTER = 0.6  # norm of z from which on rows weigh less, over the usual norm, where noise sets the path
+LEAST_KEPT = 0.05  # of slopes that look like noise alone
 TAIL = 0.5  # fraction of the steps that are averaged
 NARROWER = 1.25  # density of the residuals over that of the targets: a half of their variance may be explained
-TARGET_SCALE, MOST_FOR_TARGETS = 6000.0, 0.25  # how the share of the targets' histograms grows with the noise
+LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = (
+    0.05,
+    6000.0,
+    0.4,
+)  # how the share of the targets' histograms grows with the noise
 HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM, BLURRED = 300.0, 0.1, 0.15  # and that of the lengths, and from when it is left out
 MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS = 0.7, 0.5, 8  # and that of the means
 COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 8, 0.8, 0.75, 0.25
@@ -36,9 +42,9 @@ COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 8, 0.8, 0.75, 0.25
 class RescaledGradientDescent(Solver):
     r"""Gradient steps on privately whitened features and rescaled targets, then private calibration of the intercept.
 
-    1. Where the targets are: a histogram of their binary exponents, three of 4096 ranges, each within the densest window of the
-       one before, and one of 32 tell a centre, which is the quantile that the loss asks for, and a spread s. With a public range
-       of the targets, one of 4096 and one of 32.
+    1. Where the targets are: a histogram of their binary exponents, four of 4096 and 64 ranges by turns, each within the densest
+       window of the one before, and one of 32 tell a centre, which is the quantile that the loss asks for, and a spread s. With
+       a public range of the targets, one of each.
     2. Means of the features, a histogram of the lengths of the centred rows, and their second moment, as in "whitened_gd": they
        give the map to white rows z.
     3. T steps with lengths that fall linearly to 0, in units of s. A row weighs less where z is longer than usual, for negative
@@ -56,16 +62,17 @@ class RescaledGradientDescent(Solver):
     path : float, default=60.0
         Total step length, in units of the spread, for a derivative of 1. Less where noise would gather to three quarters of the
         spread in a raw prediction.
-    target_share : float, default=0.05
-        Share of the squared Gaussian-DP parameter for the targets' histograms where n is large, in (0, 0.25).
+    target_share : float or None, default=None
+        Share of the squared Gaussian-DP parameter for the targets' histograms, in (0, 0.4]. None takes 0.05, and up to 0.4 where
+        their noise is large.
     means_share : float, default=0.05
-        Share of the means there, in (0, 0.25).
+        Share of the means where n is large, in (0, 0.25].
     histogram_share : float, default=0.01
-        Share of the histogram of lengths there, in (0, 0.1).
+        Share of the histogram of lengths where n is large, in (0, 0.1].
     moment_share : float, default=0.15
         Share of the second moment in what these leave, in (0, 1). The steps get the rest.
     coverage_share : float, default=0.05
-        Share of the intercept's calibration, in (0, 0.25); not used without intercept, nor for the "epsilon_insensitive" loss.
+        Share of the intercept's calibration, in (0, 0.25]; not used without intercept, nor for the "epsilon_insensitive" loss.
 
     Notes
     -----
@@ -103,7 +110,7 @@ class RescaledGradientDescent(Solver):
         n_steps: int | None = None,
         *,
         path: float = 60.0,
-        target_share: float = 0.05,
+        target_share: float | None = None,
         means_share: float = 0.05,
         histogram_share: float = 0.01,
         moment_share: float = 0.15,
@@ -239,7 +246,8 @@ class RescaledGradientDescent(Solver):
         gains = _gains(steps, densities, frame.curvature, first)
         variances = np.square(gains * (length / (problem.signal_to_noise * math.sqrt(share / n_steps)))).sum(axis=1)
         slopes = slice(problem.n_features)
-        average[slopes, 0] *= posterior_factors(average[slopes, 0], variances[slopes], 1 / frame.size)
+        kept = posterior_factors(average[slopes, 0], variances[slopes], 1 / frame.size)
+        average[slopes, 0] *= np.maximum(kept, LEAST_KEPT)
         return average
 
     def _journey(self, problem: Problem, share: float, frame: Frame) -> tuple[float, float, int]:
@@ -248,7 +256,7 @@ class RescaledGradientDescent(Solver):
         if not problem.budget.private:
             return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
         path = min(self.path, TRAVEL * problem.signal_to_noise * math.sqrt(share) / frame.size)
-        ease = path / self.path
+        ease = min(path / EASY, 1.0)
         length = self._given(problem, min((SHORTER + (1 - SHORTER) * ease) * usual, largest))
         warm = round((WARM_MOST - (WARM_MOST - WARM_LEAST) * ease) * self._steps(problem))
         return length, path, 0 if _level(problem) in (None, 0.5) else warm
@@ -257,8 +265,10 @@ class RescaledGradientDescent(Solver):
         return problem.clip_norm / problem.loss.lipschitz if problem.clip_norm < math.inf else length
 
     def _for_targets(self, problem: Problem) -> float:
+        if self.target_share is not None:
+            return float(self.target_share)
         noise = mean_noise(problem, TargetExponents(), 1.0)
-        return min(max(TARGET_SCALE * noise**2, self.target_share), MOST_FOR_TARGETS)
+        return min(max(TARGET_SCALE * noise**2, LEAST_FOR_TARGETS), MOST_FOR_TARGETS)
 
     def _for_coverage(self, problem: Problem) -> float:
         return self.coverage_share if problem.intercept_scaling and _level(problem) is not None else 0.0
@@ -287,13 +297,13 @@ class RescaledGradientDescent(Solver):
         """A copy whose parameters are checked, and floats whatever type of number they were."""
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("path", self.path, above=0.0, maximum=1e6)
-        check_number("target_share", self.target_share, minimum=1e-6, maximum=MOST_FOR_TARGETS)
+        check_number("target_share", self.target_share, minimum=1e-6, maximum=MOST_FOR_TARGETS, optional=True)
         check_number("means_share", self.means_share, minimum=1e-6, maximum=0.25)
         check_number("histogram_share", self.histogram_share, minimum=1e-6, maximum=MOST_FOR_HISTOGRAM)
         check_number("moment_share", self.moment_share, minimum=1e-6, maximum=0.99)
         check_number("coverage_share", self.coverage_share, minimum=1e-6, maximum=0.25)
         settled = copy.copy(self)
-        for name in ("path", "target_share", "means_share", "histogram_share", "moment_share", "coverage_share"):
+        for name in ("path", "means_share", "histogram_share", "moment_share", "coverage_share"):
             setattr(settled, name, float(getattr(self, name)))
         return settled
 

@@ -11,6 +11,8 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPLogisticRegression,
+    DPQuantileRegressor,
     DPRobustRegressor,
 )
 from skdp.preprocessing import BoundedScaler, RowNormClipper
@@ -27,6 +29,8 @@ ESTIMATORS = [
     DPConstrainedClassifier(math.inf, fit_intercept=True, radius=10.0),
     DPConstrainedRegression(target_bounds=(-4, 4)),
     DPConstrainedRegression(math.inf, target_bounds=(-4, 4), data_norm=10.0, radius=10.0),
+    DPQuantileRegressor(),
+    DPQuantileRegressor(math.inf, data_norm=1000.0),
     DPRobustRegressor(),
     DPRobustRegressor(math.inf, threshold=5.0),
     BoundedScaler((-3, 3)),
