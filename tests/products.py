@@ -2,8 +2,7 @@
 
 import skdp.estimators
 from skdp.constraints import L1Ball
-from skdp.losses import HuberHinge, Logistic, Multinomial, Squared, Welsch
-from skdp.losses import Logistic, Multinomial, Quantile, Squared, Welsch
+from skdp.losses import HuberHinge, Logistic, Multinomial, Quantile, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, Problem
 
@@ -12,8 +11,7 @@ __all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kind
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
 MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
-LOSSES = {**PLAIN, **CONSTRAINED, "robust numbers": Welsch(1.0), **MARGINS}
-LOSSES = {**PLAIN, **CONSTRAINED, "robust numbers": Welsch(1.0), "quantile numbers": Quantile(0.5)}
+LOSSES = {**PLAIN, **CONSTRAINED, **MARGINS, "robust numbers": Welsch(1.0), "quantile numbers": Quantile(0.5)}
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
 GIVEN = {"DPLinearRegression": BOUNDED, "DPConstrainedRegression": BOUNDED}  # what an estimator cannot fit without, by its name
 KINDS = {

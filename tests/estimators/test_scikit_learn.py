@@ -11,7 +11,6 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    DPLogisticRegression,
     DPQuantileRegressor,
     DPRobustRegressor,
 )

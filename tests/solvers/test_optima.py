@@ -58,7 +58,7 @@ GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.5, "tail_average": 0
 GENEROUS |= {"n_epochs": 8, "n_inner": 40, "step_scale": 2.0}
 LENGTHS = {"svrg++": {"n_inner": 4}, "skgd": {"n_rounds": 5, "n_inner": 200}}  # of epochs that double; of single coordinates
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
-OTHER_OPTIMUM = ("standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
+OTHER_OPTIMUM = ("rescaled_gd", "standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
 TOLERANCES = {"frank_wolfe": 1e-2}
 
 
@@ -79,14 +79,9 @@ def pairs(cases):
     ]
 
 
-def generous(solver):
-    kind, given = SOLVERS[solver], {} if solver in ITS_OWN else {**GENEROUS, **LENGTHS.get(solver, {})}
 def generous(solver, smoothness):
-    step_size = GENEROUS["step_size"] / max(smoothness, 1.0)
-    kind, given = (
-        SOLVERS[solver],
-        {} if solver in ITS_OWN else {**GENEROUS, "step_size": step_size, **FIRST_EPOCH.get(solver, {})},
-    )
+    kind, given = SOLVERS[solver], {**GENEROUS, "step_size": GENEROUS["step_size"] / max(smoothness, 1.0)}
+    given = {} if solver in ITS_OWN else {**given, **LENGTHS.get(solver, {})}
     return kind(**{name: value for name, value in given.items() if name in kind().get_params()})
 
 
