@@ -60,7 +60,7 @@ class Logistic:
         with np.errstate(over="ignore"):
             slope = np.exp(-raw)  # several times as fast as `expit`, and as accurate
         slope += 1.0
-        np.reciprocal(slope, out=slope)
+        np.divide(1.0, slope, out=slope)
         slope -= labels[:, None]
         return slope
 

@@ -140,8 +140,8 @@ class ColumnSums:
         for part in self._blocks.parts():
             rows = self._blocks.rows(part)
             residuals = slopes(self._clipped(self._blocks.predictions(rows, coef[: self.n_features]), coef, part), part)
-            chunks = [dense(scaled(rows[:, features], self._scales[part]))] if features.size else []
-            total += clipped_term(chunks, constant, residuals, clip_norm)
+            chunk = dense(scaled(rows[:, features], self._scales[part]))
+            total += clipped_term(chunk, constant, residuals, clip_norm)
         return total
 
     def _kept_columns(self) -> Columns:

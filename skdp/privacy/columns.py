@@ -1,5 +1,6 @@
 """Columns of the training table: raw predictions kept from point to point, and clipped sums over a block of coordinates."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = ["Columns", "entries"]
 
 WIDEST = 64  # columns of a block of rows that are copied at a time: 2**18 cells
 RENEWAL = 10  # raw predictions are worked out anew after so many times as many columns were read as there are
+HELD = 4  # columns of all rows that are kept in memory
 SHRINKING = 2.0**20  # or where the coefficients have become so many times smaller, and the rounding of old ones would stay
 
 Slopes = Callable[[np.ndarray, Part], np.ndarray]  # from raw predictions (m, k) of some rows to residuals (m, k), not clipped
@@ -39,6 +41,7 @@ class Columns:
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
+        self._held: tuple[np.ndarray, np.ndarray] | None = None  # a narrow block, which the next step will most likely change
 
     def raw(self, coef: np.ndarray) -> np.ndarray:
         """Return the raw predictions at a point.
@@ -61,6 +64,7 @@ class Columns:
         step = coef - last
         changed = np.flatnonzero(step.any(axis=1))
         self._move(changed[changed < self._blocks.n_features], step)
+        self._held = None
         if self._constant and changed.size and changed[-1] == self._blocks.n_features:
             self._raw += self._constant * step[-1]
         self._n_read += changed.size
@@ -88,29 +92,21 @@ class Columns:
         """
         raw, features = self.raw(coef), block[block < self._blocks.n_features]
         constant = self._constant if features.size < block.size else 0.0
-        terms: Iterator[np.ndarray]
         if not self._blocks.by_column:
-            terms = (
-                self._term(part, features, constant, slopes(raw[part].copy(), part), clip_norm)
-                for part in self._stretches(features.size)
-            )
-        elif block.size == 1 and features.size:
-            terms = self._column_terms(features[0], raw, slopes, clip_norm)
-        else:
-            return self._sum_of_columns(raw, features, constant, slopes, clip_norm)
-        total = np.zeros((block.size, coef.shape[1]))
-        for term in terms:
-            total += term
-        return total
+            return self._sum_of_stretches(raw, features, constant, slopes, clip_norm)
+        if block.size == 1 and features.size:
+            return self._sum_of_stored(raw, features[0], slopes, clip_norm)
+        return self._sum_of_columns(raw, features, constant, slopes, clip_norm)
 
     def _move(self, changed: np.ndarray, step: np.ndarray) -> None:
         """Add the features' part of a step to the raw predictions."""
         if not changed.size:
             return
         if not self._blocks.by_column:
+            held = None if self._held is None or not np.array_equal(self._held[0], changed) else self._held[1].T
             for part in self._stretches(changed.size):
                 for group in groups_of(changed):
-                    self._raw[part] += times(entries(self._blocks, part, group, self._scales[part]), step[group])
+                    self._raw[part] += times(self._read(part, group) if held is None else held[part], step[group])
         elif changed.size == 1:
             for rows, column in self._stored(changed[0]):
                 self._raw[rows] += times(column, step[changed])
@@ -124,22 +120,46 @@ class Columns:
         n_samples = self._blocks.n_samples
         return (slice(start, min(start + length, n_samples)) for start in range(0, n_samples, length))
 
-    def _term(self, part: Part, features: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
-        """Sum of the terms of some rows of a dense table."""
-        groups, scales = groups_of(features), self._scales[part]
-        if len(groups) <= 1:
-            return clipped_term([entries(self._blocks, part, group, scales) for group in groups], constant, residuals, clip_norm)
-        squares = np.full(scales.size, constant**2)
-        for group in groups:
-            squares += row_squares(entries(self._blocks, part, group, scales))
-        residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
-        terms = [product(entries(self._blocks, part, group, scales), residuals) for group in groups]
-        return np.concatenate([*terms, intercept_term(constant, residuals)])
+    def _sum_of_stretches(
+        self, raw: np.ndarray, features: np.ndarray, constant: float, slopes: Slopes, clip_norm: float
+    ) -> np.ndarray:
+        """The sum over a dense table."""
+        held = np.empty((features.size, len(raw))) if features.size <= HELD else None
+        total = np.zeros((features.size + (constant > 0), raw.shape[1]))
+        for part in self._stretches(features.size):
+            residuals = slopes(raw[part].copy(), part)
+            if held is not None:
+                chunk = entries(self._blocks, part, features, self._scales[part], held[:, part])
+                total += clipped_term(chunk, constant, residuals, clip_norm)
+            else:
+                total += self._wide_term(part, features, constant, residuals, clip_norm)
+        self._held = None if held is None else (features, held)
+        return total
 
-    def _column_terms(self, column: Any, raw: np.ndarray, slopes: Slopes, clip_norm: float) -> Iterator[np.ndarray]:
-        """Terms of one column by columns: of records with an entry in it alone."""
+    def _wide_term(
+        self, part: slice, features: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float
+    ) -> np.ndarray:
+        groups = groups_of(features)
+        if len(groups) == 1:
+            return clipped_term(self._read(part, features), constant, residuals, clip_norm)
+        squares = np.full(len(residuals), constant**2)
+        for group in groups:
+            squares += row_squares(self._read(part, group))
+        residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
+        return np.concatenate(
+            [*(product(self._read(part, group), residuals) for group in groups), intercept_term(constant, residuals)]
+        )
+
+    def _read(self, part: slice, columns: np.ndarray) -> np.ndarray:
+        """Some columns of some clipped rows of a dense table, shape (m, columns.size)."""
+        return entries(self._blocks, part, columns, self._scales[part])
+
+    def _sum_of_stored(self, raw: np.ndarray, column: Any, slopes: Slopes, clip_norm: float) -> np.ndarray:
+        """The sum of one column of CSC, over records with an entry in it alone."""
+        total = np.zeros((1, raw.shape[1]))
         for rows, chunk in self._stored(column):
-            yield clipped_term([chunk], 0.0, slopes(raw[rows], rows), clip_norm)
+            total += clipped_term(chunk, 0.0, slopes(raw[rows], rows), clip_norm)
+        return total
 
     def _sum_of_columns(
         self, raw: np.ndarray, features: np.ndarray, constant: float, slopes: Slopes, clip_norm: float
@@ -169,12 +189,12 @@ class Columns:
             yield group, scaled(sparse.csc_matrix(self._blocks.table[:, group].astype(np.float64)), self._scales)
 
 
-def clipped_term(chunks: list[np.ndarray], constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
+def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
     """Return the sum of the clipped terms of some rows, of which all entries of the block are at hand.
 
     Parameters
     ----------
-    chunks : list of at most one ndarray of shape (m, n_features)
+    chunk : ndarray of shape (m, n_features)
         Clipped rows.
     constant : float
         The intercept's entry; 0 where it is not in the block.
@@ -188,16 +208,17 @@ def clipped_term(chunks: list[np.ndarray], constant: float, residuals: np.ndarra
     ndarray of shape (n_block, k)
         The sum.
     """
-    if not constant and chunks[0].shape[1] == residuals.shape[1] == 1:  # products are clipped themselves, without norms
+    if not constant and chunk.shape[1] == residuals.shape[1] == 1:  # products are clipped themselves, without norms
         products = residuals[:, 0]
-        products *= chunks[0][:, 0]
-        np.maximum(np.minimum(products, clip_norm, out=products), -clip_norm, out=products)
-        np.copyto(products, 0.0, where=np.isnan(products))
-        return np.array([[sum_of(products)]])
-    squares = row_squares(chunks[0]) if chunks else np.zeros(residuals.shape[0])
+        products *= chunk[:, 0]
+        total = sum_of(np.clip(products, -clip_norm, clip_norm, out=products))
+        if math.isnan(total):
+            total = sum_of(np.nan_to_num(products, copy=False))
+        return np.array([[total]])
+    squares = row_squares(chunk)
     squares += constant**2
     residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
-    return np.concatenate([*(product(chunk, residuals) for chunk in chunks), intercept_term(constant, residuals)])
+    return np.concatenate([product(chunk, residuals), intercept_term(constant, residuals)])
 
 
 def inverse_norms_of(squares: np.ndarray) -> np.ndarray:
@@ -234,9 +255,9 @@ def groups_of(columns: np.ndarray) -> list[np.ndarray]:
     return [columns[start : start + WIDEST] for start in range(0, columns.size, WIDEST)]
 
 
-def entries(blocks: Blocks, part: Part, columns: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Return some columns of some clipped rows of a dense table, shape (m, columns.size)."""
-    chosen = np.empty((columns.size, scales.size))
+def entries(blocks: Blocks, part: Part, columns: np.ndarray, scales: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return some columns of some clipped rows of a dense table, shape (m, columns.size), the transpose of ``out``."""
+    chosen = np.empty((columns.size, scales.size)) if out is None else out
     for row, column in zip(chosen, columns, strict=True):
         np.multiply(blocks.table[part, column], scales, out=row)
     return chosen.T
