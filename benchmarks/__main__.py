@@ -2,7 +2,8 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
-gradients, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
+gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``resources``
+measures time and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import audit, constants, curve, evaluations, floor, resources
+from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, resources
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
@@ -43,7 +44,8 @@ def whole_parser() -> argparse.ArgumentParser:
     """Parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for add in (add_run, add_merge, add_curve, add_constants, add_floor, add_evaluations, add_resources, add_audit):
+    additions = (add_run, add_merge, add_curve, add_constants, add_floor, add_evaluations, add_coordinates, add_margins)
+    for add in (*additions, add_resources, add_audit):
         add(commands)
     return parser
 
@@ -154,6 +156,26 @@ def add_evaluations(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=5, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: evaluations.compare(given.tables, given.repeats, given.out))
+
+
+def add_coordinates(commands: Any) -> None:
+    """Command that compares coordinate methods."""
+    command = commands.add_parser(
+        "coordinates", help="excess risk where columns have different scales; writes coordinates.json, .md and .png"
+    )
+    command.add_argument("--tables", type=names(coordinates.RAW_TABLES), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=3, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: coordinates.compare(given.tables, given.repeats, given.out))
+
+
+def add_margins(commands: Any) -> None:
+    """Command that compares losses of support vector machines with the logistic one."""
+    command = commands.add_parser("margins", help="hinges against the logistic loss; writes margins.json, .md and .png")
+    command.add_argument("--tables", type=names(margins.TABLES), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: margins.compare(given.tables, given.repeats, given.out))
 
 
 def add_resources(commands: Any) -> None:
