@@ -41,7 +41,8 @@ class Columns:
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
-        self._held: tuple[np.ndarray, np.ndarray] | None = None  # a narrow block, which the next step will most likely change
+        self._held: np.ndarray | None = None  # the columns of a narrow block, which the next step will most likely change,
+        self._space = np.empty((0, 0))  # and their clipped entries
 
     def raw(self, coef: np.ndarray) -> np.ndarray:
         """Return the raw predictions at a point.
@@ -103,7 +104,7 @@ class Columns:
         if not changed.size:
             return
         if not self._blocks.by_column:
-            held = None if self._held is None or not np.array_equal(self._held[0], changed) else self._held[1].T
+            held = self._space.T if self._held is not None and np.array_equal(self._held, changed) else None
             for part in self._stretches(changed.size):
                 for group in groups_of(changed):
                     self._raw[part] += times(self._read(part, group) if held is None else held[part], step[group])
@@ -116,7 +117,7 @@ class Columns:
 
     def _stretches(self, n_columns: int) -> Iterator[slice]:
         """Rows of a dense table that are read at a time: the fewer columns, the more."""
-        length = BLOCK * max(1, min(4, WIDEST // max(1, n_columns)))
+        length = BLOCK * max(1, min(8, WIDEST // max(1, n_columns)))
         n_samples = self._blocks.n_samples
         return (slice(start, min(start + length, n_samples)) for start in range(0, n_samples, length))
 
@@ -124,16 +125,18 @@ class Columns:
         self, raw: np.ndarray, features: np.ndarray, constant: float, slopes: Slopes, clip_norm: float
     ) -> np.ndarray:
         """The sum over a dense table."""
-        held = np.empty((features.size, len(raw))) if features.size <= HELD else None
+        narrow, self._held = features.size <= HELD, None
+        if narrow and len(self._space) != features.size:
+            self._space = np.empty((features.size, len(raw)))
         total = np.zeros((features.size + (constant > 0), raw.shape[1]))
         for part in self._stretches(features.size):
             residuals = slopes(raw[part].copy(), part)
-            if held is not None:
-                chunk = entries(self._blocks, part, features, self._scales[part], held[:, part])
+            if narrow:
+                chunk = entries(self._blocks, part, features, self._scales[part], self._space[:, part])
                 total += clipped_term(chunk, constant, residuals, clip_norm)
             else:
                 total += self._wide_term(part, features, constant, residuals, clip_norm)
-        self._held = None if held is None else (features, held)
+        self._held = features if narrow else None
         return total
 
     def _wide_term(
