@@ -14,6 +14,7 @@ __all__ = ["GradientDescent"]
 
 OUTPUTS = ("average", "last", "random")
 FEWEST, MOST, NOISELESS = 50, 200, 1000  # numbers of steps
+MOST_WITH_KINKS = 1000  # where the total step grows with the root of their number only
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
 
 
@@ -67,7 +68,7 @@ class GradientDescent(MomentumSolver):
     \tau^2)}`, with D the ``radius``, G a bound on the gradient, p the number of coefficients and :math:`\tau = C \sqrt T / s` the
     noise of one coordinate of a mean gradient: without momentum and averaged over all steps, the mean loss is above the least
     in the ball by at most :math:`D \sqrt{(G^2 + p \tau^2) / T}`. More steps never harm, and from :math:`T = s^2 / p` on they gain
-    little, which is the default number within the same limits. Over a constraint with a mirror map, without intercept, the steps
+    little, which is the default number, up to 1000. Over a constraint with a mirror map, without intercept, the steps
     are mirror steps, without momentum, of the size that the same theorem gives in that geometry.
 
     With an l1 penalty or a constraint, the step is proximal: :math:`w_{t+1} = \mathrm{prox}(w_t + \beta (w_t - w_{t-1}) - \eta
@@ -141,4 +142,5 @@ class GradientDescent(MomentumSolver):
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
         needed = self._needed_steps(problem)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
-        return math.ceil(min(max(needed, FEWEST), affordable, MOST))
+        most = MOST if "smooth" in problem.offers else MOST_WITH_KINKS
+        return math.ceil(min(max(needed, FEWEST), affordable, most))

@@ -97,7 +97,7 @@ def least(facts, y, radius=math.inf):
 
 @warning
 @cases
-@pytest.mark.parametrize("solver", (GradientDescent(8000), GradientDescent(8000, **PAPER), SGD(8000, batch_size=N)), ids=str)
+@pytest.mark.parametrize("solver", (GradientDescent(3000), GradientDescent(10_000, **PAPER), SGD(3000, batch_size=N)), ids=str)
 def test_the_optimum_without_noise_is_that_of_the_linear_program(case, solver):
     loss, y = CASES[case]
     facts = problem(loss, math.inf)
@@ -106,9 +106,9 @@ def test_the_optimum_without_noise_is_that_of_the_linear_program(case, solver):
 
 
 @cases
-@pytest.mark.parametrize("n_steps", (20, 400))
+@pytest.mark.parametrize("n_steps", (10, 150))
 def test_the_mean_loss_is_above_the_least_by_no_more_than_the_theorem_says(case, n_steps):
-    """With exact normal noise, over 60 runs; the bound has a factor of two and more to spare here."""
+    """With exact normal noise, over 20 runs; the bound has a factor of two and more to spare here."""
     loss, y = CASES[case]
     facts = replace(problem(loss, 4.0, clip_norm=problem(loss).lipschitz), alpha=0.0)
     table, best, radius = extended(facts), least(facts, y), 4.0
@@ -124,7 +124,7 @@ def test_the_mean_loss_is_above_the_least_by_no_more_than_the_theorem_says(case,
     step = radius / math.sqrt(n_steps * (facts.lipschitz**2 + size * noise**2))
     assert solver._largest_step(facts, n_steps) == pytest.approx(step)
     solver.step_size = step
-    above = np.mean([objective(facts, solver.solve(facts, ask, rng).coef, y) for _ in range(60)]) - best
+    above = np.mean([objective(facts, solver.solve(facts, ask, rng).coef, y) for _ in range(20)]) - best
     assert above < radius * math.sqrt((facts.lipschitz**2 + size * noise**2) / n_steps)
 
 
@@ -152,7 +152,7 @@ def test_features_stay_in_the_ball_and_the_intercept_is_free(solver, loss, radiu
 def test_more_steps_are_never_shorter_together(loss):
     """The total step grows with T towards what the noise allows, the path of "gd"."""
     facts = problem(loss, n_samples=20_000, clip_norm=1.0)
-    totals = [T * GradientDescent(T)._step_size(facts, T) / 0.1 for T in (1, 10, 10**3, 10**5, 10**7)]
+    totals = [T * GradientDescent()._step_size(facts, T) / 0.1 for T in (1, 10, 10**3, 10**5, 10**9)]
     path = GradientDescent()._path(facts, 1)
     assert np.all(np.diff(totals) > 0) and totals[-1] < path and totals[-1] == pytest.approx(path, rel=1e-2)
 
@@ -185,7 +185,7 @@ def test_steps_are_those_of_the_mirror_map_in_its_set(constraint, solver, rng):
 
 @warning
 @pytest.mark.parametrize("case", ("hinge", "absolute"))
-@pytest.mark.parametrize("solver", (GradientDescent(4000), SGD(4000, batch_size=N)), ids=str)
+@pytest.mark.parametrize("solver", (GradientDescent(2000), SGD(2000, batch_size=N)), ids=str)
 def test_the_optimum_in_the_l1_ball_is_that_of_the_linear_program(case, solver):
     loss, y = CASES[case]
     facts = problem(loss, math.inf, intercept_scaling=0.0, constraint=L1Ball(0.5), feature_bounds=1.0)
@@ -193,7 +193,7 @@ def test_the_optimum_in_the_l1_ball_is_that_of_the_linear_program(case, solver):
     assert -1e-9 < reached / least(facts, y, 0.5) - 1 < 1e-2
 
 
-@pytest.mark.parametrize("solver", (GradientDescent(), SGD()))
+@pytest.mark.parametrize("solver", (GradientDescent(), SGD(1000, batch_size=100)))
 def test_standardisation_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     """The hinge, whose ball is then one of the standardised features."""
     z = rng.normal(size=(4000, 3))
@@ -205,7 +205,7 @@ def test_standardisation_finds_what_is_hidden_by_offsets_and_scales(solver, rng)
         fits = [fitted(facts, y, solver.set_params(standardize=share), table, seed) for seed in range(3)]
         auc[share] = np.median([roc_auc_score(y, table @ coef[:3, 0]) for coef in fits])
     best = roc_auc_score(y, z @ [1.0, 1.0, -1.0])
-    assert auc[0.1] > best - 0.02 and auc[None] < best - 0.05
+    assert auc[0.1] > best - 0.04 and auc[None] < best - 0.05
 
 
 @pytest.mark.parametrize("loss", (Hinge(), Hinge(3), Absolute(), Quantile(0.9)), ids=str)
