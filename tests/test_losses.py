@@ -25,6 +25,7 @@ ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for th
 KINKED = (Absolute(), Quantile(0.5), Quantile(0.1), Quantile(0.95), EpsilonInsensitive(0.0), EpsilonInsensitive(0.3))
 MARGINS = tuple(kind(k) for kind in (Hinge, SquaredHinge, HuberHinge) for k in (1, 4))
 LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST, *KINKED, *MARGINS)
+CURVED = (Logistic(), *(kind(k) for kind in (SquaredHinge, HuberHinge) for k in (1, 4)))
 SMOOTH = tuple(loss for loss in LOSSES if loss.smoothness < np.inf)
 
 
@@ -52,12 +53,42 @@ def test_derivative_equals_finite_differences(loss, rng):
         np.testing.assert_allclose(derivative[:, k], numerical, atol=1e-9)
 
 
-def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(rng):
-    raw, labels = 3 * rng.normal(size=(200, 1)), rng.integers(0, 2, 200).astype(np.int8)
-    numerical = (Logistic().derivative(raw + 1e-5, labels) - Logistic().derivative(raw - 1e-5, labels)) / 2e-5
-    np.testing.assert_allclose(Logistic().curvature(raw, labels), numerical, atol=1e-9)
-    extremes = Logistic().curvature(np.array([[0.0], [800.0], [-800.0], [1e300]]), np.zeros(4, dtype=np.int8))
-    np.testing.assert_array_equal(extremes[:, 0], [Logistic.smoothness, 0.0, 0.0, 0.0])
+@pytest.mark.parametrize("loss", CURVED, ids=repr)
+def test_curvature_equals_finite_differences_and_is_at_most_the_smoothness(loss, rng):
+    """Kinks of the derivative are half a unit apart, and no point is near one in the last digits."""
+    raw = np.round(3 * rng.normal(size=(200, loss.n_outputs)), 2) + 0.00317
+    labels = some_labels(loss, rng, 200)
+    numerical = (loss.derivative(raw + 1e-5, labels) - loss.derivative(raw - 1e-5, labels)) / 2e-5
+    np.testing.assert_allclose(loss.curvature(raw, labels), numerical, atol=1e-9)
+    assert loss.curvature(raw, labels).max() <= loss.smoothness
+    if loss.name != "squared_hinge":
+        far = loss.curvature(np.full((2, loss.n_outputs), 800.0) * [[1], [-1]], np.zeros(2, dtype=np.int8))
+        np.testing.assert_array_equal(far, np.zeros_like(far))
+
+
+@pytest.mark.parametrize("loss", [loss for loss in CURVED if loss.n_outputs == 1], ids=repr)
+def test_parabolas_touch_the_loss_and_are_nowhere_below(loss, rng):
+    around = np.linspace(-30, 30, 601)
+    for t in [0.0, 1e-6, 1e-3, 0.5, 1.0, 1.5, *rng.normal(size=30) * 5]:
+        for label in (0, 1):
+            at, labels = np.array([[t]]), np.full(601, label)
+            slope, bend = loss.derivative(at, labels[:1])[0, 0], loss.upper_curvature(at, labels[:1])[0, 0]
+            parabola = loss.value(at, labels[:1])[0] + slope * (around - t) + bend / 2 * (around - t) ** 2
+            assert (loss.value(around[:, None], labels) <= parabola + 1e-6).all()
+            assert 0 < bend <= loss.smoothness
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if hasattr(loss, "constant")], ids=repr)
+def test_no_constant_is_better_than_the_best_one(loss, rng):
+    """The slope of the mean loss there is 0, or has opposite signs on either side."""
+    n_classes = max(2, loss.n_outputs)
+    for frequencies in (*rng.dirichlet(np.ones(n_classes), 20), np.full(n_classes, 1.0), np.eye(n_classes)[0] + 1e-6):
+        best = loss.constant(frequencies)
+        around = best + np.concatenate([np.zeros((1, loss.n_outputs)), 0.1 * rng.normal(size=(200, loss.n_outputs))])
+        values = sum(share * loss.value(around, np.full(201, label)) for label, share in enumerate(frequencies))
+        assert best.shape == (loss.n_outputs,) and (values >= values[0] - 1e-12).all()
+    if loss in MARGINS and loss.n_outputs == 1:
+        assert loss.constant(np.ones(2)).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -108,9 +108,10 @@ def _minimum_noise(plan: Plan) -> str:
     else:
         coordinate = curve.raw_noise(plan.scale, problem.budget)
     raw = problem.row_norm * coordinate
+    unit = "log-odds, so 5" if "logistic" in problem.loss.name else "margins, one unit from the boundary, so 3"
     return (
         f"the raw prediction of a row of the largest norm, {problem.row_norm:.3g}, has noise of at most {raw:.3g} (root mean "
-        "square; raw predictions are log-odds, so 5 and above drowns the signal)"
+        f"square; raw predictions are {unit} and above drowns the signal)"
     )
 
 

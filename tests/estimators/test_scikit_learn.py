@@ -23,7 +23,7 @@ ESTIMATORS = [
     DPLinearRegression(target_bounds=(-4, 4)),
     DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
     DPLinearSVC(),
-    DPLinearSVC(math.inf, loss="hinge"),
+    DPLinearSVC(loss="hinge"),
     DPConstrainedClassifier(),
     DPConstrainedClassifier(math.inf, fit_intercept=True, radius=10.0),
     DPConstrainedRegression(target_bounds=(-4, 4)),
