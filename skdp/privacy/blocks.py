@@ -175,11 +175,12 @@ def largest_entries(blocks: Blocks, limits: np.ndarray) -> np.ndarray:
 
 
 def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
-    if not sparse.issparse(block):
-        ratios = np.abs(block)
-        return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
-    ratios = type(block)((np.abs(block.data) / of_entries(block, limits), block.indices, block.indptr), shape=block.shape)
-    return np.nan_to_num(ratios.max(axis=1).toarray()[:, 0], posinf=np.inf)
+    with np.errstate(all="ignore"):  # a limit may be 0: no entry but 0 is within it
+        if not sparse.issparse(block):
+            ratios = np.abs(block)
+            return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
+        ratios = np.nan_to_num(np.abs(block.data) / of_entries(block, limits), copy=False, posinf=np.inf)
+    return type(block)((ratios, block.indices, block.indptr), shape=block.shape).max(axis=1).toarray()[:, 0]
 
 
 def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:
@@ -209,7 +210,8 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     ndarray of shape (p, k)
         The sum.
     """
-    plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
+    with np.errstate(all="ignore"):  # 0 times infinity is not plain either
+        plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
     total = block.T @ np.where(plain[:, None], residuals, 0.0)
     others = np.flatnonzero(~plain)
     step = others.size if sparse.issparse(block) else max(1, CELLS // block.shape[1])

@@ -117,7 +117,7 @@ class Columns:
 
     def _stretches(self, n_columns: int) -> Iterator[slice]:
         """Rows of a dense table that are read at a time: the fewer columns, the more."""
-        length = BLOCK * max(1, min(8, WIDEST // max(1, n_columns)))
+        length = BLOCK * max(1, min(16, WIDEST // max(1, n_columns)))
         n_samples = self._blocks.n_samples
         return (slice(start, min(start + length, n_samples)) for start in range(0, n_samples, length))
 
@@ -126,7 +126,7 @@ class Columns:
     ) -> np.ndarray:
         """The sum over a dense table."""
         narrow, self._held = features.size <= HELD, None
-        if narrow and len(self._space) != features.size:
+        if narrow and self._space.shape != (features.size, len(raw)):
             self._space = np.empty((features.size, len(raw)))
         total = np.zeros((features.size + (constant > 0), raw.shape[1]))
         for part in self._stretches(features.size):

@@ -172,7 +172,9 @@ class CoordinateScores:
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the point, the clip norms and their squares, and the offset, also in the units of a score."""
-        return self.coef, self.clip_norms, np.square(self.clip_norms), self.offset, self._in_units(self.offset)
+        with np.errstate(over="ignore"):
+            squares = np.square(self.clip_norms)
+        return self.coef, self.clip_norms, squares, self.offset, self._in_units(self.offset)
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 2 under ``replace_one`` and 1 under ``zero_out``.

@@ -1,0 +1,457 @@
+"""Gradients in a block of coordinates and the choice of a coordinate: definitions, kept raw predictions, and neighbours."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdp import DPLogisticRegression
+from skdp._tables import Facts
+from skdp.estimators._statement import _public_table
+from skdp.losses import Logistic, Multinomial
+from skdp.privacy import columns
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate, spent_epsilon
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import BlockGradient, CoordinateScores, Curvature, Gradient
+from skdp.privacy.rows import Rows
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "int8": lambda X: np.asfortranarray(X.round().astype(np.int8)),
+    "csr": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+    "converted": sparse.csr_array,
+}
+R, D = 2.0, 7
+NULL = np.array([0, 3])
+WEIGHTS = np.array([0.5, 2.0, 1.0])
+
+
+class Steep:
+    """A loss of anybody's: slopes of any size, infinite and NaN among them, by label."""
+
+    name, lipschitz, smoothness, targets, convex, bounded = "steep", 1.0, 1.0, "classes", True, True
+    slopes = np.array([1.0, -1.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324, 0.0])
+
+    def __init__(self, n_outputs=1):
+        self.n_outputs = n_outputs
+
+    def derivative(self, raw, labels):
+        return self.slopes[labels][:, None] * np.ones(raw.shape)
+
+
+@pytest.fixture(params=("one stretch", "many"))
+def stretches(request, monkeypatch):
+    """Tables of a few rows are read as those of many thousands are."""
+    if request.param == "many":
+        monkeypatch.setattr(columns, "BLOCK", 8)
+        monkeypatch.setattr(columns, "WIDEST", 2)
+        monkeypatch.setattr(columns, "HELD", 1)
+
+
+def make(storage, X, y, **bounds):
+    return Rows(STORAGES[storage](X), y, data_norm=R, by_column=storage == "converted", **bounds)
+
+
+def clipped(X, constant=0.0):
+    X = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+    X = X * (R / np.maximum(np.linalg.norm(X, axis=1), R))[:, None]
+    return np.column_stack([X, np.full(len(X), constant)]) if constant else X
+
+
+def table(rng, n=50, n_classes=2):
+    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.7) * rng.choice([1, 5], size=(n, 1))
+    return X, rng.integers(n_classes, size=n).astype(np.int8)
+
+
+def blocks_of(n_coordinates):
+    """One feature, the last coordinate, both, some, nearly all, and all."""
+    last = n_coordinates - 1
+    return [
+        np.array(block) for block in ([2], [last], [0, last], [1, 2, 4], range(last), range(1, last + 1), range(last + 1), [3])
+    ]
+
+
+@pytest.mark.parametrize("storage, constant", list(product(STORAGES, (0.0, 0.7))))
+@pytest.mark.parametrize("loss", (Logistic(), Multinomial(3)), ids=lambda loss: loss.name)
+@pytest.mark.parametrize("null", (False, True))
+def test_the_sum_is_that_of_gradients_clipped_in_the_block(storage, constant, loss, null, stretches, rng):
+    X, y = table(rng, n_classes=max(2, loss.n_outputs))
+    rows = make(storage, X, y, intercept_scaling=constant, class_weight=WEIGHTS)
+    rows = rows.without(NULL) if null else rows
+    x = clipped(STORAGES[storage](X), constant)
+    coef = rng.normal(size=(x.shape[1], loss.n_outputs))
+    for block, clip_norm in product(blocks_of(len(coef)), (0.3, 100.0)):
+        residuals = WEIGHTS[y][:, None] * loss.derivative(x @ coef, y)
+        lengths = np.linalg.norm(x[:, block], axis=1) * np.linalg.norm(residuals, axis=1)
+        residuals *= np.minimum(1, clip_norm / np.maximum(lengths, 1e-300))[:, None]
+        residuals[NULL] *= not null
+        query = BlockGradient(loss, coef, block, clip_norm)
+        value = query.evaluate(rows)
+        assert value.shape == (query.size,)
+        np.testing.assert_allclose(value, (x[:, block].T @ residuals).ravel(), rtol=1e-9, atol=1e-9)
+        coef = coef.copy()
+        coef[block] -= 0.1 * rng.normal(size=(block.size, loss.n_outputs))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_all_coordinates_are_the_gradient(storage, rng):
+    X, y = table(rng)
+    coef = rng.normal(size=(D + 1, 1))
+    first, second = (make(storage, X, y, intercept_scaling=0.7) for _ in range(2))
+    value = BlockGradient(Logistic(), coef, np.arange(D + 1), 0.3).evaluate(first)
+    np.testing.assert_array_equal(value, Gradient(Logistic(), coef, 0.3).evaluate(second))
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csc"))
+@pytest.mark.parametrize("n_outputs", (1, 3))
+def test_raw_predictions_that_are_kept_are_those_worked_out_anew(storage, n_outputs, stretches, rng):
+    """Along steps of all sizes, also where coefficients shrink from 1e12 to 1e-3 and the digits of old ones must go."""
+    X, y = table(rng)
+    rows, x, coef = make(storage, X, y, intercept_scaling=0.7), clipped(X, 0.7), rng.normal(size=(D + 1, n_outputs))
+    for step in range(300):
+        raw = rows._kept_columns().raw(coef)
+        size = np.abs(coef).max() * (1 if step % 50 else 2.0**20)  # what a renewal may still leave
+        np.testing.assert_allclose(raw, x @ coef, rtol=0, atol=1e-13 * max(size, np.abs(coef).max() * 2.0**20))
+        block = np.sort(rng.choice(D + 1, rng.integers(1, 4), replace=False))
+        BlockGradient(Logistic() if n_outputs == 1 else Multinomial(3), coef, block, 0.3).evaluate(rows)
+        coef = coef.copy()
+        if step % 50 == 48:
+            coef *= 1e12
+        elif step % 50 == 49:
+            coef *= 1e-15
+        else:
+            coef[block] += rng.normal(size=(block.size, n_outputs))
+
+
+def test_old_raw_predictions_go_from_time_to_time(rng):
+    """Rounding does not pile up: everything is worked out anew after a public number of columns."""
+    X, y = table(rng)
+    rows, coef, places = make("F", X, y), np.ones((D, 1)), set()
+    for step in range(1000):
+        coef = coef.copy()
+        coef[step % D] += 0.1
+        rows._kept_columns().raw(coef)
+        places.add(id(rows._columns._raw))
+        assert rows._columns._n_read <= (columns.RENEWAL + 1) * D
+    rows._columns._raw += 1.0  # whatever went wrong is gone then
+    for step in range(11 * D):
+        coef = coef.copy()
+        coef[step % D] += 0.1
+        raw = rows._kept_columns().raw(coef)
+    np.testing.assert_allclose(raw, clipped(X) @ coef, rtol=1e-12)
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csc"))
+def test_a_step_reads_the_columns_of_the_block_and_of_the_last_step(storage, rng, monkeypatch):
+    X, y = table(rng)
+    rows, coef, read = make(storage, X, y, intercept_scaling=0.7), rng.normal(size=(D + 1, 1)), []
+
+    def watched(name, columns_of, make_it):
+        def reading(*arguments):
+            read.extend(np.ravel(columns_of(*arguments)).tolist())
+            return make_it(*arguments)
+
+        return reading
+
+    monkeypatch.setattr(columns, "entries", watched("entries", lambda _, part, block, *rest: block, columns.entries))
+    for name in ("_stored", "_runs"):
+        monkeypatch.setattr(columns.Columns, name, watched(name, lambda _, block: block, getattr(columns.Columns, name)))
+    BlockGradient(Logistic(), coef, np.array([2]), 0.3).evaluate(rows)
+    for block, last in (([4], [2]), ([1, 2, 7], [4]), ([0], [1, 2]), ([7], [0]), ([3], [])):
+        coef = coef.copy()
+        coef[[*last, *([7] if 0 in block else [])]] += 1.0
+        read.clear()
+        BlockGradient(Logistic(), coef, np.array(block), 0.3).evaluate(rows)
+        assert set(read) <= {*block, *last} - {7}
+        assert {*block} - {7} <= set(read)
+
+
+def nasty(rng, n_features=3):
+    """Rows of every size up to the largest of float64, with entries that differ by as much."""
+    sizes = 10.0 ** rng.uniform(-320, 308, size=(40, n_features))
+    near = rng.normal(size=(40, n_features)) * 10.0 ** rng.integers(-3, 4, size=(40, 1))
+    signs = rng.choice([-1.0, 0.0, 1.0], size=(40, n_features))
+    corner = [[1.7e308] * n_features, [5e-324] * n_features, [1e-162] * n_features, [1e154] + [1e-300] * (n_features - 1)]
+    return np.concatenate([signs * sizes, near, corner])
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr", "csc"))
+@pytest.mark.parametrize("constant, n_outputs", list(product((0.0, 0.7), (1, 3))))
+def test_no_pair_of_records_is_further_apart_than_the_sensitivity(storage, constant, n_outputs, rng):
+    """Search over rows, slopes, points, their histories and blocks: never exceeded, and attained within 1 %."""
+    loss, clip_norm, X = Steep(n_outputs), 0.3, nasty(rng)
+    n_coordinates = 3 + (constant > 0)
+    points = [rng.uniform(-1, 1, (n_coordinates, n_outputs)) * 10.0**power for power in (0, 3, 200, 308, 0)]
+    points.append(points[-1] + 1.0)
+    furthest, longest = 0.0, 0.0
+    for block in blocks_of(n_coordinates)[:4] if n_coordinates > 3 else map(np.array, ([0], [1, 2], [0, 1, 2])):
+        block = block[block < n_coordinates]
+        terms = []
+        for number, x in enumerate(X):
+            y = np.array([number % len(loss.slopes)], dtype=np.int8)
+            with np.errstate(all="ignore"):
+                rows = Rows(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
+                terms += [BlockGradient(loss, coef, block, clip_norm).evaluate(rows) for coef in points]
+                assert not BlockGradient(loss, points[0], block, clip_norm).evaluate(rows.without(np.array([0]))).any()
+        query, terms = BlockGradient(loss, points[0], block, clip_norm), np.array(terms)
+        assert np.isfinite(terms).all()
+        lengths = np.linalg.norm(terms, axis=1)
+        apart = max(np.linalg.norm(terms - term, axis=1).max() for term in terms)
+        assert lengths.max() <= query.sensitivity("zero_out") * (1 + 2.0**-30)
+        assert apart <= query.sensitivity("replace_one") * (1 + 2.0**-30)
+        assert apart > 0.99 * query.sensitivity("replace_one")
+        furthest, longest = max(furthest, apart), max(longest, lengths.max())
+    assert longest > 0.99 * clip_norm
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr", "csc", "converted"))
+@pytest.mark.parametrize("block", ([1], [0, 2], [3], [1, 3]))
+def test_neighbours_along_a_run_differ_by_no_more_than_is_covered(storage, block, rng):
+    """Rounding included, and raw predictions kept from points of all sizes: others' terms do not feel the record that differs."""
+    n, clip_norm, block = 3 * columns.BLOCK + 5, 0.05, np.array(block)
+    X, y = rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.7), (np.arange(n) % 2).astype(np.int8)
+    points = [np.zeros((4, 1))]
+    for power in (0, 12, 300, 308, 0, 0):
+        points.append(points[-1].copy())
+        points[-1][rng.choice(4, 2, replace=False)] = 10.0**power * rng.normal(size=(2, 1)).clip(-1, 1)
+    for other in ([1e300, -1e300, 1.0], [5e-324, 0.0, -1e150], [0.0, 0.0, 0.0]):
+        changed, labels = X.copy(), y.copy()
+        changed[n // 2], labels[n // 2] = other, 1 - y[n // 2]
+        with np.errstate(all="ignore"):
+            first, second = (make(storage, *pair, intercept_scaling=0.5) for pair in ((X, y), (changed, labels)))
+            nobody = first.without(np.array([n // 2]))
+            for coef in points:
+                query = BlockGradient(Logistic(), coef, block, clip_norm)
+                a, b, c = (query.evaluate(rows) for rows in (first, second, nobody))
+                error = 2 * first.summation_error * clip_norm
+                assert np.linalg.norm(a - b) <= query.sensitivity("replace_one") * (1 + 2.0**-30) + error
+                assert np.linalg.norm(a - c) <= query.sensitivity("zero_out") * (1 + 2.0**-30) + error
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csc"))
+@pytest.mark.parametrize("block", ([0], [0, 1]))
+def test_sums_are_within_their_allowance(storage, block, rng):
+    """Against the exact sum, of terms of mixed signs and sizes."""
+    n = 9 * columns.BLOCK + 5
+    X = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * (1 - 2.0**-30 * rng.random((n, 2)))
+    rows = Rows(STORAGES[storage](np.column_stack([X, np.zeros(n)])), np.zeros(n, dtype=np.int8), data_norm=R)
+    value = BlockGradient(Steep(), np.zeros((3, 1)), np.array(block), 10.0).evaluate(rows)
+    for column, got in zip(X.T, value, strict=False):
+        assert abs(Fraction(math.fsum(column)) - Fraction(float(got))) <= Fraction(rows.summation_error * math.sqrt(len(block)))
+
+
+def test_other_tables_keep_raw_predictions_of_their_own(rng):
+    X, y = table(rng)
+    rows, coef, block = make("F", X, y, intercept_scaling=0.7), rng.normal(size=(D + 1, 1)), np.array([1])
+    BlockGradient(Logistic(), coef, block, 0.3).evaluate(rows)
+    view = rows.standardized(np.zeros(D), np.ones(D))
+    for other in (rows.without(NULL), rows.subset(np.arange(20)), view):
+        assert other._columns is None
+        BlockGradient(Logistic(), coef, block, 0.3).evaluate(other)
+    assert rows.subset(NULL)._columns is None
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr"))
+def test_samples_and_rows_that_are_not_converted_are_summed_by_row(storage, rng):
+    X, y = table(rng)
+    coef, chosen = rng.normal(size=(D + 1, 1)), np.array([1, 2, 30])
+    rows, few = make(storage, X, y, intercept_scaling=0.7), make("F", X[chosen], y[chosen], intercept_scaling=0.7)
+    for block in blocks_of(D + 1):
+        query = BlockGradient(Logistic(), coef, block, 0.3)
+        np.testing.assert_allclose(query.evaluate(rows.subset(chosen)), query.evaluate(few), rtol=1e-12, atol=1e-14)
+        assert not query.evaluate(rows.subset(chosen[:0])).any()
+
+
+def test_no_loss_can_change_what_is_kept(rng):
+    class Careless(Logistic):
+        def derivative(self, raw, labels):
+            raw += 1.0
+            return raw
+
+    X, y = table(rng)
+    rows, coef = make("F", X, y), rng.normal(size=(D, 1))
+    for block in ([0], [1, 2]):
+        BlockGradient(Careless(), coef, np.array(block), 0.3).evaluate(rows)
+        np.testing.assert_allclose(rows._columns.raw(coef), clipped(X) @ coef, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", ([], [1, 1], [2, 1], [-1, 0], [8], [[0]], [0.5], [True]))
+def test_blocks_that_are_none_are_refused(block):
+    with pytest.raises(ValueError, match="expected ascending coordinates from 0 to 7"):
+        BlockGradient(Logistic(), np.zeros((8, 1)), np.array(block), 1.0)
+
+
+def test_a_block_cannot_be_changed_afterwards():
+    block = np.array([1, 2])
+    query = BlockGradient(Logistic(), np.zeros((8, 1)), block, 1.0)
+    block[:] = 3
+    assert query.block.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        query.block[0] = 0
+
+
+# The choice of a coordinate.
+
+
+@pytest.mark.parametrize("storage, constant", list(product(STORAGES, (0.0, 0.7))))
+@pytest.mark.parametrize("size", (0.05, 100.0))
+@pytest.mark.parametrize("null", (False, True))
+def test_scores_are_those_of_gradients_clipped_by_coordinate(storage, constant, size, null, rng):
+    X, y = table(rng)
+    rows = make(storage, X, y, intercept_scaling=constant, class_weight=WEIGHTS)
+    rows = rows.without(NULL) if null else rows
+    x = clipped(STORAGES[storage](X), constant)
+    clip_norms, offset = size * rng.uniform(0.1, 1.0, x.shape[1]), rng.normal(size=x.shape[1])
+    clip_norms[1] = 0.0
+    for _ in range(3):
+        coef = rng.normal(size=(x.shape[1], 1))
+        terms = np.clip(x * WEIGHTS[y][:, None] * Logistic().derivative(x @ coef, y), -clip_norms, clip_norms)
+        terms[NULL] *= not null
+        expected = np.abs(terms.sum(axis=0) + offset) / np.where(clip_norms > 0, clip_norms, np.inf)
+        value = CoordinateScores(Logistic(), coef, clip_norms, offset).evaluate(rows)
+        np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("storage", ("C", "F", "csr", "csc"))
+@pytest.mark.parametrize("constant", (0.0, 0.7))
+def test_no_score_moves_further_than_the_sensitivity(storage, constant, rng):
+    """One record beside another and a public offset: never exceeded, attained within 1 % in every coordinate."""
+    n_coordinates = 3 + (constant > 0)
+    clip_norms, offset = rng.uniform(0.1, 0.5, n_coordinates), np.full(n_coordinates, 5.0)
+    X, points = nasty(rng), [rng.normal(size=(n_coordinates, 1)) * 10.0**power for power in (0, 300, 0)]
+    scores, alone = [], []
+    for number, x in enumerate(X):
+        y = np.array([number % len(Steep.slopes)], dtype=np.int8)
+        with np.errstate(all="ignore"):
+            rows = Rows(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
+            queries = [CoordinateScores(Steep(), coef, clip_norms, offset) for coef in points]
+            scores += [query.evaluate(rows) for query in queries]
+            alone.append(queries[0].evaluate(rows.without(np.array([0]))))
+    scores, slack = np.array(scores), 1 + 2.0**-30
+    apart = scores.max(axis=0) - scores.min(axis=0)
+    assert (apart <= queries[0].sensitivity("replace_one") * slack).all()
+    assert (apart > 0.99 * queries[0].sensitivity("replace_one")).all()
+    np.testing.assert_allclose(alone, np.tile(offset / clip_norms, (len(X), 1)), rtol=1e-15)
+    shift = np.abs(scores - alone[0]).max()
+    assert 0.99 < shift / queries[0].sensitivity("zero_out") <= slack
+
+
+@pytest.mark.parametrize("storage", ("F", "csc"))
+def test_scores_are_within_their_rounding_error(storage, rng):
+    n = 2 * columns.BLOCK + 5
+    X = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * (1 - 2.0**-30 * rng.random((n, 2)))
+    rows, clip_norms, offset = (
+        Rows(STORAGES[storage](X), np.zeros(n, dtype=np.int8), data_norm=R),
+        np.full(2, 0.3),
+        np.full(2, 1e6),
+    )
+    query = CoordinateScores(Steep(), np.zeros((2, 1)), clip_norms, offset)
+    error = query.rounding_error(n, rows.summation_error)
+    assert error > query.score_rounding(n, 2, rows.summation_error)
+    for column, got in zip(np.clip(X, -0.3, 0.3).T, query.evaluate(rows), strict=True):
+        exact = abs(Fraction(math.fsum(column)) + Fraction(1e6)) / Fraction(0.3)
+        assert abs(exact - Fraction(float(got))) <= Fraction(error)
+
+
+@pytest.mark.parametrize("clip_norms, offset", (([1.0], [0.0, 0.0]), ([1.0, -1.0], [0.0, 0.0]), ([1.0, np.nan], [0.0, 0.0])))
+def test_scores_without_bounds_are_refused(clip_norms, offset):
+    with pytest.raises(ValueError, match="clip_norms"):
+        CoordinateScores(Logistic(), np.zeros((2, 1)), np.array(clip_norms), np.array(offset))
+
+
+def oracle_of(schedule, rows, epsilon=1.0):
+    budget = Budget(epsilon, 1e-6, "replace_one")
+    return Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(1))
+
+
+@pytest.mark.parametrize("what", ({"clip_norms": 1e200}, {"clip_norms": 1e-300, "offset": 1e100}, {"offset": np.inf}))
+def test_scores_that_overflow_are_refused(what, rng):
+    X, y = table(rng)
+    schedule = Schedule(((1, Release(CoordinateScores, Selection(), 1.0)),))
+    vectors = {name: np.full(D, what.get(name, 1.0)) for name in ("clip_norms", "offset")}
+    with pytest.raises(PrivacyAccountingError, match="not finite"):
+        oracle_of(schedule, make("F", X, y)).ask(CoordinateScores(Logistic(), np.zeros((D, 1)), **vectors))
+
+
+def test_scores_leave_by_a_selection_only(rng):
+    X, y = table(rng)
+    schedule = Schedule(((1, Release(CoordinateScores, Gaussian(), 1.0)),))
+    with pytest.raises(PrivacyAccountingError, match="expected a selection"):
+        oracle_of(schedule, make("F", X, y)).ask(CoordinateScores(Logistic(), np.zeros((D, 1)), np.ones(D), np.zeros(D)))
+
+
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+@pytest.mark.parametrize("weight", (0.5, 2.0))
+def test_choices_and_gradients_by_turns_spend_the_budget(adjacency, weight):
+    chosen, moved = Release(CoordinateScores, Selection(weight), 1.0), Release(BlockGradient, Gaussian(), None, 1)
+    schedule, budget = Schedule(((1, chosen), (1, moved)) * 20), Budget(1.0, 1e-6, adjacency)
+    assert 0.999 <= spent_epsilon(schedule, calibrate(schedule, budget), budget) / budget.epsilon <= 1
+    assert schedule.by_column
+
+
+def test_the_best_coordinate_is_chosen_and_moved(rng):
+    """Greedy steps through the gate, with hardly any noise."""
+    X, y = table(rng, n=2000)
+    y = (X[:, 4] > 0).astype(np.int8)
+    chosen, moved = Release(CoordinateScores, Selection(), 1.0), Release(BlockGradient, Gaussian(), None, 1)
+    oracle = oracle_of(Schedule(((1, chosen), (1, moved)) * 2), make("C", X, y), epsilon=100.0)
+    coef = np.zeros((D, 1))
+    for _ in range(2):
+        best = oracle.ask(CoordinateScores(Logistic(), coef, np.full(D, R), np.zeros(D))).astype(int)
+        value = oracle.ask(BlockGradient(Logistic(), coef, best, R))
+        coef = coef.copy()
+        coef[best] -= value[:, None] / 2000
+    assert coef[4] > 0.1
+    oracle.finish()
+
+
+# Plans and reports.
+
+
+def test_a_schedule_says_how_it_reads():
+    block, rows = Release(BlockGradient, Gaussian(), 1.0), Release(Curvature, Gaussian(), 1.0)
+    whole, sample = Release(Gradient, Gaussian(), 1.0), Release(BlockGradient, PoissonGaussian(0.1), 1.0)
+    for releases, expected in (
+        ((block,), True),
+        ((whole,), False),
+        ((whole, block), True),
+        ((block, rows), False),
+        ((sample,), False),
+    ):
+        assert Schedule(tuple((1, release) for release in releases)).by_column == expected
+
+
+@pytest.mark.parametrize("storage", ("CSR", "CSC", "dense"))
+def test_the_plan_and_the_report_know_of_the_conversion(storage, rng):
+    model, n = DPLogisticRegression(solver="gd"), 10**7
+    schedule = Schedule(((1, Release(BlockGradient, Gaussian(), 1.0, 1)), (1, Release(CoordinateScores, Selection(), 1.0))))
+    plan = replace(model._plan(n, 5, [0, 1], {}), schedule=schedule, rounding_allowances=(0.0, 0.0))
+    stored = plan.stored_as(storage)
+    facts = Facts(n, 5, None, "float64", storage, np.array([0, 1]))
+    words = _public_table(stored, facts)["storage"]
+    assert plan.row_bounds["by_column"]
+    if storage == "CSR":
+        assert min(stored.rounding_allowances) > 1e-3  # of sums of 10**7 terms
+        assert words == "CSR float64, converted to CSC once, because columns are read"
+    else:
+        assert stored is plan
+        assert words == f"{storage} float64"
+
+
+def test_a_table_is_converted_once_and_not_copied_otherwise(rng):
+    X, y = table(rng)
+    for storage, given in (("C", np.ascontiguousarray(X)), ("F", np.asfortranarray(X)), ("csc", sparse.csc_matrix(X))):
+        assert Rows(given, y, data_norm=R, by_column=True)._blocks.table is given, storage
+    csr = sparse.csr_matrix(X)
+    assert Rows(csr, y, data_norm=R, by_column=True)._blocks.by_column
+    assert Rows(csr, y, data_norm=R)._blocks.table is csr
