@@ -14,6 +14,7 @@ from benchmarks.twins import (
     ExactGradientOverSet,
     ExactUpdates,
     ForgetfulGate,
+    First,
     HalvedNoise,
     HalvedNoiseOverSet,
     HalvedNoiseQuantile,
@@ -22,6 +23,7 @@ from benchmarks.twins import (
     RepeatedOutput,
     RepeatedPasses,
     Segment,
+    UnderstatedBlockCoordinateDescent,
     UnderstatedFrankWolfe,
     UnderstatedGradientDescent,
     UnderstatedMirrorDescent,
@@ -48,6 +50,7 @@ from skdp.solvers import (
     SGD,
     SVRG,
     AcceleratedMirrorDescent,
+    BlockCoordinateDescent,
     FrankWolfe,
     GradientDescent,
     Newton,
@@ -157,6 +160,7 @@ POINTED = {"path": STILL, "target_share": 1e-4, "moment_share": 1e-4}  # the sam
 NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # most for the snapshots
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 SHORT = {"step_scale": STILL}
+SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
 LEAK = "exact gradient in the y-update"
 AUDITED = {
     "accmd": Audited(
@@ -206,6 +210,11 @@ AUDITED = {
             "six releases unscheduled": (UnscheduledSelections, UnderstatedFrankWolfe(8)),
         },
         DPConstrainedClassifier,
+    ),
+    "skgd": Audited(
+        BlockCoordinateDescent(First(), **SINGLE),
+        0.7,
+        twins(BlockCoordinateDescent(First(), **SINGLE), UnderstatedBlockCoordinateDescent(First(), **SINGLE)),
     ),
     "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
     "sgd single pass": Audited(

@@ -17,6 +17,7 @@ from skdp.solvers import (
     SGD,
     SVRG,
     AcceleratedMirrorDescent,
+    BlockCoordinateDescent,
     FrankWolfe,
     GradientDescent,
     Newton,
@@ -35,6 +36,7 @@ __all__ = [
     "ExactGradientOverSet",
     "ExactUpdates",
     "ForgetfulGate",
+    "First",
     "Halved",
     "HalvedNoise",
     "HalvedNoiseOverSet",
@@ -44,6 +46,7 @@ __all__ = [
     "RepeatedOutput",
     "RepeatedPasses",
     "Segment",
+    "UnderstatedBlockCoordinateDescent",
     "UnderstatedFrankWolfe",
     "UnderstatedGradientDescent",
     "UnderstatedMirrorDescent",
@@ -164,6 +167,19 @@ class Segment:
         return vertex
 
 
+class First:
+    """Draws as an adversary hopes for: always the coordinate of the canary, whatever probabilities are stated."""
+
+    probabilities = (0.5, 0.5)
+
+    def __repr__(self) -> str:
+        return "First()"
+
+    def sample(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the first coordinate."""
+        return np.array([0])
+
+
 class ExactGradientOverSet(DPConstrainedClassifier):
     """Hands the records to a solver that looks at them."""
 
@@ -204,6 +220,10 @@ class UnderstatedFrankWolfe(FrankWolfe):
     def schedule(self, problem: Problem) -> Schedule:
         """Return fewer releases than will be asked."""
         return with_more(super().schedule(problem), -UnscheduledSelections.number)
+
+
+class UnderstatedBlockCoordinateDescent(Understated, BlockCoordinateDescent):
+    """Asks more than it states."""
 
 
 class UnderstatedGradientDescent(Understated, GradientDescent):

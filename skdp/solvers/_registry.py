@@ -168,14 +168,15 @@ def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:
-    pure = problem.budget.delta == 0
+    pure, missing = problem.budget.delta == 0, _needed(solver, problem)
+    if not missing and (solver.pure or not pure):
+        return
     fits = [name for name, other in SOLVERS.items() if other.needs <= problem.offers and other.pure >= pure]
     others = [f"{name} needs {_needed(other, problem)}" for name, other in sorted(SOLVERS.items()) if other.pure and pure]
     fitting = ", ".join(sorted(fits)) or "; ".join(["none", *others])
-    if missing := _needed(solver, problem):
+    if missing:
         raise ValueError(f"solver={solver.name!r} needs {missing}; given are {_described(problem)}. Solvers that fit: {fitting}.")
-    if pure and not solver.pure:
-        raise ValueError(
-            f"delta={problem.budget.delta!r}: solver={solver.name!r} does not support pure epsilon-DP; expected a number in "
-            f"(0, 0.5], or None. Solvers that support it here: {fitting}."
-        )
+    raise ValueError(
+        f"delta={problem.budget.delta!r}: solver={solver.name!r} does not support pure epsilon-DP; expected a number in "
+        f"(0, 0.5], or None. Solvers that support it here: {fitting}."
+    )

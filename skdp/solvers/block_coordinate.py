@@ -282,6 +282,8 @@ class BlockCoordinateDescent(Solver):
 
     def _lengths(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> Lengths:
         """T, K and f from the theorems, or as given."""
+        if self.n_rounds is not None and self.n_inner is not None and self.step_size is not None:
+            return Lengths(int(self.n_rounds), int(self.n_inner), float(self.step_size))
         n_rounds, n_inner, bearable = self._theorems(problem, sampling, coordinates)
         if self.n_rounds is not None:
             n_rounds, n_inner = int(self.n_rounds), math.ceil(n_rounds * n_inner / int(self.n_rounds))
