@@ -77,16 +77,17 @@ def release_location(problem: Problem, share: float, level: float, ask: Ask) -> 
     """
     n = problem.n_samples
     noise = n * mean_noise(problem, TargetExponents(), _part(problem, share))
+    least = max(LEAST, 1 - min(level, 1 - level) / 2)  # the window is to have the quantile in it
     if _bounded(problem):
         high = 1.0
     else:
-        high = _largest(ask(TargetExponents()), noise, n)
+        high = _largest(ask(TargetExponents()), noise, n, least)
     low, inner = -high, (-high, high)
     for size in _zooms(problem):
         edges = np.linspace(low, high, size + 1)
         counts = ask(TargetHistogram(edges))[1:-1]
         inner = _window(counts, edges, noise, n, HALF, HALF) or (low, high)
-        low, high = _window(counts, edges, noise, n, LEAST, MOST) or (low, high)
+        low, high = _window(counts, edges, noise, n, least, MOST) or (low, high)
         low, high = min(low, inner[0]), max(high, inner[1])
     edges = _last_edges(low, high, *inner)
     return _location(_cumulated(ask(TargetHistogram(edges)), n), edges, level, bool(problem.intercept_scaling))
@@ -105,11 +106,11 @@ def _zooms(problem: Problem) -> tuple[int, ...]:
     return ZOOMS[: len(ZOOMS) // 2] if _bounded(problem) else ZOOMS
 
 
-def _largest(counts: np.ndarray, noise: float, n: int) -> float:
+def _largest(counts: np.ndarray, noise: float, n: int, least: float) -> float:
     """A power of two that nearly all targets are below in absolute value."""
     exponents, size = counts[1:], counts.size - 1  # zeros tell nothing of the unit
     some = max(n - max(float(counts[0]), 0.0), n / 10)
-    found = _densest(exponents, noise, some, LEAST, MOST)
+    found = _densest(exponents, noise, some, least, MOST)
     if found is None:
         tops = LEAST_EXPONENT + PRIOR_WINDOW + np.arange(size - PRIOR_WINDOW + 1)
         gains = _sums(exponents, PRIOR_WINDOW) * (LEAST * some / (PRIOR_WINDOW * max(noise, 1e-9) ** 2))
@@ -134,7 +135,7 @@ def _densest(counts: np.ndarray, noise: float, n: float, least: float, most: flo
             return None
         sums = _sums(counts, width)
         place = int(np.argmax(sums))
-        if sums[place] >= n * min(max(1 - 4 * blur, least), most):
+        if sums[place] >= n * max(min(1 - 4 * blur, most), least - blur):
             return place, place + width
         width *= 2
     return None

@@ -19,15 +19,16 @@ from skdp.solvers._whitening import BINS, Centre, Frame, Shares, half_vector_noi
 
 __all__ = ["RescaledGradientDescent"]
 
-STEPS, NOISELESS, FEWEST, WORK, MOST_STEPS = 60, 1000, 20, 5e8, 10**7
+STEPS, NOISELESS, FEWEST, WORK, MOST_STEPS = 100, 1000, 30, 1e9, 10**7
+LARGEST_STEP = 1.5  # the first one: a derivative of 1 and a density of 1 make 2 unstable
 NOISELESS_PATH = 240.0
 MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
 EASY = 20.0  # total step length from which on noise does not set the start and the weights
 TRAVEL = 0.75  # noise of a raw prediction, in spreads of the targets, that the steps may gather before contraction
 WARM_LEAST, WARM_MOST = 0.3, 0.8  # fraction of the steps towards the median, without noise, and where noise sets the path
 SHORTER = 0.6  # norm of z from which on rows weigh less, over the usual norm, where noise sets the path
-LEAST_KEPT = 0.05  # of slopes that look like noise alone
-TAIL = 0.5  # fraction of the steps that are averaged
+LEAST_KEPT, LARGEST_PRIOR = 0.05, 10.0  # of slopes that look like noise alone; variance of all slopes together
+TAIL = 0.25  # fraction of the steps that are averaged
 NARROWER = 1.25  # density of the residuals over that of the targets: a half of their variance may be explained
 LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = (
     0.05,
@@ -36,7 +37,8 @@ LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = (
 )  # how the share of the targets' histograms grows with the noise
 HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM, BLURRED = 300.0, 0.1, 0.15  # and that of the lengths, and from when it is left out
 MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS = 0.7, 0.5, 8  # and that of the means
-COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 8, 0.8, 0.75, 0.25
+COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 12, 0.8, 0.75, 0.25  # of the intercept's calibration
+SIGNIFICANT, NARROWED = 2.0, 0.3  # excess over its noise that tells a step to have been too long, and what is left of it
 
 
 class RescaledGradientDescent(Solver):
@@ -52,16 +54,16 @@ class RescaledGradientDescent(Solver):
        another. For a quantile other than the median the first steps go towards the median, which is told with less noise and
        mostly has similar slopes.
     4. The average of the last iterates; slopes are shrunk by an empirical Bayes rule, with the noise that is known.
-    5. For a quantile, the intercept moves until the share of the predictions above the targets is the wanted one, by eight
+    5. For a quantile, the intercept moves until the share of the predictions above the targets is the wanted one, by twelve
        counts.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of gradient steps T. None takes 60, on large tables fewer, down to 20; 1000 for ``epsilon=inf``.
+        Number of gradient steps T. None takes 100, on large tables fewer, down to 30; 1000 for ``epsilon=inf``.
     path : float, default=60.0
         Total step length, in units of the spread, for a derivative of 1. Less where noise would gather to three quarters of the
-        spread in a raw prediction.
+        spread in a raw prediction, and where steps would be longer than 1.5.
     target_share : float or None, default=None
         Share of the squared Gaussian-DP parameter for the targets' histograms, in (0, 0.4]. None takes 0.05, and up to 0.4 where
         their noise is large.
@@ -229,7 +231,7 @@ class RescaledGradientDescent(Solver):
         n_steps, level, constant = self._steps(problem), _level(problem) or 0.5, slice(problem.n_features, None)
         length, path, warm = self._journey(problem, share, frame)
         steps = 2 * path / n_steps * (1 - np.arange(n_steps) / n_steps)
-        first, shift = n_steps - round(TAIL * n_steps), (location.median - location.centre) / location.spread
+        first, shift = n_steps - max(1, round(TAIL * n_steps)), (location.median - location.centre) / location.spread
         theta, average = np.zeros((frame.curvature.size, 1)), np.zeros((frame.curvature.size, 1))
         theta[constant] = shift if warm else 0.0
         for number, step in enumerate(steps):
@@ -246,7 +248,7 @@ class RescaledGradientDescent(Solver):
         gains = _gains(steps, densities, frame.curvature, first)
         variances = np.square(gains * (length / (problem.signal_to_noise * math.sqrt(share / n_steps)))).sum(axis=1)
         slopes = slice(problem.n_features)
-        kept = posterior_factors(average[slopes, 0], variances[slopes], 1 / frame.size)
+        kept = posterior_factors(average[slopes, 0], variances[slopes], LARGEST_PRIOR / frame.size)
         average[slopes, 0] *= np.maximum(kept, LEAST_KEPT)
         return average
 
@@ -255,7 +257,8 @@ class RescaledGradientDescent(Solver):
         largest, usual = frame.geometry.largest_norm, math.sqrt(frame.size)
         if not problem.budget.private:
             return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
-        path = min(self.path, TRAVEL * problem.signal_to_noise * math.sqrt(share) / frame.size)
+        longest = min(self.path, LARGEST_STEP / 2 * self._steps(problem))
+        path = min(longest, TRAVEL * problem.signal_to_noise * math.sqrt(share) / frame.size)
         ease = min(path / EASY, 1.0)
         length = self._given(problem, min((SHORTER + (1 - SHORTER) * ease) * usual, largest))
         warm = round((WARM_MOST - (WARM_MOST - WARM_LEAST) * ease) * self._steps(problem))
@@ -353,8 +356,12 @@ def _covering(problem: Problem, share: float, coef: np.ndarray, location: Locati
     """Coefficients with an intercept at which the wanted share of the targets is below the prediction."""
     level = _level(problem) or 0.5
     unit, moved = location.spread / problem.intercept_scaling, coef.copy()
+    noise = math.sqrt(COVERAGE_STEPS / share) / problem.signal_to_noise / 2
+    gain, last = COVERAGE_STEP / _density(level), 0.0
     for number in range(COVERAGE_STEPS):
-        below = (1 + float(ask(ResidualSigns(moved))[0]) / problem.n_samples) / 2
-        step = COVERAGE_STEP / _density(level) / (1 + number) ** COVERAGE_DECAY
-        moved[-1] -= unit * step * min(max(below - level, -FURTHEST), FURTHEST)
+        excess = (1 + float(ask(ResidualSigns(moved))[0]) / problem.n_samples) / 2 - level
+        if excess * last < 0 and min(abs(excess), abs(last)) > SIGNIFICANT * noise:
+            gain *= NARROWED  # it went too far: the residuals are close together
+        moved[-1] -= unit * gain / (1 + number) ** COVERAGE_DECAY * min(max(excess, -FURTHEST), FURTHEST)
+        last = excess
     return moved
