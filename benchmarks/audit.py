@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from benchmarks.twins import (
     ExactGradientOverSet,
     ExactUpdates,
-    ForgetfulGate,
     First,
+    ForgetfulGate,
     HalvedNoise,
     HalvedNoiseOverSet,
     HalvedNoiseQuantile,

@@ -35,8 +35,8 @@ from skdp.solvers import (
 __all__ = [
     "ExactGradientOverSet",
     "ExactUpdates",
-    "ForgetfulGate",
     "First",
+    "ForgetfulGate",
     "Halved",
     "HalvedNoise",
     "HalvedNoiseOverSet",
