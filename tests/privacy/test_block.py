@@ -133,6 +133,17 @@ def test_raw_predictions_that_are_kept_are_those_worked_out_anew(storage, n_outp
             coef[block] += rng.normal(size=(block.size, n_outputs))
 
 
+@pytest.mark.parametrize("storage", ("C", "F", "csc"))
+def test_points_may_be_asked_for_between_blocks_and_changed_in_place(storage, rng):
+    """The columns of the last block serve one step only, and a point is compared with a copy of the last."""
+    X, y = table(rng)
+    rows, x, coef = make(storage, X, y), clipped(X), rng.normal(size=(D, 1))
+    BlockGradient(Logistic(), coef, np.array([2]), 0.3).evaluate(rows)
+    for _ in range(3):
+        coef[2] += 2.0
+        np.testing.assert_allclose(rows._kept_columns().raw(coef), x @ coef, atol=1e-12)
+
+
 def test_old_raw_predictions_go_from_time_to_time(rng):
     """Rounding does not pile up: everything is worked out anew after a public number of columns."""
     X, y = table(rng)
@@ -313,8 +324,8 @@ def test_scores_are_those_of_gradients_clipped_by_coordinate(storage, constant, 
     x = clipped(STORAGES[storage](X), constant)
     clip_norms, offset = size * rng.uniform(0.1, 1.0, x.shape[1]), rng.normal(size=x.shape[1])
     clip_norms[1] = 0.0
-    for _ in range(3):
-        coef = rng.normal(size=(x.shape[1], 1))
+    for factor in (1.0, 1.0, 0.1):
+        coef, clip_norms = rng.normal(size=(x.shape[1], 1)), factor * clip_norms
         terms = np.clip(x * WEIGHTS[y][:, None] * Logistic().derivative(x @ coef, y), -clip_norms, clip_norms)
         terms[NULL] *= not null
         expected = np.abs(terms.sum(axis=0) + offset) / np.where(clip_norms > 0, clip_norms, np.inf)
