@@ -152,6 +152,8 @@ def test_smoothness_of_a_block_bounds_every_record(sampling, rng):
         longest = np.sum(coordinates.bounds[block] ** 2 / step)  # the largest eigenvalue of x x^T in the norm of v
         assert longest <= 1 + 1e-12
         assert sampling == "full" or bounds not in (1.0, None) or longest == pytest.approx(1)
+    short = Coordinates.of(problem(alpha=0.0, feature_bounds=1.0, data_norm=1.2, intercept_scaling=0.0))
+    np.testing.assert_allclose(4 * short.smoothness(np.arange(3)), 1.44)  # rows that are shorter than their bounds allow
 
 
 def test_constants_of_coordinates_come_from_public_bounds():
@@ -301,8 +303,9 @@ def test_a_sampling_of_ones_own_may_be_given_and_is_checked(rng):
         def sample(self, generator):
             return np.array([3, 1])
 
-    with pytest.raises(ValueError, match="drew"):
-        DPLogisticRegression(1.0, solver=BlockCoordinateDescent(Wrong())).plan(100, 3)
+    for given in ({}, {"n_rounds": 1, "n_inner": 2, "step_size": 1.0}):
+        with pytest.raises(ValueError, match="drew"):
+            DPLogisticRegression(1.0, solver=BlockCoordinateDescent(Wrong(), **given)).plan(100, 3)
     weights = BlockCoordinateDescent(Importance((1.0, 2.0, 1.0, 1.0)), n_inner=5)
     assert weights.schedule(problem()).entries[0][0] == 5
 
