@@ -329,7 +329,7 @@ def risk(X, y, parameters):
 def test_importance_beats_gradient_descent_where_smoothness_is_spread():
     """Defaults of both, epsilon 1: at most three quarters of the median excess risk over five tables, with fewer passes.
 
-    The ratio of the medians is near 0.55, and that of a single table was below 0.6 in most of 20.
+    Measured: ratios of medians from 0.46 to 0.63 over groups of five out of twelve tables. The noise is seeded.
     """
     excess = {"gd": [], "skgd": []}
     for seed in range(5):
