@@ -2,8 +2,8 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
-gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``resources``
-measures time and memory, ``audit`` attacks the guarantee.
+gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``rates`` lets
+tables grow under losses with a kink, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, resources
+from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, rates, resources
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
@@ -44,7 +44,17 @@ def whole_parser() -> argparse.ArgumentParser:
     """Parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Comparisons and measurements.")
     commands = parser.add_subparsers(dest="command", required=True)
-    additions = (add_run, add_merge, add_curve, add_constants, add_floor, add_evaluations, add_coordinates, add_margins)
+    additions = (
+        add_run,
+        add_merge,
+        add_curve,
+        add_constants,
+        add_floor,
+        add_rates,
+        add_evaluations,
+        add_coordinates,
+        add_margins,
+    )
     for add in (*additions, add_resources, add_audit):
         add(commands)
     return parser
@@ -145,6 +155,19 @@ def start_floor(given: argparse.Namespace) -> None:
     """Search, and fail if there is a counter-example."""
     if floor.search(given.task, given.problems, given.repeats, given.largest, given.jobs, given.out, given.seed):
         raise SystemExit("Some problems are below the floor.")
+
+
+def add_rates(commands: Any) -> None:
+    """Command that lets tables grow under losses with a kink."""
+    command = commands.add_parser(
+        "rates", help="excess risk on losses with a kink as the table grows; writes rates.json, rates.md and rates.png"
+    )
+    command.add_argument("--repeats", type=positive, default=10, help="tables and fits per size; default: %(default)s")
+    command.add_argument(
+        "--largest", type=positive, default=10**5, help=f"most records, {min(rates.SIZES)} or more; default: %(default)s"
+    )
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: rates.grow(list(rates.POPULATIONS), given.repeats, given.largest, given.out))
 
 
 def add_evaluations(commands: Any) -> None:
