@@ -191,6 +191,7 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
         label = f"1/sqrt(n) + sqrt(d)/(mu n): n^{slope(sizes, shape):.2f}"
         axes.plot(sizes, start * shape / shape[0], color="#222222", linestyle=":", label=label)
         axes.set(xscale="log", yscale="log", title=name, xlabel="training records", ylabel="excess test loss")
+        axes.set_ylim(bottom=axes.get_ylim()[0] / 20)  # room for the legend
         axes.grid(alpha=0.25)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="lower left")
     page.savefig(path, dpi=100)
