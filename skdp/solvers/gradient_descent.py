@@ -14,7 +14,7 @@ __all__ = ["GradientDescent"]
 
 OUTPUTS = ("average", "last", "random")
 FEWEST, MOST, NOISELESS = 50, 200, 1000  # numbers of steps
-MOST_WITH_KINKS = 1000  # where the total step grows with the root of their number only
+MOST_WITH_KINKS, WORK_WITH_KINKS = 1000, 1e9  # where the total step grows with the root of their number only
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
 
 
@@ -141,6 +141,6 @@ class GradientDescent(MomentumSolver):
             return NOISELESS
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
         needed = self._needed_steps(problem)
-        affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
-        most = MOST if "smooth" in problem.offers else MOST_WITH_KINKS
+        most, work = (MOST, WORK) if "smooth" in problem.offers else (MOST_WITH_KINKS, WORK_WITH_KINKS)
+        affordable = max(work / cells, FEWEST_ON_LARGE_TABLES)
         return math.ceil(min(max(needed, FEWEST), affordable, most))
