@@ -36,8 +36,8 @@ class DPLinearSVC(DPClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``; ``"gd"`` and ``"sgd"``; for the losses with a rounded corner ``"svrg"`` and
-        ``"svrg++"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and ``"output"``; or a
+        Algorithm: ``"standardized_gd"``; ``"gd"`` and ``"sgd"``; for "huber_hinge" and "squared_hinge" ``"svrg"``,
+        ``"svrg++"`` and ``"skgd"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and ``"output"``; or a
         solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and
         its reason.
     loss : {"huber_hinge", "hinge", "squared_hinge"}, default="huber_hinge"

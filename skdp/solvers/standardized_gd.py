@@ -62,7 +62,8 @@ class StandardizedGradientDescent(Solver):
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
        prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, or 27 a step, the clip opens instead, by the root of the excess, up to four usual norms.
+       Where that would exceed 1600, or 27 a step (13.5 over the smoothness of the loss, for hinges), the clip opens instead, by
+       the root of the excess, up to four usual norms.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
@@ -93,12 +94,15 @@ class StandardizedGradientDescent(Solver):
 
     Notes
     -----
+    Steps do not settle at a kink. While noise limits the fit, it blurs kinks as it does corners, and the average of the last
+    iterates is what counts; "hinge" has the steps of "huber_hinge" then. Without noise its steps fall to 0 in a straight line.
+
     The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
     ``clip_norm`` overrides ``clip``; it bounds gradients in z.
 
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
     :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
-    (k C) and 30 of slope and offset (2 k), whose Gaussian-DP parameters square and add up to that of the budget. Centre, scale,
+    (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of the budget. Centre, scale,
     clip norm and step length depend on earlier releases only, and the noise multiplier of every release is fixed in advance.
     Public: the shape of the table, the data norm R, and every parameter.
 
