@@ -37,9 +37,9 @@ class DPLinearSVC(DPClassifier):
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: ``"standardized_gd"``; ``"gd"`` and ``"sgd"``; for "huber_hinge" and "squared_hinge" ``"svrg"``,
-        ``"svrg++"`` and ``"skgd"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and ``"output"``; or a
-        solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and
-        its reason.
+        ``"svrg++"`` and ``"skgd"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and
+        ``"output"``; or a solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report
+        names the choice and its reason.
     loss : {"huber_hinge", "hinge", "squared_hinge"}, default="huber_hinge"
         See Notes.
     alpha : float or None, default=None

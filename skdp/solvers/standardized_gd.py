@@ -102,8 +102,9 @@ class StandardizedGradientDescent(Solver):
 
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
     :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
-    (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of the budget. Centre, scale,
-    clip norm and step length depend on earlier releases only, and the noise multiplier of every release is fixed in advance.
+    (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of
+    the budget. Centre, scale, clip norm and step length depend on earlier releases only, and the noise multiplier of every
+    release is fixed in advance.
     Public: the shape of the table, the data norm R, and every parameter.
 
     References

@@ -17,7 +17,7 @@ from skdp import DPLinearSVC, DPLogisticRegression, load_model, save_model
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Gradient
 from skdp.privacy.rows import Rows
-from skdp.solvers import GradientDescent, StandardizedGradientDescent
+from skdp.solvers import GradientDescent, Newton, StandardizedGradientDescent
 
 LOSSES = {"hinge": Hinge, "huber_hinge": HuberHinge, "squared_hinge": SquaredHinge}
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -41,7 +41,7 @@ def of_scikit_learn(loss, X, y):
 @pytest.mark.parametrize("loss", ("hinge", "squared_hinge"))
 @pytest.mark.parametrize("n_classes", (2, 4))
 def test_without_noise_it_is_the_model_of_scikit_learn(loss, n_classes, rng):
-    """Its objective exceeds the least by half a percent at most, and hardly a label differs."""
+    """Its objective exceeds the least by 0.3 percent at most, and hardly a label differs."""
     X, y = classes_of(rng, n_classes, 500)
     model = DPLinearSVC(math.inf, loss=loss, solver=StandardizedGradientDescent(ridge=0.0), alpha=1 / 500).fit(X, y)
     kind = LOSSES[loss](1 if n_classes == 2 else n_classes)
@@ -51,7 +51,7 @@ def test_without_noise_it_is_the_model_of_scikit_learn(loss, n_classes, rng):
         for coef, intercept in ((model.coef_, model.intercept_), theirs)
     )
     raw = X @ theirs[0].T + theirs[1]
-    assert least * (1 - 1e-3) < reached < least * 1.005
+    assert least * (1 - 1e-3) < reached < least * 1.003
     assert (model.predict(X) == (raw[:, 0] > 0 if n_classes == 2 else raw.argmax(axis=1))).mean() > 0.98
 
 
@@ -67,6 +67,17 @@ def test_labels_are_found_in_spite_of_the_noise(loss, solver, adjacency, rng):
             model.fit(X, y)
         return
     assert model.fit(X, y).score(X, y) > LinearSVC().fit(X, y).score(X, y) - 0.05
+
+
+@pytest.mark.parametrize("loss", ("huber_hinge", "squared_hinge"))
+@pytest.mark.parametrize("upper_bound", (True, False))
+def test_one_hessian_serves_all_steps_of_newton(loss, upper_bound, rng):
+    """Also for a loss that is straight at zero, where its second derivative says nothing."""
+    X, y = classes_of(rng, 2, 4000)
+    model = DPLinearSVC(3.0, loss=loss, solver=Newton(upper_bound=upper_bound), random_state=0).fit(X, y)
+    exact = DPLogisticRegression(3.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > exact.score(X, y) - 0.02
+    assert np.abs(model.coef_).max() < 10
 
 
 @every_loss
