@@ -97,7 +97,18 @@ SENSIBLE = {
     "adjacency": ["replace_one", "zero_out"],
     "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
     "random_state": [0],
-    "loss": ["cauchy", "hinge", "huber", "huber_hinge", "squared", "squared_hinge", "tukey", "welsch"],
+    "loss": [
+        "absolute",
+        "cauchy",
+        "epsilon_insensitive",
+        "hinge",
+        "huber",
+        "huber_hinge",
+        "squared",
+        "squared_hinge",
+        "tukey",
+        "welsch",
+    ],
     "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
 NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}

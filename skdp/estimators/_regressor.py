@@ -14,7 +14,7 @@ from skdp._validation import LARGEST, SMALLEST, check_bounds, check_integer, che
 from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._statement import report
-from skdp.losses import Cauchy, Huber, Squared, Tukey, Welsch
+from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
@@ -22,7 +22,7 @@ from skdp.solvers import SolverResult
 
 __all__ = ["DPRegressor"]
 
-ROBUST = {loss.name: loss for loss in (Cauchy, Huber, Tukey, Welsch)}
+ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
 
 
 class DPRegressor(RegressorMixin, DPEstimator):
@@ -142,7 +142,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return float(self.threshold) / self._units()[1]
 
     def _loss(self) -> Loss:
-        return Squared() if self.loss == "squared" else ROBUST[self.loss](self._threshold())
+        if self.loss in ROBUST:
+            return ROBUST[self.loss](self._threshold())
+        return Absolute() if self.loss == "absolute" else Squared()
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_regression_table(scratch, X, y, *self._units(), bounded=self.target_bounds is not None)

@@ -16,8 +16,9 @@ class DPRobustRegressor(DPRegressor):
 
     .. math:: \frac1n \sum_i \ell(x_i^\top w + b - y_i) + \frac{\alpha}{2} \|w\|^2.
 
-    All losses are half the squared residual near 0. Those of Welsch, Tukey and Cauchy are not convex: residuals far beyond the
-    threshold lose their influence, so that no share of outliers that is small can move the model far.
+    The absolute error and that beyond a threshold have kinks; the other losses are half the squared residual near 0. Those of
+    Welsch, Tukey and Cauchy are not convex: residuals far beyond the threshold lose their influence, so that no share of outliers
+    that is small can move the model far.
 
     Parameters
     ----------
@@ -29,12 +30,14 @@ class DPRobustRegressor(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, ``"sgd"``, for Huber's loss also ``"svrg"`` and ``"svrg++"``, or a solver object such as
+        Algorithm: ``"gd"``, ``"sgd"``, for Huber's loss also ``"svrg"`` and ``"svrg++"``, for losses with a kink
+        ``"rescaled_gd"``, which learns the unit of y, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
-    loss : {"welsch", "tukey", "cauchy", "huber"}, default="welsch"
-        See `skdp.losses`; only Huber's is convex.
+    loss : {"welsch", "tukey", "cauchy", "huber", "absolute", "epsilon_insensitive"}, default="welsch"
+        See `skdp.losses`; the last three are convex.
     threshold : float, default=1.0
-        Size of residual from which on the loss flattens, in the units of y; positive.
+        Size of residual from which on the loss flattens, for "epsilon_insensitive" up to which it is 0, in the units of y;
+        positive. For "absolute" it is the unit of solvers that do not learn one, without ``target_bounds``.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
         afterwards. Must not be computed from the data. The fit starts from the middle of the range, from 0 without one, and
@@ -124,7 +127,7 @@ class DPRobustRegressor(DPRegressor):
     (3,)
     """
 
-    _losses: ClassVar[tuple[str, ...]] = tuple(ROBUST)
+    _losses: ClassVar[tuple[str, ...]] = ("absolute", *ROBUST)
 
     @explain_refusals
     def __init__(

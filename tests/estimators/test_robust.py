@@ -124,7 +124,10 @@ def test_clone_pickle_file_and_search(table, tmp_path):
 @pytest.mark.parametrize(
     "given, message",
     (
-        ({"loss": "squared"}, r"loss='squared'; expected one of \['cauchy', 'huber', 'tukey', 'welsch'\]"),
+        (
+            {"loss": "squared"},
+            r"loss='squared'; expected one of \['absolute', 'cauchy', 'epsilon_insensitive', 'huber', 'tukey', 'welsch'\]",
+        ),
         ({"loss": Welsch}, "loss=.*expected one of"),
         ({"threshold": -1.0}, "threshold=-1.0; expected a finite number > 0"),
         ({"target_bounds": (1, 0)}, r"target_bounds=\(1, 0\); expected"),
