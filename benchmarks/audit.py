@@ -198,7 +198,7 @@ AUDITED = {
     ),
     "rescaled_gd": Audited(
         RescaledGradientDescent(4, **POINTED),
-        0.7,
+        0.6,
         quantile_twins(RescaledGradientDescent(4, **POINTED), UnderstatedRescaledGradientDescent(4, **POINTED)),
         DPQuantileRegressor,
     ),

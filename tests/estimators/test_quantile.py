@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -21,19 +22,30 @@ LEVELS = (0.1, 0.5, 0.9)
 every_level = pytest.mark.parametrize("level", LEVELS)
 
 
-@pytest.fixture(scope="module")
-def table():
+@lru_cache(None)
+def standard():
     """Noise that grows with the first feature, so that quantiles have slopes of their own."""
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, size=(6000, 3))
     return X, X @ COEF + (0.5 + 0.2 * X[:, 0]) * rng.normal(size=6000)
 
 
-def excess(model, X, y, level):
+@pytest.fixture
+def table():
+    return standard()
+
+
+@lru_cache(None)
+def twin(level):
+    """scikit-learn's linear quantile of that table."""
+    return QuantileRegressor(quantile=level, alpha=0.0).fit(*standard())
+
+
+def excess(predictions, level):
     """Pinball loss between that of scikit-learn's linear quantile, 0, and that of the best constant, 1."""
-    twin = QuantileRegressor(quantile=level, alpha=0.0).fit(X, y)
-    constant, best = np.full(len(y), np.quantile(y, level)), twin.predict(X)
-    losses = [mean_pinball_loss(y, t, alpha=level) for t in (model.predict(X), best, constant)]
+    X, y = standard()
+    constant, best = np.full(len(y), np.quantile(y, level)), twin(level).predict(X)
+    losses = [mean_pinball_loss(y, t, alpha=level) for t in (predictions, best, constant)]
     return (losses[0] - losses[1]) / (losses[2] - losses[1])
 
 
@@ -41,12 +53,11 @@ def excess(model, X, y, level):
 @every_level
 @pytest.mark.parametrize("offset, unit", ((0.0, 1.0), (-3e5, 1e4)))
 def test_without_noise_it_is_scikit_learns(level, offset, unit, table):
-    X, y = table[0], offset + unit * table[1]
-    model = DPQuantileRegressor(math.inf, quantile=level).fit(X, y)
-    twin = QuantileRegressor(quantile=level, alpha=0.0).fit(X, y)
-    np.testing.assert_allclose(model.coef_ / unit, twin.coef_ / unit, atol=0.03)
-    assert (model.intercept_ - twin.intercept_) / unit == pytest.approx(0, abs=0.02)
-    assert excess(model, X, y, level) < 0.002
+    X, y = table
+    model = DPQuantileRegressor(math.inf, quantile=level).fit(X, offset + unit * y)
+    np.testing.assert_allclose(model.coef_ / unit, twin(level).coef_, atol=0.03)
+    assert (model.intercept_ - offset) / unit == pytest.approx(twin(level).intercept_, abs=0.02)
+    assert excess((model.predict(X) - offset) / unit, level) < 0.002
 
 
 @every_level
@@ -57,9 +68,7 @@ def test_nothing_has_to_be_known_of_the_targets(level, adjacency, offset, unit, 
     X, y = table[0], offset + unit * table[1]
     model = DPQuantileRegressor(2.0, quantile=level, adjacency=adjacency, random_state=1).fit(X, y)
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.03)
-    scaled = DPQuantileRegressor(2.0, quantile=level, adjacency=adjacency, random_state=1).fit(X, table[1])
-    scaled.coef_, scaled.intercept_ = model.coef_ / unit, (model.intercept_ - offset) / unit
-    assert excess(scaled, *table, level) < 0.03
+    assert excess((model.predict(X) - offset) / unit, level) < 0.03
 
 
 @pytest.mark.parametrize("factor", (2.0**20, 2.0**-30))
@@ -86,18 +95,18 @@ def test_counts_with_many_zeros_and_far_outliers(level, table):
 def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far):
     """At epsilon 1 the excess over scikit-learn's is so much of the gain over a constant, and coverage is right within 0.03.
 
-    Twice the largest of six seeds, so that other noise is not told apart from a change.
+    scikit-learn has every eighth record, for speed. The bounds are about twice the largest of four seeds.
     """
     try:
         data = load(name)
     except FileNotFoundError:
         pytest.skip("the shared data sets are not on this machine")
     scaler = StandardScaler().fit(data.X_train)
-    train, test = scaler.transform(data.X_train)[::4], scaler.transform(data.X_test)
+    train, test = scaler.transform(data.X_train)[::8], scaler.transform(data.X_test)
     for level, bound in zip(LEVELS, far, strict=True):
         model = DPQuantileRegressor(1.0, quantile=level, data_norm=1.0, random_state=0).fit(data.X_train, 1e5 * data.y_train)
-        twin = QuantileRegressor(quantile=level, alpha=0.0).fit(train, data.y_train[::4])
-        predictions = model.predict(data.X_test) / 1e5, twin.predict(test), np.full(len(test), np.quantile(data.y_train, level))
+        theirs = QuantileRegressor(quantile=level, alpha=0.0).fit(train, data.y_train[::8])
+        predictions = model.predict(data.X_test) / 1e5, theirs.predict(test), np.full(len(test), np.quantile(data.y_train, level))
         losses = [mean_pinball_loss(data.y_test, t, alpha=level) for t in predictions]
         assert losses[0] - losses[1] < bound * (losses[2] - losses[1])
         assert np.mean(data.y_test <= predictions[0]) == pytest.approx(level, abs=0.03)
@@ -107,7 +116,7 @@ def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far)
 @pytest.mark.parametrize("bounds", ((-4.0, 4.0), (-400.0, 400.0)))
 def test_bounds_save_releases_and_hold_predictions(level, bounds, table):
     model = DPQuantileRegressor(quantile=level, target_bounds=bounds, random_state=0).fit(*table)
-    assert excess(model, *table, level) < 0.05
+    assert excess(model.predict(table[0]), level) < 0.05
     far = 1e6 * np.sign(model.coef_)[None]
     assert model.predict(far).tolist() == [bounds[1]] and model.target_bounds_ == bounds
     names = [line.query for line in model.privacy_report_.releases]

@@ -85,7 +85,7 @@ def test_rows_weigh_less_whatever_their_residual(storage, null, intercept, loss,
     rows, kept = rows_of(storage, X, y, null, intercept)
     centre = rng.normal(size=D) / 4 if intercept else np.zeros(D)
     geometry = Whitening(centre, 2 * rng.normal(size=(D, D)), intercept, R)
-    query = ShortenedGradient(loss, rng.normal(size=(D + intercept, 1)), clip_norm, geometry, 1e3, 10.0)
+    query = ShortenedGradient(loss, rng.normal(size=(D + intercept, 1)), clip_norm, geometry, offset=1e3, unit=10.0)
     np.testing.assert_allclose(query.evaluate(rows), shortened(query, X, y, kept, intercept), rtol=1e-6, atol=1e-9)
 
 
@@ -111,8 +111,8 @@ def queries(rng, intercept):
         TargetHistogram(EDGES),
         FeatureSums(R, D),
         ResidualSigns(coef),
-        *(ShortenedGradient(loss, 10 * coef, 0.3, geometry, 5.0, 1e3) for loss in losses),
-        ShortenedGradient(losses[0], coef, 1e3, geometry, 1e300, 1e300),
+        *(ShortenedGradient(loss, 10 * coef, 0.3, geometry, offset=5.0, unit=1e3) for loss in losses),
+        ShortenedGradient(losses[0], coef, 1e3, geometry, offset=1e300, unit=1e300),
     ]
 
 
@@ -160,6 +160,6 @@ def test_a_unit_that_is_not_finite_is_refused(offset, unit):
     oracle._process = os.getpid()
     geometry = Standardization(np.zeros(2), np.ones(2), True, 1.0)
     with pytest.raises(PrivacyAccountingError, match="not finite"):
-        oracle.ask(ShortenedGradient(Absolute(), np.zeros((3, 1)), 1.0, geometry, offset, unit))
+        oracle.ask(ShortenedGradient(Absolute(), np.zeros((3, 1)), 1.0, geometry, offset=offset, unit=unit))
     with pytest.raises(PrivacyAccountingError, match="not finite"):
         oracle.ask(TargetHistogram(np.array([0.0, math.nan])))
