@@ -27,7 +27,7 @@ FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the l
 WIDEST_CLIP, LARGEST = 4.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
 CALIBRATION_CLIP = 2.0
-ROUND, KINK = 0.5, 1.0  # smoothness up to which the longest step is that long; what a mean of many kinks is taken to have
+ROUND, KINK = 0.5, 1.0  # smoothness of the losses of log-odds at most; what a mean of many kinks is taken to have
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
 
 
@@ -62,7 +62,7 @@ class StandardizedGradientDescent(Solver):
     2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
        :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
        prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, or 27 a step (13.5 over the smoothness of the loss, for hinges), the clip opens instead, by
+       Where that would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip opens instead, by
        the root of the excess, up to four usual norms.
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
@@ -225,7 +225,7 @@ class StandardizedGradientDescent(Solver):
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
-        longest = min(LONGEST_PATH, LONGEST_STEP * min(1.0, ROUND / _sharpness(problem.loss)) * self._steps(problem))
+        longest = min(LONGEST_PATH, _longest_step(problem.loss) * self._steps(problem))
         opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
@@ -345,6 +345,11 @@ class StandardizedGradientDescent(Solver):
 def _sharpness(loss: Loss) -> float:
     """Smoothness of the mean loss: many kinks, at as many margins, add up to a round corner."""
     return loss.smoothness if loss.smoothness < math.inf else KINK
+
+
+def _longest_step(loss: Loss) -> float:
+    """Length of a step, on average: that of log-odds, which bend by 1/4 each at most, and shorter the sharper others bend."""
+    return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
 
 
 def _calibration_clip(problem: Problem) -> float:
