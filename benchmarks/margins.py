@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import LinearSVC
 
-from benchmarks.tables import load
+from benchmarks.tables import Table, load
 from benchmarks.writing import figure, made_with, row, write_json
 from skdp import DPLinearSVC, DPLogisticRegression
 
@@ -46,8 +46,9 @@ def compare(tables: list[str], repeats: int, out: Path) -> list[dict[str, Any]]:
     list of dict
         A record per table, epsilon and model.
     """
-    records = [record for name in tables for record in measured(name, repeats)]
-    ceilings = {name: scores(LinearSVC(max_iter=20_000), name) for name in tables}
+    loaded = {name: load(name) for name in tables}
+    records = [record for name, table in loaded.items() for record in measured(name, table, repeats)]
+    ceilings = {name: scores(LinearSVC(max_iter=20_000), table) for name, table in loaded.items()}
     settings = {"adjacency": ADJACENCY, "repeats": repeats, "LinearSVC": ceilings}
     write_json({**made_with(), "settings": settings, "records": records}, out / "margins.json")
     (out / "margins.md").write_text(markdown(records, settings), encoding="utf-8")
@@ -55,12 +56,12 @@ def compare(tables: list[str], repeats: int, out: Path) -> list[dict[str, Any]]:
     return records
 
 
-def measured(name: str, repeats: int) -> Iterator[dict[str, Any]]:
+def measured(name: str, table: Table, repeats: int) -> Iterator[dict[str, Any]]:
     """Records of one table."""
     for model, build in MODELS.items():
         for epsilon in EPSILONS:
             given = {"epsilon": epsilon, "adjacency": ADJACENCY, "data_norm": 1.0}
-            found = np.array([scores(build(random_state=seed, **given), name) for seed in range(repeats)])
+            found = np.array([scores(build(random_state=seed, **given), table) for seed in range(repeats)])
             about = {"table": name, "epsilon": epsilon, "model": model}
             yield (
                 about
@@ -70,9 +71,8 @@ def measured(name: str, repeats: int) -> Iterator[dict[str, Any]]:
         print(f"{name}: {model}", flush=True)
 
 
-def scores(model: Any, name: str) -> tuple[float, float]:
+def scores(model: Any, table: Table) -> tuple[float, float]:
     """Accuracy and AUC on test records."""
-    table = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(table.X_train, table.y_train)
