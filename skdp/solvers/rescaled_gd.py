@@ -30,11 +30,7 @@ SHORTER = 0.6  # norm of z from which on rows weigh less, over the usual norm, w
 LEAST_KEPT, LARGEST_PRIOR = 0.05, 10.0  # of slopes that look like noise alone; variance of all slopes together
 TAIL = 0.25  # fraction of the steps that are averaged
 NARROWER = 1.25  # density of the residuals over that of the targets: a half of their variance may be explained
-LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = (
-    0.05,
-    6000.0,
-    0.4,
-)  # how the share of the targets' histograms grows with the noise
+LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = 0.05, 6000.0, 0.4  # share of the targets' histograms: it grows with the noise
 HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM, BLURRED = 300.0, 0.1, 0.15  # and that of the lengths, and from when it is left out
 MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS = 0.7, 0.5, 8  # and that of the means
 COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 12, 0.8, 0.75, 0.25  # of the intercept's calibration
