@@ -9,12 +9,13 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skdp import DPLogisticRegression
-from skdp.losses import Logistic, Multinomial
+from skdp import DPLinearSVC, DPLogisticRegression
+from skdp.losses import Hinge, HuberHinge, Logistic, Multinomial, SquaredHinge
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
 from skdp.solvers import Problem, StandardizedGradientDescent
+from skdp.solvers.standardized_gd import _longest_step
 
 BUDGET = Budget(1.0, 1e-6, "zero_out")
 
@@ -174,3 +175,23 @@ def test_tables_without_spread_are_estimator(fit_intercept, epsilon, d):
             warnings.simplefilter("ignore")
             model = estimator(epsilon, fit_intercept=fit_intercept).fit(X, y)
         assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+
+
+@pytest.mark.parametrize("loss, length", ((Logistic(), 27.0), (Multinomial(3), 27.0), (HuberHinge(), 6.75), (Hinge(3), 6.75)))
+def test_the_longest_step_is_shorter_the_sharper_the_loss_bends(loss, length):
+    """Steps beyond that go around corners."""
+    assert _longest_step(loss) == length
+    assert _longest_step(SquaredHinge()) == 3.375
+
+
+def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
+    """A hundred thousand records: within half a percent of what the fit without noise has."""
+    Z = rng.normal(size=(100_000, 4))
+    X, y = Z / 5, (6 * Z @ [1.0, -1.0, 0.5, 0.0] + rng.logistic(size=100_000) > 0).astype(int)
+    losses = []
+    for epsilon in (3.0, math.inf):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DPLinearSVC(epsilon, data_norm=1.0, random_state=0).fit(X, y)
+        losses.append(HuberHinge().value(model.decision_function(X)[:, None], y).mean())
+    assert losses[0] < 1.005 * losses[1]
