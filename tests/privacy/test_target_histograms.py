@@ -94,6 +94,7 @@ def test_rows_weigh_less_whatever_their_residual(storage, null, intercept, loss,
 def test_signs_are_those_of_residuals(storage, null, rng):
     X, y = rng.normal(size=(N, D)) / 3, rng.normal(size=N)
     X[5], y[5] = 0.0, 0.7 * 0.25  # a residual of exactly 0
+    y[NULL] = -9.0
     rows, kept = rows_of(storage, X, y, null)
     coef = np.array([[1.0], [-2.0], [0.5], [0.25]])
     X = X * (R / np.maximum(np.linalg.norm(X, axis=1), R))[:, None]

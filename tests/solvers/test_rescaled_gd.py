@@ -128,15 +128,20 @@ def test_targets_that_are_mostly_equal_have_the_spread_of_the_others():
     assert 5 < location.spread < 500 and np.mean(y <= location.centre) == pytest.approx(0.9, abs=0.05)
 
 
+def test_noise_around_a_spike_does_not_make_the_spread_vanish():
+    y = np.where(np.arange(5000) % 10 < 7, 0.0, 100 * np.exp(BASE[:5000]))
+    assert min(located(y, 0.2, 0.9, seed, share=0.1).spread for seed in range(10)) > 0.5
+
+
 @pytest.mark.parametrize("level", (0.5, 0.9))
-@pytest.mark.parametrize("noise", (1.0, 0.05))
+@pytest.mark.parametrize("noise", (1.0, 0.05, 0.005))
 def test_the_intercept_is_calibrated_also_where_residuals_are_close_together(level, noise, rng):
     """The noise of the last counts is below 0.02."""
     X = rng.uniform(-1, 1, (6000, 3))
     y = 1e3 + X @ COEF + noise * rng.normal(size=6000)
     model = DPQuantileRegressor(2.0, quantile=level, random_state=0).fit(X, y)
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.08)
-    np.testing.assert_allclose(model.coef_, COEF, atol=0.1 * max(noise, 0.3))
+    np.testing.assert_allclose(model.coef_, COEF, atol=0.1 * max(noise, 0.8))
 
 
 @pytest.mark.parametrize("loss", ("absolute", "epsilon_insensitive"))
