@@ -142,7 +142,7 @@ class Oracle:
         records = np.array(named)  # a copy: what is counted is what is read
         if records.ndim != 1 or records.dtype.kind != "i" or records.size > release.mechanism.batch_size:
             raise PrivacyAccountingError(f"A single pass expects the numbers of at most {release.mechanism.batch_size} records.")
-        if np.any(records[:1] < 0) or np.any(records[-1:] >= self._uses.size) or np.any(np.diff(records) <= 0):
+        if np.any(records[:1] < 0) or np.any(records[-1:] >= self._uses.size) or np.any(records[1:] <= records[:-1]):
             raise PrivacyAccountingError("The records of a single pass are not sorted, distinct numbers of rows.")
         if self._uses[records].any():
             raise PrivacyAccountingError("A record was named that an earlier release of the single pass has used.")

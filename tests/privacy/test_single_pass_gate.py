@@ -92,6 +92,16 @@ def test_other_than_sorted_numbers_of_few_rows_are_refused(records):
     assert not table.reads and not oracle.uses.any()
 
 
+@pytest.mark.parametrize("records", (np.array([100, -100], dtype=np.int8), np.array([0, 2**63 - 1, -2, 5])))
+def test_numbers_whose_differences_overflow_are_refused(records):
+    """As bytes, -100 is 56 more than 100; both would be the same row, which enters twice and is counted once."""
+    table = Watched(np.ones((200, 1)), np.arange(200) % 2, data_norm=1.0)
+    oracle = gate(table, schedule_of(1))
+    with pytest.raises(PrivacyAccountingError, match="not sorted, distinct numbers"):
+        oracle.ask(query(table, records))
+    assert not table.reads and not oracle.uses.any()
+
+
 @pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5)))
 def test_records_are_for_a_single_pass_only(mechanism):
     table = rows()
