@@ -13,6 +13,7 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
     LEAST_EXPONENT,
+    DistanceHistogram,
     FeatureSums,
     ResidualSigns,
     ShortenedGradient,
@@ -63,6 +64,18 @@ def test_targets_are_counted_between_the_edges(storage, null):
     expected = [np.count_nonzero((a <= ANY) & (ANY < b) & kept) for a, b in pairwise(ends)]
     assert TargetHistogram(EDGES).evaluate(rows).tolist() == expected
     assert TargetHistogram(EDGES).size == EDGES.size + 1
+
+
+@pytest.mark.parametrize("kind", ("targets", "lengths"))
+def test_a_record_moves_no_other_where_the_edges_are_in_disorder(kind, rng):
+    """A binary search may begin where that of the record before ended, which is right in sorted edges only."""
+    plain = Standardization(np.zeros(1), np.ones(1), False, 9.0)
+    for edges in rng.uniform(0, 3, size=(200, 8)):
+        query = TargetHistogram(edges) if kind == "targets" else DistanceHistogram(plain, edges)
+        values, changed = rng.uniform(0, 3, size=(2, N))
+        changed[1:] = values[1:]
+        first, second = (query.evaluate(Rows(v[:, None], v, data_norm=9.0)) for v in (values, changed))
+        assert np.linalg.norm(first - second) <= query.sensitivity("replace_one") + 1e-12
 
 
 def shortened(query, X, y, kept, intercept):

@@ -84,7 +84,8 @@ class DistanceHistogram:
         return self.geometry.view(rows).histogram(self._ranges, self.size)
 
     def _ranges(self, records: Records) -> np.ndarray:
-        return np.minimum(np.searchsorted(self.edges, self._lengths(records)), self.size - 1)
+        edges = np.sort(self.edges)  # in any other order, the place of a length would depend on the record before it
+        return np.minimum(np.searchsorted(edges, self._lengths(records)), self.size - 1)
 
     def _lengths(self, records: Records) -> np.ndarray:
         return np.sqrt(np.maximum(np.square(lengths_of(records)) - float(self.geometry.intercept), 0.0))

@@ -82,7 +82,7 @@ class TargetHistogram:
     Parameters
     ----------
     edges : ndarray of shape (size - 1,)
-        Ends of the ranges, not decreasing: public facts, or from earlier releases.
+        Ends of the ranges, which are sorted here: public facts, or from earlier releases.
     """
 
     edges: np.ndarray
@@ -106,7 +106,7 @@ class TargetHistogram:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from comparisons of its target with numbers that are the same for both tables. So
+        Proof. The range of a record follows from comparisons of its target with sorted numbers, the same for both tables. So
         one record adds 1 to one count and a null record to none; replacing a record lowers one count by 1 and raises another by
         1, or changes nothing.
 
@@ -135,4 +135,5 @@ class TargetHistogram:
         ndarray of shape (size,)
             Counts, without null records: below the first edge, from one edge on up to the next, and from the last one on.
         """
-        return rows.histogram(lambda records: np.searchsorted(self.edges, records.labels, side="right"), self.size)
+        edges = np.sort(self.edges)  # in any other order, the place of a target would depend on the target before it
+        return rows.histogram(lambda records: np.searchsorted(edges, records.labels, side="right"), self.size)
