@@ -236,6 +236,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
             chosen = {r["solver"]: r["excess_risk"] for r in records if (r["table"], r["epsilon"]) == (table, epsilon)}
             axes.plot([chosen[name] for name in names], range(len(names)), "o", label=f"epsilon {epsilon:g}")
         axes.set(title=table, xlabel="excess risk", xscale="log", yticks=range(len(names)), yticklabels=names)
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        axes.grid(axis="x", which="both", alpha=0.3)
         axes.invert_yaxis()
         if place == 0:
             picture.legend(loc="outside lower center", ncols=len(EPSILONS))
