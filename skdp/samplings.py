@@ -263,7 +263,8 @@ def check_sampling(sampling: Any, n_coordinates: int) -> None:
     TypeError, ValueError
         If it has no ``sample`` and ``probabilities``, or not one probability in (0, 1] per coordinate.
     """
-    expected = f"expected an object with sample(rng) and probabilities in (0, 1] of {n_coordinates} coordinates"
+    coordinates = f"{n_coordinates} coordinates, with intercept the last"
+    expected = f"expected an object with sample(rng) and probabilities in (0, 1] of {coordinates}"
     if isinstance(sampling, type) or not callable(getattr(sampling, "sample", None)) or not hasattr(sampling, "probabilities"):
         raise TypeError(f"sampling={shown(sampling)}; {expected}.")
     found = sampling.probabilities

@@ -38,19 +38,23 @@ class DPQuantileRegressor(DPRegressor):
         public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. A range saves a part of the budget and is not needed.
+        afterwards. Must not be computed from the data. Without one the range is learnt, which takes some hundred records at
+        epsilon 1 (below that, predictions may have any size), and loses coverage where most targets are one number.
     alpha : float or None, default=None
         Strength of the penalty, which spares the intercept; scikit-learn's is 1. None leaves it to the solver: none for "auto".
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1
-        as in scikit-learn, between is elastic net.
+        as in scikit-learn, between is elastic net. Other than 0 needs ``target_bounds``, or a solver that is named: "gd" and
+        "sgd" take y in units of half its range, without a range in units of 1, and get nowhere where y is large.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
         high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
         coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data.
+        lengthen the row, see ``data_norm``. Must not be computed from the data. For columns of different scales
+        `skdp.preprocessing.BoundedScaler` is better: "auto" makes nothing else of these bounds.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
+        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit, and
+        not in ``predict``, so scale the columns first, with `skdp.preprocessing.BoundedScaler` or a schema.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver.

@@ -122,6 +122,12 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
                 "themselves would leak."
             )
+        if self.target_bounds is None and self.l1_ratio and isinstance(self.solver, str) and self.solver == "auto":
+            if self.loss not in ROBUST:
+                raise ValueError(
+                    f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
+                    "y; give target_bounds, or a solver such as 'gd' where y is of size 1."
+                )
         if self.loss in ROBUST and not SMALLEST <= self._threshold() <= LARGEST:
             bounds = shown(self.target_bounds)
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")

@@ -51,7 +51,8 @@ class DPRobustRegressor(DPRegressor):
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
         high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
         coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data.
+        lengthen the row, see ``data_norm``. Must not be computed from the data. For columns of different scales
+        `skdp.preprocessing.BoundedScaler` is better: "auto" makes nothing else of these bounds.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.

@@ -52,7 +52,8 @@ class DPLinearSVC(DPClassifier):
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
         high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
         coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data.
+        lengthen the row, see ``data_norm``. Must not be computed from the data. For columns of different scales
+        `skdp.preprocessing.BoundedScaler` is better: "auto" makes nothing else of these bounds.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
@@ -123,7 +124,8 @@ class DPLinearSVC(DPClassifier):
 
     The slope of the first two is at most 1, so that a record has little influence even if nothing is clipped. That of
     "squared_hinge" grows without bound, and the clip makes another loss of it. "hinge" has a corner, around which steps of a
-    given length go back and forth; "huber_hinge" has none. There are no probabilities: `DPLogisticRegression` has them.
+    given length go back and forth; "huber_hinge" has none. There are no probabilities: `DPLogisticRegression` has them;
+    a calibrator that is fitted to these predictions on private records is not private.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.

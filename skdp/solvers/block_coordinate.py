@@ -91,8 +91,8 @@ class BlockCoordinateDescent(Solver):
     "greedy" takes :math:`(s \sqrt{D / N})^{2/3}` steps (the rate of [3]_), at most 1000, half of the budget for the choices,
     and returns the last iterate.
 
-    Which default is best depends on where the signal is: "uniform" finds it also in narrow columns. "importance" needs as many
-    steps as "gd" for these, but fewer for the wide ones.
+    Which sampling is best depends on where the signal is: "uniform" finds it also in narrow columns. "importance" draws these
+    hardly ever, and is of use where wide columns carry the signal and records are few.
 
     With an l1 penalty or a box the step is proximal, coordinate by coordinate [2]_.
 
@@ -114,7 +114,7 @@ class BlockCoordinateDescent(Solver):
     --------
     >>> from skdp import DPLogisticRegression
     >>> from skdp.solvers import BlockCoordinateDescent
-    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=[1, 100], solver=BlockCoordinateDescent("importance"))
+    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=[1, 100], solver=BlockCoordinateDescent("uniform"))
     """
 
     name = "skgd"
@@ -137,6 +137,21 @@ class BlockCoordinateDescent(Solver):
         self.step_size = step_size
         self.tau = tau
         self.blocks = blocks
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return ``1 / n_samples`` where it is an l1 penalty, and else 0: a ridge in the units of X would hide narrow columns.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Strength of the penalty for ``alpha=None``.
+        """
+        return super().default_alpha(problem) if problem.l1_ratio else 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
         """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.

@@ -14,7 +14,7 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tables import load
-from skdp import DPQuantileRegressor, load_model, save_model
+from skdp import DPQuantileRegressor, DPRobustRegressor, load_model, save_model
 from skdp.losses import Quantile
 
 COEF = np.array([1.0, -0.5, 0.0])
@@ -179,3 +179,12 @@ def test_a_quantile_is_between_0_and_1(value):
 def test_what_does_not_fit_is_refused(given, error, message):
     with pytest.raises(error, match=message):
         DPQuantileRegressor(**given).plan(1000, 3)
+
+
+@pytest.mark.parametrize("model", (DPQuantileRegressor(l1_ratio=0.5), DPRobustRegressor(loss="absolute", l1_ratio=1.0)))
+def test_an_l1_penalty_needs_a_range_of_the_targets_or_a_solver(model):
+    """The solvers that take it cannot learn the unit of y: they would go nowhere in silence."""
+    with pytest.raises(ValueError, match=r"l1_ratio=.* with target_bounds=None: .* give target_bounds"):
+        model.plan(1000, 3)
+    assert model.set_params(target_bounds=(-1, 1)).plan(1000, 3).solver == "gd"
+    assert model.set_params(target_bounds=None, solver="gd").plan(1000, 3).solver == "gd"

@@ -153,8 +153,8 @@ def noise_of_differences(solver, monkeypatch, rng):
     """Distance to the snapshot and size of the noise, of every inner step of a fit."""
     seen, answer = [], Oracle._answer
 
-    def watching(self, query, release):
-        noisy = answer(self, query, release)
+    def watching(self, query, release, records):
+        noisy = answer(self, query, release, records)
         if isinstance(query, Difference):
             deviation = noise_multiplier(release, self._scale, self._budget.adjacency) * query.clip_norm
             seen.append((np.linalg.norm(query.coef - query.snapshot), np.sqrt(np.mean(noisy**2)), deviation))
