@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize as reference
 from scipy.special import expit
 
-from skdp.losses import Logistic
+from skdp.losses import HuberHinge, Logistic
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.minima import Minimization
 from skdp.privacy.queries import Gradient, Minimum
@@ -271,6 +271,24 @@ def test_a_kink_at_the_end_of_a_plain_does_not_take_forever():
         return -g / (1e-7 + 1e3 * (np.abs(w - 10) < 1e-4))
 
     assert abs(gradient(minimize(gradient, newton, 1, 1e-3, 1e-10))[0]) <= 1e-10
+
+
+def test_bends_that_a_short_clip_leaves_are_seen(monkeypatch):
+    """The clip leaves of Huber's hinge bends as wide as 1e-4; Newton's method is blind to what it measures with wider steps."""
+    evaluate, calls, rng = Gradient.evaluate, [], np.random.default_rng(5)
+
+    def counted(query, rows):
+        calls.append(query)
+        assert len(calls) < 2000
+        return evaluate(query, rows)
+
+    monkeypatch.setattr(Gradient, "evaluate", counted)
+    for strength in (1.2e-3, 3.6e-3) * 5:
+        known = Minimization(1000, 2, 1e-4, 1.0, strength, 1.0, True)
+        X, y = rng.normal(size=(1000, 2)), rng.integers(0, 2, 1000)
+        tilt = rng.normal(size=2) / 1e4
+        Minimum(HuberHinge(), known, tilt).evaluate(Rows(X, y, data_norm=1.0))
+        calls.clear()
 
 
 def test_conjugate_gradients_leave_a_tenth_and_end():

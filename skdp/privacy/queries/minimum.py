@@ -17,6 +17,7 @@ __all__ = ["Minimum"]
 
 LARGEST_HESSIAN = 200  # coordinates up to which the Hessian is formed
 WIDTH = 1e-4  # of the difference quotient of a derivative, in units of the raw prediction
+NARROWEST = 1e-5  # factor of that width where the clip leaves little of the derivative
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,5 +136,6 @@ class Minimum:
     def _curvature(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Difference quotient of the clipped derivative; nothing but the speed depends on it."""
         residuals = Gradient(self.loss, np.zeros((0, 1)), self.facts.clip_norm).residuals
-        quotient = residuals(raw + WIDTH, records) - residuals(raw - WIDTH, records)
-        return np.maximum(quotient / (2 * WIDTH), 0.0)
+        width = WIDTH * np.clip(self.facts.clip_norm * records.inverse_norms, NARROWEST, 1.0)[:, None]  # within bends of the clip
+        quotient = residuals(raw + width, records) - residuals(raw - width, records)
+        return np.maximum(quotient / (2 * width), 0.0)
