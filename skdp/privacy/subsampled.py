@@ -274,7 +274,9 @@ def _epsilon(composition: Composition, scale: float, budget: Budget, points: int
         )
     spacing = _spacing(composition, scale, budget, points)
     try:
-        with np.errstate(over="raise"):  # where losses overflow, the library would take a delta of 1 for 0
+        with np.errstate(
+            all="ignore", over="raise"
+        ):  # whatever a program makes errors; where losses overflow, the library would take a delta of 1 for 0
             return loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
     except FloatingPointError:  # hardly any noise
         return math.inf

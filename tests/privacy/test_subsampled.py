@@ -155,6 +155,16 @@ def test_extremes_are_calibrated(adjacency, epsilon, count, rate):
     assert 0.999 * epsilon <= spent_epsilon(schedule, scale, budget) <= epsilon
 
 
+def test_a_program_that_makes_underflow_an_error_gets_the_same_noise():
+    scales = []
+    for under in ("raise", "ignore"):
+        subsampled._calibrate.cache_clear()
+        subsampled._epsilon.cache_clear()
+        with np.errstate(under=under):
+            scales.append(calibrate(sampled(300, 32 / 60), Budget(0.9, 1e-4, "replace_one")))
+    assert scales[0] == scales[1]
+
+
 def test_a_delta_that_would_pay_for_publishing_the_batch_is_refused():
     with pytest.raises(ValueError, match=r"delta=1e-06 allows publishing it without noise.*larger batches"):
         calibrate(sampled(2, 9e-7), Budget(1.0, 1e-6, "zero_out"))
