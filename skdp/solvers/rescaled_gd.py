@@ -353,7 +353,8 @@ def _covering(problem: Problem, share: float, coef: np.ndarray, location: Locati
     level = _level(problem) or 0.5
     unit, moved = location.spread / problem.intercept_scaling, coef.copy()
     noise = math.sqrt(COVERAGE_STEPS / share) / problem.signal_to_noise / 2
-    gain, last = COVERAGE_STEP / _density(level), 0.0
+    least = min(max(noise, 1 / problem.n_samples), 0.5)  # shares below it are not told from 0: steps for them would carry noise
+    gain, last = COVERAGE_STEP / _density(min(max(level, least), 1 - least)), 0.0
     for number in range(COVERAGE_STEPS):
         excess = (1 + float(ask(ResidualSigns(moved))[0]) / problem.n_samples) / 2 - level
         if excess * last < 0 and min(abs(excess), abs(last)) > SIGNIFICANT * noise:

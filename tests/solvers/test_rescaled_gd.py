@@ -181,3 +181,11 @@ def test_parameters_are_checked(given):
 
 def test_the_gate_sees_the_ranges():
     assert TargetHistogram(np.array([0.0, 1.0])).parameters()[0].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("quantile", (5e-324, 1e-9, 1 - 1e-9))
+def test_a_quantile_that_no_count_can_tell_stays_near_the_targets(quantile, rng):
+    """The density there is next to nothing: a step in proportion to one over it would carry the noise of the counts away."""
+    X, y = rng.uniform(-1, 1, size=(3000, 2)), rng.normal(size=3000)
+    model = DPQuantileRegressor(quantile=quantile, random_state=0).fit(X, y)
+    assert abs(model.intercept_) < 30
