@@ -327,7 +327,7 @@ def risk(X, y, parameters):
 
 
 def test_importance_beats_gradient_descent_where_smoothness_is_spread():
-    """With the same ridge and the defaults of both, epsilon 1: at most three quarters of the median excess risk over five tables, with fewer passes.
+    """The same ridge, else defaults, epsilon 1: at most three quarters of the median excess risk over five tables, fewer passes.
 
     Measured: ratios of medians from 0.46 to 0.63 over groups of five out of twelve tables. The noise is seeded.
     """
