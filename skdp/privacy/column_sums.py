@@ -46,7 +46,14 @@ class ColumnSums:
         -------
         ndarray of shape (n_block, k)
             The sum, accumulated in float64.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row of coefficients per coordinate: sums of one coordinate could stand for several.
         """
+        if len(coef) != self.n_features + (self._intercept_scaling > 0):
+            raise ValueError("Sums over a block of coordinates are for coefficients of all coordinates.")
 
         def slopes(raw: np.ndarray, part: Part) -> np.ndarray:
             records = self._records(part)

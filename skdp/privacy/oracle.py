@@ -116,7 +116,7 @@ class Oracle:
     def _admit(self, query: Query) -> Release:
         if os.getpid() != self._process:
             raise PrivacyAccountingError("A fit was forked: each process would make the releases that were charged once.")
-        if not (0 <= query.clip_norm <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
+        if not (0 <= float(query.clip_norm) <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
             raise PrivacyAccountingError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
@@ -165,9 +165,9 @@ class Oracle:
             return query.evaluate(rows)  # an error may show: nothing is private here
         if isinstance(mechanism, Curve):
             return mechanism.answer(query, self._scale, self._budget, self._noise, partial(self._evaluate, rows=rows))
-        noise = GridGaussian.calibrated(
-            clip_norm=query.clip_norm,
-            relative_sensitivity=query.sensitivity(self._budget.adjacency) / query.clip_norm,
+        noise = GridGaussian.calibrated(  # in float64: in float32 the allowance for rounding would be lost
+            clip_norm=float(query.clip_norm),
+            relative_sensitivity=float(query.sensitivity(self._budget.adjacency)) / float(query.clip_norm),
             scale=self._scale * mechanism.weight,
             n_samples=rows.n_samples,
             size=query.size,

@@ -17,7 +17,7 @@ from skdp.privacy import columns
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import NoiseSource
+from skdp.privacy.noise import GridGaussian, NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BlockGradient, CoordinateScores, Curvature, Gradient
 from skdp.privacy.rows import Rows
@@ -294,6 +294,32 @@ def test_no_loss_can_change_what_is_kept(rng):
     for block in ([0], [1, 2]):
         BlockGradient(Careless(), coef, np.array(block), 0.3).evaluate(rows)
         np.testing.assert_allclose(rows._columns.raw(coef), clipped(X) @ coef, atol=1e-12)
+
+
+@pytest.mark.parametrize("storage", ("C", "csr", "csc"))
+@pytest.mark.parametrize("constant, block", ((0.0, [0, D]), (0.7, [D, D + 1, D + 2])))
+def test_coefficients_of_other_coordinates_than_the_table_has_are_refused(storage, constant, block, rng):
+    """The sum of one coordinate would be taken for those that do not exist, and a record would count several times."""
+    X, y = table(rng)
+    rows = make(storage, X, y, intercept_scaling=constant)
+    for n_coordinates in (D + 3, 3):
+        query = BlockGradient(Logistic(), np.zeros((n_coordinates, 1)), np.array(block if n_coordinates > D else [0, 1]), 0.3)
+        with pytest.raises(ValueError, match="coefficients of all coordinates"):
+            query.evaluate(rows)
+
+
+@pytest.mark.parametrize("kind", (np.float16, np.float32))
+def test_noise_is_calibrated_in_double_precision(kind, rng, monkeypatch):
+    """Whatever type of number a clip norm is."""
+    stds, add_to = [], GridGaussian.add_to
+    monkeypatch.setattr(GridGaussian, "add_to", lambda self, *rest: stds.append(self.std) or add_to(self, *rest))
+    X, y = table(rng)
+    clip_norm = kind(0.1)
+    for given in (float(clip_norm), clip_norm):
+        schedule = Schedule(((1, Release(BlockGradient, Gaussian(), None, 1)),))
+        oracle_of(schedule, make("C", X, y)).ask(BlockGradient(Logistic(), np.zeros((D, 1)), np.array([2]), given))
+    assert isinstance(stds[1], float)
+    assert stds[0] == stds[1]
 
 
 @pytest.mark.parametrize("block", ([], [1, 1], [2, 1], [-1, 0], [8], [[0]], [0.5], [True]))
