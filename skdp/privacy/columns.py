@@ -58,14 +58,14 @@ class Columns:
             Not to be changed; valid until the next point is asked for.
         """
         last, self._coef = self._coef, None  # none, should this be interrupted
+        held, self._held = self._held, None
         size = float(np.abs(coef).max(initial=0.0))
         if last is None or last.shape != coef.shape or self._n_read > RENEWAL * coef.shape[0] or self._largest > SHRINKING * size:
             self._raw = np.zeros((self._blocks.n_samples, coef.shape[1]))
             last, self._n_read, self._largest = np.zeros(coef.shape), 0, 0.0
         step = coef - last
         changed = np.flatnonzero(step.any(axis=1))
-        self._move(changed[changed < self._blocks.n_features], step)
-        self._held = None
+        self._move(changed[changed < self._blocks.n_features], step, held)
         if self._constant and changed.size and changed[-1] == self._blocks.n_features:
             self._raw += self._constant * step[-1]
         self._n_read += changed.size
@@ -99,12 +99,12 @@ class Columns:
             return self._sum_of_stored(raw, features[0], slopes, clip_norm)
         return self._sum_of_columns(raw, features, constant, slopes, clip_norm)
 
-    def _move(self, changed: np.ndarray, step: np.ndarray) -> None:
+    def _move(self, changed: np.ndarray, step: np.ndarray, kept: np.ndarray | None) -> None:
         """Add the features' part of a step to the raw predictions."""
         if not changed.size:
             return
         if not self._blocks.by_column:
-            held = self._space.T if self._held is not None and np.array_equal(self._held, changed) else None
+            held = self._space.T if kept is not None and np.array_equal(kept, changed) else None
             for part in self._stretches(changed.size):
                 for group in groups_of(changed):
                     self._raw[part] += times(self._read(part, group) if held is None else held[part], step[group])

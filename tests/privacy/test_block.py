@@ -144,6 +144,27 @@ def test_points_may_be_asked_for_between_blocks_and_changed_in_place(storage, rn
         np.testing.assert_allclose(rows._kept_columns().raw(coef), x @ coef, atol=1e-12)
 
 
+def test_a_step_that_was_interrupted_leaves_nothing_behind(rng, monkeypatch):
+    """The columns of the last block are multiplied in place: half of them may be no longer what they were."""
+    X, y = table(rng, n=3 * columns.BLOCK)
+    monkeypatch.setattr(columns, "WIDEST", 1)
+    rows, x, coef = make("F", X, y), clipped(X), np.zeros((D, 1))
+    BlockGradient(Logistic(), coef, np.array([2]), 0.3).evaluate(rows)
+    coef[2], multiplied, calls = 3.0, columns.times, []
+
+    def interrupted(*factors):
+        calls.append(multiplied(*factors))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    with monkeypatch.context() as during:
+        during.setattr(columns, "times", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            rows._kept_columns().raw(coef)
+    np.testing.assert_allclose(rows._kept_columns().raw(coef), x @ coef, atol=1e-12)
+
+
 def test_old_raw_predictions_go_from_time_to_time(rng):
     """Rounding does not pile up: everything is worked out anew after a public number of columns."""
     X, y = table(rng)
