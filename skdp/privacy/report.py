@@ -75,7 +75,7 @@ class ReleaseLine:
             return f"{self.count} x {self.query}, {self.in_words}"
         sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
         if self.mechanism == SinglePass.__name__:
-            sample = " on records of which none is in two of them"
+            sample = " on records drawn in public, none in two of them"
         noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
         return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {rounding}"
 

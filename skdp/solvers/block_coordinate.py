@@ -218,11 +218,12 @@ class BlockCoordinateDescent(Solver):
         single = math.sqrt(share * lengths.n_rounds * lengths.n_inner) / problem.signal_to_noise
         start = f"per coordinate, {single:.3g} times the largest possible mean gradient of its block in each release"
         if self._greedy:
-            return start + "; which coordinates are asked, the data decide"
+            return start + "; which coordinates are asked, noisy scores decide"
         noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), SMALLEST)))
         least, most = float(noise.min()), float(noise.max())
         times = f"{least:.3g}" if most < 1.001 * least else f"from {least:.3g} to {most:.3g}"
-        return f"{start}, {times} times in the average of all in which it is expected (near 1 and above, noise drowns the signal)"
+        usual = f"{times} times in the average of all in which it is expected (near 1 and above, noise drowns the signal)"
+        return f"{start}, {usual}; blocks are drawn in public"
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run the T rounds of K steps from the public start of the problem.
