@@ -1,5 +1,6 @@
 """Which coordinates a step of coordinate descent moves: random sets, drawn without a look at the data."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ class Sampling(Protocol):
         ...
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a set: sorted coordinate numbers, each once, at least one."""
+        """Draw a set: an array of coordinate numbers, each once, at least one."""
         ...
 
 
@@ -233,7 +234,9 @@ class Blocks:
 
 def _completed(partition: Any, n_coordinates: int) -> tuple[np.ndarray, ...]:
     """Sorted blocks, and one more for each coordinate that is in none."""
-    expected = f"expected a list of lists of different column numbers from 0 to {n_coordinates - 1}"
+    expected = (
+        f"expected a list of lists of different column numbers from 0 to {n_coordinates - 1}, with intercept its number the last"
+    )
     if not isinstance(partition, (list, tuple)) or not all(isinstance(block, (list, tuple, np.ndarray)) for block in partition):
         raise TypeError(f"blocks={shown(partition)}; {expected}.")
     for block in partition:
@@ -241,8 +244,10 @@ def _completed(partition: Any, n_coordinates: int) -> tuple[np.ndarray, ...]:
             if isinstance(number, (bool, np.bool_)) or not isinstance(number, (int, np.integer)):
                 raise TypeError(f"blocks={shown(partition)}; {expected}.")
     seen = [int(number) for block in partition for number in np.asarray(block, dtype=object).ravel()]
-    if not all(len(block) for block in partition) or len(set(seen)) != len(seen) or not set(seen) <= set(range(n_coordinates)):
-        raise ValueError(f"blocks={shown(partition)}; {expected}, no block empty.")
+    wrong = [number for number, count in Counter(seen).items() if count > 1 or not 0 <= number < n_coordinates]
+    if wrong or not all(len(block) for block in partition):
+        which = f" ({wrong[0]} is named twice or no column)" if wrong else ""
+        raise ValueError(f"blocks={shown(partition)}{which}; {expected}, no block empty.")
     given = [np.sort(np.array([int(number) for number in np.ravel(block)])) for block in partition]
     rest = np.setdiff1d(np.arange(n_coordinates), np.array(seen, dtype=int))
     return (*given, *rest[:, None])
@@ -297,11 +302,12 @@ def draw(sampling: Sampling, rng: np.random.Generator, n_coordinates: int) -> np
     ValueError
         If what is drawn is no such array, or empty.
     """
-    block = sampling.sample(rng)
-    known = isinstance(block, np.ndarray) and block.ndim == 1 and block.size > 0 and block.dtype.kind in "iu"
-    if not known or block[0] < 0 or block[-1] >= n_coordinates or not (block[1:] > block[:-1]).all():
+    drawn = sampling.sample(rng)
+    known = isinstance(drawn, np.ndarray) and drawn.ndim == 1 and drawn.dtype.kind in "iu"
+    block = np.sort(drawn) if known else np.empty(0)
+    if not block.size or block[0] < 0 or block[-1] >= n_coordinates or (block[1:] == block[:-1]).any():
         raise ValueError(
-            f"sampling={shown(sampling)} drew {shown(block)}; expected an array of sorted different integers from 0 to "
+            f"sampling={shown(sampling)} drew {shown(drawn)}; expected a one-dimensional array of different integers from 0 to "
             f"{n_coordinates - 1}, at least one."
         )
     return block.astype(np.intp, copy=False)

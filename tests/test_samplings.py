@@ -125,11 +125,12 @@ def test_what_is_no_sampling_is_refused(sampling):
     "drawn",
     (
         np.array([], dtype=int),
-        np.array([1, 0]),
         np.array([0, 0]),
+        np.array([1, 0, 1]),
         np.array([2]),
         np.array([-1]),
         np.array([0.0]),
+        np.array([0, None]),
         np.array([True]),
         np.array([[0]]),
         [0],
@@ -138,7 +139,7 @@ def test_what_is_no_sampling_is_refused(sampling):
     ),
 )
 def test_what_an_own_sampling_draws_is_checked_every_time(drawn):
-    """An array of sorted different integers in range, or an error that says what was drawn."""
-    assert draw(Own(np.array([0, 1], dtype=np.uint8)), None, 2).tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"drew .* expected an array of sorted different integers from 0 to 1"):
+    """An array of different integers in range, which is sorted, or an error that says what was drawn."""
+    assert draw(Own(np.array([1, 0], dtype=np.uint8)), None, 2).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"drew .* expected a one-dimensional array of different integers from 0 to 1"):
         draw(Own(drawn), None, 2)

@@ -134,6 +134,8 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     """
     if isinstance(solver, Solver):
         chosen, reason = clone(solver), "given as solver="
+    elif isinstance(solver, type) and issubclass(solver, Solver):
+        raise TypeError(f"solver={solver.__name__}; expected an object: solver={solver.__name__}().")
     elif not isinstance(solver, str):
         raise TypeError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     elif solver == "auto":

@@ -279,6 +279,8 @@ class BlockCoordinateDescent(Solver):
                 f"blocks={shown(self.blocks)} with sampling={shown(self.sampling)}; expected a list of lists of column numbers "
                 "for sampling='blocks', and None else."
             )
+        if self.tau is not None and not (isinstance(self.sampling, str) and self.sampling == "nice"):
+            raise ValueError(f"tau={shown(self.tau)} with sampling={shown(self.sampling)}; expected None: it is for 'nice'.")
         if not isinstance(self.sampling, str):
             check_sampling(self.sampling, problem.shape[0])
             draw(self.sampling, np.random.default_rng(0), problem.shape[0])

@@ -265,7 +265,9 @@ def test_a_strong_ridge_takes_rounds_that_halve_the_risk():
         ({"sampling": "greedy", "n_inner": 10**5}, ValueError, "n_inner=100000"),
         ({"step_size": 0.0}, ValueError, "step_size=0.0"),
         ({"step_size": math.nan}, ValueError, "step_size=nan"),
-        ({"tau": 5}, ValueError, "tau=5"),
+        ({"sampling": "nice", "tau": 5}, ValueError, "tau=5"),
+        ({"tau": 2}, ValueError, "tau=2 with sampling='uniform'"),
+        ({"sampling": "blocks", "blocks": [[0, 1], [1]]}, ValueError, r"1 is named twice"),
         ({"blocks": [[0]]}, ValueError, "blocks="),
         ({"sampling": "blocks"}, ValueError, "blocks=None"),
         ({"sampling": "blocks", "blocks": [[0, 4]]}, ValueError, "blocks="),
@@ -301,7 +303,7 @@ def test_a_sampling_of_ones_own_may_be_given_and_is_checked(rng):
         probabilities = np.full(4, 0.5)
 
         def sample(self, generator):
-            return np.array([3, 1])
+            return np.array([3, 3])
 
     for given in ({}, {"n_rounds": 1, "n_inner": 2, "step_size": 1.0}):
         with pytest.raises(ValueError, match="drew"):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from products import LOSSES, estimator_of, fitting, labels_of
 
+from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
+from skdp.solvers import SOLVERS
 
 X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
 LABELS = {"binary": y > 0, "multinomial": y, "numbers": X @ [1.0, 2.0, -1.0]}
@@ -24,3 +26,10 @@ def test_transcript_is_the_schedule_and_spends_the_budget(kind, solver, adjacenc
     made = [(release.query.__name__, type(release.mechanism).__name__, release.clip_norm) for release in oracle.transcript]
     assert made == kinds
     assert 0.999 * epsilon <= model.privacy_spent_.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_class_in_place_of_an_object_is_told_how_to_make_one(name):
+    kind = SOLVERS[name]
+    with pytest.raises(TypeError, match=rf"solver={kind.__name__}; expected an object: solver={kind.__name__}\(\)\."):
+        DPLogisticRegression(solver=kind).plan(100, 3)
