@@ -292,7 +292,8 @@ they are, "clopper-pearson" on the definition of (epsilon, delta) alone.
 
 Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps or
 epochs of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
-releases are unscheduled, and its single pass uses every second record once, in public. The noise is the one in earnest, from
+releases are unscheduled, and its single pass uses every second record once, in public; "skgd" always draws the coordinate of
+the canary. The noise is the one in earnest, from
 the operating system. Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
