@@ -336,7 +336,7 @@ class Rows(ColumnSums):
     def _copied(self) -> "Rows":
         """The same table without what was kept for later queries, which may not hold for what it is made into."""
         table = copy.copy(self)
-        table._view = table._counts = table._columns = None
+        table._view = table._counts = table._columns = table._largest = None
         return table
 
     def _records(self, part: Part) -> Records:
