@@ -54,6 +54,12 @@ class Problem:
         not clipped by it: it sets clip norms of coordinates.
     target_bound : float, default=inf
         Bound on the absolute value of the targets, where they have a public range: 1.
+    ranking : bool, default=False
+        Whether only the order of the raw predictions counts, as for the area under the ROC curve.
+    positive_rate : float or None, default=None
+        Share of the second of two classes, in (0, 1), where it is public.
+    class_balance : float, default=0.0
+        Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
     """
 
     n_samples: int
@@ -69,6 +75,9 @@ class Problem:
     constraint: Constraint | None = None
     feature_bounds: float | tuple[float, ...] | None = None
     target_bound: float = math.inf
+    ranking: bool = False
+    positive_rate: float | None = None
+    class_balance: float = 0.0
 
     @property
     def offers(self) -> frozenset[str]:
@@ -87,6 +96,7 @@ class Problem:
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",
             "squared": self.loss.name == "squared",
+            "ranking": self.ranking,
         }
         return frozenset(name for name, holds in facts.items() if holds)
 
