@@ -22,14 +22,16 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": set(),
     "samplings": {"_validation"},
     "_tables": {"_validation"},
+    "scorers": set(),
+    "minimax": {"scorers", "_validation"},
     "preprocessing": {"_validation", "_tables", "_files"},
     "_files": set(),
     "_commands": {"_files", "estimators", "inspection", "preprocessing"},
     "_progress": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},
-    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "samplings", "_validation"},
-    "estimators": {"solvers", "losses", "penalties", "constraints", "_validation", "_tables", "_progress"},
+    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "samplings", "minimax", "scorers", "_validation"},
+    "estimators": {"solvers", "losses", "penalties", "constraints", "minimax", "scorers", "_validation", "_tables", "_progress"},
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
 FILES = sorted(PACKAGE.rglob("*.py"))

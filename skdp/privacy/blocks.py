@@ -14,6 +14,7 @@ __all__ = [
     "clipped_products",
     "dense",
     "largest_entries",
+    "pieces",
     "row_norms",
     "row_squares",
     "scaled",
@@ -121,6 +122,14 @@ class Blocks:
         first, last = self.table.indptr[start], self.table.indptr[stop]
         entries = self.table.data[first:last].astype(np.float64, copy=False)
         return entries, self.table.indices[first:last], self.table.indptr[start : stop + 1] - first
+
+
+def pieces(part: Part, length: int) -> Iterator[Part]:
+    """Yield the rows of a block in runs of at most ``length``."""
+    if isinstance(part, slice):
+        yield from (slice(start, min(start + length, part.stop)) for start in range(part.start, part.stop, length))
+    else:
+        yield from (part[start : start + length] for start in range(0, part.size, length))
 
 
 def scaled(block: Any, scales: np.ndarray) -> Any:

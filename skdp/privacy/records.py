@@ -1,11 +1,12 @@
-"""What a kernel may know of a block of records, and the clip that every proof rests on."""
+"""What a kernel, or a saddle problem, may know of a block of records, and the clip that every proof rests on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-__all__ = ["SHORTEST", "Kernel", "Records", "clip_residuals"]
+__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals"]
 
 SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
 
@@ -30,6 +31,25 @@ class Records:
     labels: np.ndarray
     inverse_norms: np.ndarray
     weights: np.ndarray | None
+    present: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Whole rows of some records, for a saddle problem.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR of shape (m, n_features)
+        Clipped to the data norm, float64; must not be changed.
+    targets : ndarray of shape (m,)
+        Encoded labels, or numbers.
+    present : ndarray of shape (m,) or None, default=None
+        1 for each record, 0 for a null record; None where there is no null record.
+    """
+
+    rows: Any
+    targets: np.ndarray
     present: np.ndarray | None = None
 
 

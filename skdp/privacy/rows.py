@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.blocks import Blocks, Part, dense, row_norms, scaled, squared, standardized_squares, summation_error
+from skdp.privacy.blocks import Blocks, Part, dense, pieces, row_norms, scaled, squared, standardized_squares, summation_error
 from skdp.privacy.column_sums import ColumnSums
 from skdp.privacy.columns import Columns
-from skdp.privacy.records import SHORTEST, Kernel, Records
+from skdp.privacy.records import SHORTEST, Batch, Kernel, Records
 
-__all__ = ["SHORTEST", "Records", "Rows", "summation_error"]
+__all__ = ["SHORTEST", "Batch", "Records", "Rows", "summation_error"]
+
+CELLS = 2**20  # of a dense batch of whole rows
 
 
 class Rows(ColumnSums):
@@ -251,6 +253,38 @@ class Rows(ColumnSums):
             self.sum(coef, count)
             self._counts = asked, counts
         return self._counts[1]
+
+    def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
+        """Return the sum of what a function makes of whole rows, batch by batch.
+
+        Parameters
+        ----------
+        terms : callable
+            Maps a `Batch` to the sum of its records' contributions, of shape (size,).
+        size : int
+            Number of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The sum, accumulated in float64, by blocks of as many rows as all sums: batches within, then blocks.
+
+        Raises
+        ------
+        ValueError
+            If the table is stored by columns: whole rows are needed.
+        """
+        if self._blocks.by_column:
+            raise ValueError("Batches of whole rows need a table stored by rows; expected by_row=True.")
+        total, length = np.zeros(size), max(1, CELLS // self.n_features)
+        for block in self._blocks.parts():
+            partial = np.zeros(size)
+            for part in pieces(block, length):
+                rows, scales = self._blocks.rows(part), self._scales[part]
+                rows = rows if (scales == 1).all() else scaled(rows, scales)
+                partial += terms(Batch(rows, self._y[part], self._present(part)))
+            total += partial
+        return total
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.

@@ -58,6 +58,7 @@ NEEDS = {
     "binary": "exactly two classes",
     "numbers": "a number to predict",
     "squared": "a number to predict, with the squared loss",
+    "saddle": "a saddle problem, such as that of DPAUCMaximizer",
     "ranking": "two classes to rank, as for the area under the ROC curve",
 }
 

@@ -11,6 +11,7 @@ from skdp.privacy.queries.labels import ClassCounts, LabelSum
 from skdp.privacy.queries.minimum import Minimum
 from skdp.privacy.queries.moments import Moments
 from skdp.privacy.queries.newton import Curvature, NewtonDirection
+from skdp.privacy.queries.saddle import DualGradient, JointGradient, PrimalDifference, PrimalGradient, Saddle, SaddlePoint
 from skdp.privacy.queries.second_moment import SecondMoment
 from skdp.privacy.queries.shortened import ResidualSigns, ShortenedGradient
 from skdp.privacy.queries.standardized import Standardization, StandardizedGradient, Whitening
@@ -29,9 +30,11 @@ __all__ = [
     "CurvedLoss",
     "Difference",
     "DistanceHistogram",
+    "DualGradient",
     "FeatureSums",
     "FeatureTargetSums",
     "Gradient",
+    "JointGradient",
     "JointMoments",
     "LabelSum",
     "Loss",
@@ -39,9 +42,13 @@ __all__ = [
     "Moments",
     "NewtonDirection",
     "Polytope",
+    "PrimalDifference",
+    "PrimalGradient",
     "Query",
     "ResidualHistogram",
     "ResidualSigns",
+    "Saddle",
+    "SaddlePoint",
     "ScoreGradient",
     "Scores",
     "SecondMoment",

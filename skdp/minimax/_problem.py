@@ -1,0 +1,151 @@
+"""What a saddle problem is, for those who bring their own."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from skdp.privacy.queries import SaddlePoint
+from skdp.privacy.records import Batch
+
+__all__ = ["SaddleProblem"]
+
+
+class SaddleProblem(ABC):
+    r"""A saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`, with primal variables w and dual ones v.
+
+    A derived class says what the gradients of f are, record by record, and overrides what it has better defaults for. All of it
+    is public: it must be made of public facts and earlier releases only.
+
+    Attributes
+    ----------
+    name : str
+        As reports give it.
+    n_primal, n_dual : int
+        Numbers of entries of w and v.
+    primal_clip_norm, dual_clip_norm : float
+        Bounds on the norms of one record's gradients for clip norms that are left out.
+    divisor : float
+        What sums of gradients are divided by beside n, such as the mean weight of a record: the steps refer to that.
+
+    Notes
+    -----
+    **Privacy.** The guarantee rests on one thing that a problem must keep to: `at` works out a record's factors from that record
+    alone (see `skdp.minimax.SaddlePoint`). Norms, clipping, sums and noise are the queries' own.
+    """
+
+    name: str = "saddle problem"
+    n_primal: int
+    n_dual: int
+    primal_clip_norm: float = 1.0
+    dual_clip_norm: float = 1.0
+    divisor: float = 1.0
+
+    @abstractmethod
+    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> SaddlePoint:
+        """Return the gradients of ``f(w, v; z)`` of the records of a batch, as factors.
+
+        Parameters
+        ----------
+        batch : Batch
+            As `read` returned it.
+        primal : ndarray of shape (n_primal,)
+            w.
+        dual : ndarray of shape (n_dual,)
+            v.
+
+        Returns
+        -------
+        SaddlePoint
+            ``primal()`` and ``dual()`` give sequences of `Factors`.
+        """
+
+    def read(self, batch: Batch) -> Batch:
+        """Return the batch as `at` wants it, such as with scaled rows; what two points of a difference share.
+
+        Parameters
+        ----------
+        batch : Batch
+            Rows clipped to the data norm.
+
+        Returns
+        -------
+        Batch
+            The same.
+        """
+        return batch
+
+    def start(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the variables to start from.
+
+        Parameters
+        ----------
+        rng : Generator
+            For public choices.
+
+        Returns
+        -------
+        primal : ndarray of shape (n_primal,)
+            Zeros.
+        dual : ndarray of shape (n_dual,)
+            Zeros.
+        """
+        return np.zeros(self.n_primal), np.zeros(self.n_dual)
+
+    def project(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest variables within public sets.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            w.
+        dual : ndarray of shape (n_dual,)
+            v.
+
+        Returns
+        -------
+        primal : ndarray of shape (n_primal,)
+            The same: no set.
+        dual : ndarray of shape (n_dual,)
+            The same.
+        """
+        return primal, dual
+
+    def public_gradient(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradients of g, the part of the objective that no record enters, over the divisor.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            w.
+        dual : ndarray of shape (n_dual,)
+            v.
+
+        Returns
+        -------
+        primal : ndarray of shape (n_primal,)
+            Zeros.
+        dual : ndarray of shape (n_dual,)
+            Zeros.
+        """
+        return np.zeros(self.n_primal), np.zeros(self.n_dual)
+
+    def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
+        """Return the steps of both sides, from public facts.
+
+        Parameters
+        ----------
+        signal : float
+            Signal-to-noise ratio of the primal releases together, ``mu n / k``: the noise of the average of the primal gradients
+            of all steps has a standard deviation of ``primal_clip_norm / (divisor * signal)`` per coordinate. ``inf`` without
+            noise.
+        n_steps : int
+            Number of primal steps.
+
+        Returns
+        -------
+        primal : float
+            Step of the descent.
+        dual : float
+            Step of the ascent.
+        """
+        return 0.1, 0.1

@@ -1,0 +1,90 @@
+"""Public facts of a minimax fit: what is released before the steps, and the saddle problem that follows from it."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from skdp.minimax import SaddleProblem
+from skdp.privacy.schedule import Release
+from skdp.solvers._base import Ask, Problem
+
+__all__ = ["MinimaxProblem"]
+
+
+@dataclass(frozen=True)
+class MinimaxProblem(Problem):
+    """Public facts of a fit to a saddle problem.
+
+    Parameters
+    ----------
+    saddle : SaddleProblem or None, default=None
+        The problem; None where it follows from releases, which derived classes say.
+    """
+
+    saddle: SaddleProblem | None = None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What solvers may need, by the names in `NEEDS`."""
+        return frozenset({"saddle"})
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the released model: one column of primal variables."""
+        return cast(SaddleProblem, self.saddle).n_primal, 1
+
+    def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
+        """Return the releases before the steps; none for a problem that is known.
+
+        Parameters
+        ----------
+        share : float
+            Their share of the squared Gaussian-DP parameter, in (0, 1).
+        standardize : bool or None
+            Whether features are centred and scaled; None leaves it to the problem.
+
+        Returns
+        -------
+        tuple of (int, Release)
+            Entries of a schedule.
+        """
+        return ()
+
+    def prepared(self, ask: Ask, share: float, standardize: bool | None) -> SaddleProblem:
+        """Ask the releases of the preparation, and return the problem that follows.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query with noise.
+        share : float
+            As for the preparation.
+        standardize : bool or None
+            As for the preparation.
+
+        Returns
+        -------
+        SaddleProblem
+            The problem.
+        """
+        return cast(SaddleProblem, self.saddle)
+
+    def model(self, saddle: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Return the released model.
+
+        Parameters
+        ----------
+        saddle : SaddleProblem
+            As prepared.
+        primal : ndarray of shape (n_primal,)
+            What the steps led to.
+        dual : ndarray of shape (n_dual,)
+            The same.
+
+        Returns
+        -------
+        ndarray of shape ``shape``
+            The primal variables.
+        """
+        return primal[:, None]
