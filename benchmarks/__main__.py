@@ -3,7 +3,8 @@
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
 gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``rates`` lets
-tables grow under losses with a kink, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
+tables grow under losses with a kink, ``minimax`` ranks by saddle problems, ``resources`` measures time and memory,
+``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, rates, resources
+from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, minimax_auc, rates, resources
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
@@ -54,6 +55,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_evaluations,
         add_coordinates,
         add_margins,
+        add_minimax,
     )
     for add in (*additions, add_resources, add_audit):
         add(commands)
@@ -199,6 +201,25 @@ def add_margins(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: margins.compare(given.tables, given.repeats, given.out))
+
+
+def add_minimax(commands: Any) -> None:
+    """Command that compares ways to rank."""
+    command = commands.add_parser("minimax", help="AUC by saddle problems; writes minimax.json, .md and .png")
+    known = (*minimax_auc.TABLES, minimax_auc.NETWORK_TABLE)
+    command.add_argument("--tables", type=names(known), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=20, help="fits per cell of linear scorers; default: %(default)s")
+    command.add_argument("--network-repeats", type=positive, default=3, help="of networks; default: %(default)s")
+    command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
+    command.add_argument("--quick", action="store_true", help="two minutes: mammography, 2 fits per cell, whatever else is given")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_minimax)
+
+
+def start_minimax(given: argparse.Namespace) -> None:
+    """Compare ways to rank."""
+    tables, repeats = (["mammography"], 2) if given.quick else (given.tables, given.repeats)
+    minimax_auc.compare(tables, repeats, given.network_repeats, given.jobs, given.out)
 
 
 def add_resources(commands: Any) -> None:

@@ -280,8 +280,7 @@ class Rows(ColumnSums):
         for block in self._blocks.parts():
             partial = np.zeros(size)
             for part in pieces(block, length):
-                rows, scales = self._blocks.rows(part), self._scales[part]
-                rows = rows if (scales == 1).all() else scaled(rows, scales)
+                rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
                 partial += terms(Batch(rows, self._y[part], self._present(part)))
             total += partial
         return total
