@@ -3,14 +3,14 @@
 import copy
 import math
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import ClassCounts, ClassLoss, LabelSum, Loss, ScoreGradient, StandardizedGradient
+from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._class_frequencies import class_frequencies, is_binary, labels_query
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
 
 __all__ = ["StandardizedGradientDescent"]
@@ -20,7 +20,6 @@ FEW_SUFFICE, FURTHER = 5e4, 55  # signal-to-noise up to which the fewest steps d
 MOST_GIVEN = 10**7
 LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
 TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
-LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class frequencies may be this large: its sign counts
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
@@ -178,14 +177,14 @@ class StandardizedGradientDescent(Solver):
         return self._settled(problem)._schedule(problem)
 
     def _schedule(self, problem: Problem) -> Schedule:
-        labels, n_steps = _labels(problem), self._steps(problem)
+        labels, n_steps = labels_query(problem), self._steps(problem)
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
             (1, Release(type(labels), Gaussian(self._labels_share(problem) ** -0.5), labels.clip_norm, labels.size)),
             (1, moments_release(problem, self.moments_share**-0.5)),
             (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
-        if _binary(problem):
+        if is_binary(problem):
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
             release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
@@ -211,17 +210,17 @@ class StandardizedGradientDescent(Solver):
         return self._settled(problem)._solve(problem, ask)
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
-        labels, query = _labels(problem), moments(problem)
+        labels, query = labels_query(problem), moments(problem)
         counts = ask(labels) / problem.n_samples
         features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
         descent = self._planned(problem, features, counts, mean_noise(problem, labels, self._labels_share(problem)))
         coef = self._shrunk(problem, descent, self._descend(problem, descent, ask))
-        if _binary(problem):
+        if is_binary(problem):
             coef = self._calibrated(problem, features, coef, ask)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem))
 
     def _planned(self, problem: Problem, features: Standard, counts: np.ndarray, noise: float) -> Descent:
-        start, balance = _frequencies(problem, counts, noise)
+        start, balance = class_frequencies(problem, counts, noise)
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
         path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
@@ -310,7 +309,7 @@ class StandardizedGradientDescent(Solver):
         return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
 
     def _steps_share(self, problem: Problem) -> float:
-        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if _binary(problem) else 0.0)
+        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if is_binary(problem) else 0.0)
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
@@ -354,26 +353,3 @@ def _longest_step(loss: Loss) -> float:
 
 def _calibration_clip(problem: Problem) -> float:
     return CALIBRATION_CLIP * problem.max_weight * problem.loss.lipschitz
-
-
-def _binary(problem: Problem) -> bool:
-    return problem.loss.n_outputs == 1
-
-
-def _labels(problem: Problem) -> LabelSum | ClassCounts:
-    return LabelSum() if _binary(problem) else ClassCounts(problem.loss.n_outputs)
-
-
-def _frequencies(problem: Problem, counts: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
-    """Intercept that fits the released class frequencies, and how balanced these are: 1 for equal ones."""
-    if _binary(problem):
-        limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
-        difference = float(np.clip(counts[0], -limit, limit))
-        shares = np.array([1 - difference, 1 + difference]) / 2
-        balance = math.sqrt(1 - difference**2)
-    else:
-        shares = np.maximum(counts, min(max(1 / problem.n_samples, noise / 2), 1 / problem.loss.n_outputs))
-        shares /= shares.sum()
-        balance = math.sqrt(2 / problem.loss.n_outputs)
-    weighted = shares if problem.class_weight is None else shares * problem.class_weight
-    return cast(ClassLoss, problem.loss).constant(weighted), balance
