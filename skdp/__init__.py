@@ -4,6 +4,7 @@ __version__ = "0.1.0.dev0"
 
 from skdp._files import load_model, save_model
 from skdp.estimators import (
+    DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
     DPLinearRegression,
@@ -26,6 +27,7 @@ from skdp.privacy import (
 
 __all__ = [
     "BudgetExceededError",
+    "DPAUCMaximizer",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",

@@ -9,9 +9,10 @@ from skdp.solvers import SOLVERS, Problem
 __all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of"]
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
+RANKED = {"ranking binary": Logistic()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
 MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
-LOSSES = {**PLAIN, **CONSTRAINED, **MARGINS, "robust numbers": Welsch(1.0), "quantile numbers": Quantile(0.5)}
+LOSSES = {**PLAIN, **CONSTRAINED, **MARGINS, "robust numbers": Welsch(1.0), "quantile numbers": Quantile(0.5), **RANKED}
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
 GIVEN = {"DPLinearRegression": BOUNDED, "DPConstrainedRegression": BOUNDED}  # what an estimator cannot fit without, by its name
 KINDS = {
@@ -20,6 +21,7 @@ KINDS = {
     "DPRobustRegressor": ("robust numbers",),
     "DPLinearSVC": tuple(MARGINS),
     "DPQuantileRegressor": ("quantile numbers",),
+    "DPAUCMaximizer": tuple(RANKED),
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
@@ -30,7 +32,8 @@ def fitting(kind, solver=None):
     constraint = L1Ball() if kind in CONSTRAINED else None
     constant = 0.0 if constraint else 1.0
     budget = Budget(1.0, 1e-6, "replace_one")
-    problem = Problem(100, 3, LOSSES[kind], budget, data_norm=1.0, intercept_scaling=constant, constraint=constraint)
+    facts = {"constraint": constraint, "ranking": kind in RANKED}
+    problem = Problem(100, 3, LOSSES[kind], budget, data_norm=1.0, intercept_scaling=constant, **facts)
     names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers]
     return names if solver is None else solver.name in names
 

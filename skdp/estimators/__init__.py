@@ -1,5 +1,6 @@
 """The estimators, one family per file."""
 
+from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._quantile import DPQuantileRegressor
@@ -8,6 +9,7 @@ from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
 
 __all__ = [
+    "DPAUCMaximizer",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",

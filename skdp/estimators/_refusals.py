@@ -32,9 +32,10 @@ def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
 
 def refuse(kind: type, given: dict[str, Any]) -> None:
     """Raise the explaining TypeError for a parameter that cannot exist."""
+    reasons = {**REFUSED, **getattr(kind, "_refused", {})}
     for name in given:
-        if name in REFUSED:
-            raise TypeError(f"{kind.__name__} does not take {name}: {REFUSED[name]}.")
+        if name in reasons:
+            raise TypeError(f"{kind.__name__} does not take {name}: {reasons[name]}.")
 
 
 def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:

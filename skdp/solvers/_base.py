@@ -97,6 +97,7 @@ class Problem:
             "numbers": self.loss.targets == "numbers",
             "squared": self.loss.name == "squared",
             "ranking": self.ranking,
+            "pointwise": not self.ranking,
         }
         return frozenset(name for name, holds in facts.items() if holds)
 
@@ -232,7 +233,7 @@ class Solver(BaseEstimator, ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"pointwise"})
     pure: ClassVar[bool] = False
     penalizes_intercept: ClassVar[bool] = False
 

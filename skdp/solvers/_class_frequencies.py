@@ -1,6 +1,7 @@
 """How frequent the classes are: the question, and what a solver makes of the noisy answer."""
 
 import math
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -8,9 +9,32 @@ import numpy as np
 from skdp.privacy.queries import ClassCounts, ClassLoss, LabelSum
 from skdp.solvers._base import Problem
 
-__all__ = ["class_frequencies", "is_binary", "labels_query"]
+__all__ = ["ClassFrequencies", "class_frequencies", "is_binary", "labels_query"]
 
 LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class frequencies may be this large: its sign counts
+FEWER = 1 / 3  # by so much less noise may be gathered where both classes weigh the same
+
+
+@dataclass(frozen=True)
+class ClassFrequencies:
+    """What the class frequencies say of the steps.
+
+    Parameters
+    ----------
+    start : ndarray of shape (n_outputs,)
+        Intercept that fits them.
+    balance : float
+        Factor of the noise that may be gathered: 1 for equal frequencies, less for a rare class.
+    class_weight : tuple of float or None, default=None
+        Factor of a record's gradient per class, at most 1, where the larger class is to weigh less.
+    mean_weight : float, default=1.0
+        Mean of that factor over the records.
+    """
+
+    start: np.ndarray
+    balance: float
+    class_weight: tuple[float, ...] | None = None
+    mean_weight: float = 1.0
 
 
 def is_binary(problem: Problem) -> bool:
@@ -18,21 +42,57 @@ def is_binary(problem: Problem) -> bool:
     return problem.loss.n_outputs == 1
 
 
-def labels_query(problem: Problem) -> LabelSum | ClassCounts:
-    """Return the question: for two classes a difference, else counts."""
+def labels_query(problem: Problem) -> LabelSum | ClassCounts | None:
+    """Return the question: for two classes a difference, else counts; None where the frequencies are public."""
+    if is_binary(problem) and problem.positive_rate is not None:
+        return None
     return LabelSum() if is_binary(problem) else ClassCounts(problem.loss.n_outputs)
 
 
-def class_frequencies(problem: Problem, counts: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
-    """Return the intercept that fits the released class frequencies, and how balanced these are: 1 for equal ones."""
+def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float) -> ClassFrequencies:
+    """Return what follows from the released frequencies, or from the public one of the second of two classes.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    counts : ndarray or None
+        The answer to `labels_query` over n; None where it asks nothing.
+    noise : float
+        Standard deviation of the answer's noise, over n.
+
+    Returns
+    -------
+    ClassFrequencies
+        No class is taken to be rarer than the noise can tell, or than one record.
+    """
+    n_outputs = problem.loss.n_outputs
     if is_binary(problem):
+        difference = counts[0] if counts is not None else 2 * cast(float, problem.positive_rate) - 1
         limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
-        difference = float(np.clip(counts[0], -limit, limit))
+        difference = float(np.clip(difference, -limit, limit))
         shares = np.array([1 - difference, 1 + difference]) / 2
         balance = math.sqrt(1 - difference**2)
     else:
-        shares = np.maximum(counts, min(max(1 / problem.n_samples, noise / 2), 1 / problem.loss.n_outputs))
+        shares = np.maximum(cast(np.ndarray, counts), min(max(1 / problem.n_samples, noise / 2), 1 / n_outputs))
         shares /= shares.sum()
-        balance = math.sqrt(2 / problem.loss.n_outputs)
+        balance = math.sqrt(2 / n_outputs)
     weighted = shares if problem.class_weight is None else shares * problem.class_weight
-    return cast(ClassLoss, problem.loss).constant(weighted), balance
+    if problem.class_balance and is_binary(problem):
+        return _balanced(problem, shares, weighted)
+    return ClassFrequencies(cast(ClassLoss, problem.loss).constant(weighted), balance)
+
+
+def _balanced(problem: Problem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:
+    """The same where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
+
+    Weights that make the classes less unequal let more of both through the clip: the noise that may be gathered follows the
+    weighted frequencies, with an exponent and a factor between those that did best for b = 0 and for b = 1.
+    """
+    b = problem.class_balance
+    factors = np.where(shares == shares.max(), float(shares.min() / shares.max()) ** b, 1.0)
+    mean_weight = float(shares @ factors)
+    smaller = float((shares * factors).min()) / mean_weight
+    balance = (1 - FEWER * b) * (4 * smaller * (1 - smaller)) ** ((1 + b) / 2)
+    start = cast(ClassLoss, problem.loss).constant(weighted * factors)
+    return ClassFrequencies(start, balance, tuple(factors.tolist()), mean_weight)

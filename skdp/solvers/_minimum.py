@@ -18,7 +18,7 @@ CLEAR = 3000.0  # signal-to-noise from which nothing is clipped
 class MinimumSolver(Solver):
     """Base of the solvers that release one noisy minimum of the penalised sum of losses, in which the intercept is penalised."""
 
-    needs = frozenset({"binary", "bounded", "convex", "curved", "plain", "smooth"})
+    needs = frozenset({"binary", "bounded", "convex", "curved", "plain", "pointwise", "smooth"})
     pure = True
     penalizes_intercept = True
 

@@ -64,7 +64,7 @@ class VarianceReduction(Solver):
         Default number of epochs for ``epsilon=inf``.
     """
 
-    needs = frozenset({"smooth", "convex"})
+    needs = frozenset({"convex", "pointwise", "smooth"})
     noiseless_epochs: ClassVar[int]
 
     def __init__(

@@ -119,7 +119,7 @@ class BlockCoordinateDescent(Solver):
 
     name = "skgd"
     title = "DP-SkGD, random block coordinate descent with averaging (Maranjyan, Sadiev, Richtárik 2024, Algorithm 1)"
-    needs = frozenset({"smooth", "convex", "separable"})
+    needs = frozenset({"convex", "pointwise", "separable", "smooth"})
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class FrankWolfe(Solver):
 
     name = "frank_wolfe"
     title = "DP Frank-Wolfe, vertices selected with Gumbel noise (Talwar, Thakurta, Zhang 2015, Algorithm 2)"
-    needs = frozenset({"smooth", "convex", "vertices"})
+    needs = frozenset({"convex", "pointwise", "smooth", "vertices"})
     pure = True
 
     def __init__(self, n_steps: int | None = None) -> None:

@@ -91,7 +91,7 @@ class AcceleratedMirrorDescent(Solver):
 
     name = "accmd"
     title = "accelerated mirror descent in a constraint set (Wang, Ye, Xu 2017, Algorithm 3, repaired)"
-    needs = frozenset({"convex", "mirror", "smooth"})
+    needs = frozenset({"convex", "mirror", "pointwise", "smooth"})
 
     def __init__(self, n_steps: int | None = None, *, step_scale: float = 1.0) -> None:
         self.n_steps = n_steps

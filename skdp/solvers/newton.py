@@ -95,7 +95,7 @@ class Newton(Solver):
 
     name = "newton"
     title = "Newton's method with private curvature (Ganesh, Haghifam, Steinke, Thakurta 2023)"
-    needs = frozenset({"binary", "convex", "curved", "plain", "smooth"})
+    needs = frozenset({"binary", "convex", "curved", "plain", "pointwise", "smooth"})
 
     def __init__(
         self,

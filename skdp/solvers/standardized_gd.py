@@ -10,7 +10,7 @@ from skdp._validation import check_integer, check_number
 from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
-from skdp.solvers._class_frequencies import class_frequencies, is_binary, labels_query
+from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
 
 __all__ = ["StandardizedGradientDescent"]
@@ -38,16 +38,16 @@ class Descent:
     ----------
     standard : Standard
         Centre and scale of the features.
-    start : ndarray of shape (n_outputs,)
-        Intercept that fits the class frequencies.
+    classes : ClassFrequencies
+        Where the intercept starts, and what the classes weigh.
     clip_norm : float
         Bound on the norm of one record's gradient.
     path : float
-        Total step length.
+        Total step length, for gradients divided by the mean weight of a record.
     """
 
     standard: Standard
-    start: np.ndarray
+    classes: ClassFrequencies
     clip_norm: float
     path: float
 
@@ -180,11 +180,13 @@ class StandardizedGradientDescent(Solver):
         labels, n_steps = labels_query(problem), self._steps(problem)
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
-            (1, Release(type(labels), Gaussian(self._labels_share(problem) ** -0.5), labels.clip_norm, labels.size)),
             (1, moments_release(problem, self.moments_share**-0.5)),
             (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
-        if is_binary(problem):
+        if labels is not None:
+            weight = self._labels_share(problem) ** -0.5
+            entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
+        if _calibrates(problem):
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
             release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
@@ -211,43 +213,45 @@ class StandardizedGradientDescent(Solver):
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
         labels, query = labels_query(problem), moments(problem)
-        counts = ask(labels) / problem.n_samples
+        counts = None if labels is None else ask(labels) / problem.n_samples
+        noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
         features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
-        descent = self._planned(problem, features, counts, mean_noise(problem, labels, self._labels_share(problem)))
+        descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
         coef = self._shrunk(problem, descent, self._descend(problem, descent, ask))
-        if is_binary(problem):
+        if _calibrates(problem):
             coef = self._calibrated(problem, features, coef, ask)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem))
 
-    def _planned(self, problem: Problem, features: Standard, counts: np.ndarray, noise: float) -> Descent:
-        start, balance = class_frequencies(problem, counts, noise)
+    def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
-        path = faint * self.noise * balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        path = faint * self.noise * classes.balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        path *= classes.mean_weight
         longest = min(LONGEST_PATH, _longest_step(problem.loss) * self._steps(problem))
         opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        return Descent(features, start, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
+        return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
-        n_steps = self._steps(problem)
+        n_steps, classes = self._steps(problem), descent.classes
         step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
             stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
-            step_size = min(step_size, stable)
+            step_size = min(step_size, stable * classes.mean_weight)  # a class may weigh so much more than the mean
         first = n_steps - max(1, round(self.tail_average * n_steps))
         coef = np.zeros(problem.shape)
-        coef[problem.n_features :] = descent.start
+        coef[problem.n_features :] = classes.start
         penalty = self._penalty(problem, descent.standard)
         falling = not problem.budget.private and problem.loss.smoothness == math.inf  # nothing else ends at a kink
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
-            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, descent.standard.geometry)
-            gradient = ask(query).reshape(problem.shape) / problem.n_samples
+            geometry = descent.standard.geometry
+            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, geometry, class_weight=classes.class_weight)
+            gradient = ask(query).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
             velocity = self.momentum * velocity + gradient
             length = step_size * (1 - step / n_steps if falling else 1.0)
             coef = coef - length * velocity
@@ -259,7 +263,11 @@ class StandardizedGradientDescent(Solver):
     def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
         """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
         variances, features = descent.standard.variances, slice(problem.n_features)
-        noise = descent.clip_norm / problem.max_weight / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
+        noise = (
+            descent.clip_norm
+            / (problem.max_weight * descent.classes.mean_weight)
+            / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
+        )
         decay = DECAY * variances + 1e-12
         gathered = variances * descent.path * -np.expm1(-2 * decay * descent.path) / (2 * decay)
         length = float((variances[:, None] * coef[features] ** 2).sum())
@@ -302,6 +310,8 @@ class StandardizedGradientDescent(Solver):
 
     def _labels_share(self, problem: Problem) -> float:
         """Share at which not knowing the larger class costs no more than is tolerated."""
+        if labels_query(problem) is None:
+            return 0.0
         if self.labels_share is not None:
             return float(self.labels_share)
         per_record, per_budget = TOLERATED
@@ -309,7 +319,7 @@ class StandardizedGradientDescent(Solver):
         return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
 
     def _steps_share(self, problem: Problem) -> float:
-        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if is_binary(problem) else 0.0)
+        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if _calibrates(problem) else 0.0)
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
@@ -349,6 +359,11 @@ def _sharpness(loss: Loss) -> float:
 def _longest_step(loss: Loss) -> float:
     """Length of a step, on average: that of log-odds, which bend by 1/4 each at most, and shorter the sharper others bend."""
     return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
+
+
+def _calibrates(problem: Problem) -> bool:
+    """Whether the score of two classes is to be a probability: where only the order counts, nothing would change."""
+    return is_binary(problem) and not problem.ranking
 
 
 def _calibration_clip(problem: Problem) -> float:

@@ -6,6 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import (
+    DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
     DPLinearRegression,
@@ -24,6 +25,8 @@ ESTIMATORS = [
     DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
     DPLinearSVC(),
     DPLinearSVC(loss="hinge"),
+    DPAUCMaximizer(),
+    DPAUCMaximizer(math.inf, class_balance=0.5),
     DPConstrainedClassifier(),
     DPConstrainedClassifier(math.inf, fit_intercept=True, radius=10.0),
     DPConstrainedRegression(target_bounds=(-4, 4)),

@@ -120,8 +120,8 @@ class Whitening(Standardization):
 class StandardizedGradient:
     """Sum over all records of the loss gradient in the geometry of standardised rows, each clipped to ``clip_norm``.
 
-    Record i contributes ``clip(z_i r_i^T)`` with ``r_i = weight_i * loss'(z_i^T coef, y_i)``. No standardised row is ever stored:
-    the sum over (x, 1) is mapped.
+    Record i contributes ``clip(z_i r_i^T)`` with ``r_i = weight_i * u(y_i) * loss'(z_i^T coef, y_i)``. No standardised row
+    is ever stored: the sum over (x, 1) is mapped.
 
     Parameters
     ----------
@@ -135,6 +135,8 @@ class StandardizedGradient:
         From earlier releases.
     records : ndarray of int or None, default=None
         Which records a release of a single pass is of; the gate takes them out.
+    class_weight : tuple of float or None, default=None
+        Factor u of a record's gradient before the clip, per class, beside the public weights; from earlier releases.
     """
 
     loss: Loss
@@ -142,6 +144,7 @@ class StandardizedGradient:
     clip_norm: float
     geometry: Standardization
     records: np.ndarray | None = None
+    class_weight: tuple[float, ...] | None = None
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
@@ -156,15 +159,17 @@ class StandardizedGradient:
         return self.geometry.rounding
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken, and the geometry."""
-        return self.coef, self.geometry.centre, self.geometry.scale
+        """Return the point at which the gradient is taken, the geometry, and the weights of the classes where there are any."""
+        weights = () if self.class_weight is None else (np.array(self.class_weight),)
+        return self.coef, self.geometry.centre, self.geometry.scale, *weights
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
-        Proof. Coefficients, geometry, loss and C are the same for both tables, so shared records contribute the same terms and
-        cancel. One term is a rank-one matrix of norm ``||z_i|| ||r_i||``, and ``clip_residuals`` shrinks ``r_i`` until that is at
-        most C, with a norm of z that is never below the true one but for rounding, which the noise covers; a null record has
+        Proof. Coefficients, geometry, weights of the classes, loss and C are public or earlier releases, hence the same for both
+        tables, so shared records contribute the same terms and cancel. One term is a rank-one matrix of norm
+        ``||z_i|| ||r_i||``, and ``clip_residuals`` shrinks ``r_i``, weight included, until that is at most C whatever the class,
+        with a norm of z that is never below the true one but for rounding, which the noise covers; a null record has
         ``r_i = 0``.
 
         Parameters
@@ -202,4 +207,6 @@ class StandardizedGradient:
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]
+        if self.class_weight is not None:
+            residuals *= np.array(self.class_weight)[records.labels, None]
         return residuals
