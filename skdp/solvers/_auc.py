@@ -1,0 +1,153 @@
+"""Public facts of a fit to the area under the ROC curve, and its saddle problem."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.minimax import AUCSaddle, SaddleProblem
+from skdp.privacy.queries import LabelSum
+from skdp.privacy.schedule import Gaussian, Release
+from skdp.scorers import LinearScorer, MLPScorer, Scorer
+from skdp.solvers._base import Ask
+from skdp.solvers._minimax import MinimaxProblem
+from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
+
+__all__ = ["AUCProblem"]
+
+LABELS_PART = 0.2  # of the preparation's share that the positive rate gets beside the moments
+LEAST_USUAL = 0.1  # of the squared norm of a standardised row
+RAW_CLIP = math.sqrt(2.0)  # rows as they are, far from their mean, have longer gradients than their norm suggests
+LONGEST_STEP = 0.3
+LINEAR = frozenset({"classes", "convex", "plain", "ranking", "saddle"})
+
+
+@dataclass(frozen=True)
+class AUCProblem(MinimaxProblem):
+    """Public facts of a fit to the area under the ROC curve.
+
+    Its ``loss`` is the surrogate of solvers that do not take the saddle problem.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=()
+        Numbers of units of a network's layers; none for a linear scorer.
+    """
+
+    hidden_layer_sizes: tuple[int, ...] = ()
+
+    @property
+    def linear(self) -> bool:
+        """Whether scores are linear in the features."""
+        return not self.hidden_layer_sizes
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What solvers may need, by the names in `NEEDS`."""
+        return LINEAR if self.linear else frozenset({"saddle"})
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the released model: of a linear one with intercept, or a column of a network's parameters."""
+        if self.linear:
+            return self.n_features + bool(self.intercept_scaling), 1
+        return self.scorer().n_parameters, 1
+
+    def scorer(self, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> Scorer:
+        """Return the scorer.
+
+        Parameters
+        ----------
+        centre, scale : ndarray of shape (n_features,) or None, default=None
+            The scorer sees ``scale * (x - centre)``.
+
+        Returns
+        -------
+        Scorer
+            Linear, or a network.
+        """
+        if self.linear:
+            return LinearScorer(self.n_features, centre, scale)
+        return MLPScorer(self.n_features, self.hidden_layer_sizes, centre, scale)
+
+    def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
+        """Return the releases before the steps: the positive rate unless it is public, and moments for standardising.
+
+        Parameters
+        ----------
+        share : float
+            Their share of the squared Gaussian-DP parameter, in (0, 1): a fifth of it for the rate where there are both.
+        standardize : bool or None
+            Whether features are centred and scaled; None does so for a linear scorer.
+
+        Returns
+        -------
+        tuple of (int, Release)
+            Entries of a schedule.
+        """
+        labels, features = self._shares(share, standardize)
+        entries = [(1, Release(LabelSum, Gaussian(labels**-0.5), LabelSum.clip_norm, LabelSum.size))] if labels else []
+        return (*entries, (1, moments_release(self, features**-0.5))) if features else tuple(entries)
+
+    def prepared(self, ask: Ask, share: float, standardize: bool | None) -> SaddleProblem:
+        """Ask the releases of the preparation, and return the problem that follows.
+
+        Parameters
+        ----------
+        ask : callable
+            Answers a query with noise.
+        share : float
+            As for the preparation.
+        standardize : bool or None
+            As for the preparation.
+
+        Returns
+        -------
+        SaddleProblem
+            With a positive rate that is at least its noise away from 0 and 1.
+        """
+        labels, features = self._shares(share, standardize)
+        rate = self._released_rate(ask, labels) if self.positive_rate is None else self.positive_rate
+        if not features:
+            usual = self.data_norm**2
+            return AUCSaddle(self.scorer(), rate, usual=usual, clip=RAW_CLIP, longest_step=LONGEST_STEP / max(1.0, usual))
+        query = moments(self)
+        found = standard(self, ask(query), mean_noise(self, query, features))
+        scorer = self.scorer(found.geometry.centre, found.geometry.scale)
+        return AUCSaddle(scorer, rate, usual=max(float(found.variances.sum()), LEAST_USUAL))
+
+    def model(self, saddle: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Return the released model, for rows as they are, with scores above 0 where they are above ``(a + b) / 2``.
+
+        Parameters
+        ----------
+        saddle : SaddleProblem
+            As prepared.
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, a, b.
+        dual : ndarray of shape (1,)
+            Not used.
+
+        Returns
+        -------
+        ndarray of shape ``shape``
+            Coefficients and the intercept's, or the parameters of a network.
+        """
+        if not isinstance(saddle, AUCSaddle):
+            raise TypeError(f"saddle={saddle.name!r}; expected the saddle problem of the area under the ROC curve.")
+        released = saddle.scorer.for_rows(primal[:-2], shift=-float(primal[-2] + primal[-1]) / 2)
+        if self.linear and self.intercept_scaling:
+            released[-1] /= self.intercept_scaling
+        return released[: self.shape[0], None]
+
+    def _shares(self, share: float, standardize: bool | None) -> tuple[float, float]:
+        """Shares of the positive rate and of the moments; 0 for what is not released."""
+        moved = self.linear if standardize is None else standardize
+        if self.positive_rate is not None:
+            return 0.0, share if moved else 0.0
+        return (LABELS_PART * share, (1 - LABELS_PART) * share) if moved else (share, 0.0)
+
+    def _released_rate(self, ask: Ask, share: float) -> float:
+        noise = mean_noise(self, LabelSum(), share) / 2
+        least = min(max(1 / self.n_samples, noise), 0.5)
+        return float(np.clip((1 + float(ask(LabelSum())[0]) / self.n_samples) / 2, least, 1 - least))
