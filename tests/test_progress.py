@@ -100,7 +100,7 @@ def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
         return draw(self, size)
 
     monkeypatch.setattr(NoiseSource, "normal", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="its budget stays spent, and the estimator is as it was before"):
         model.fit(X[:, :1], y)
     assert {name: id(value) for name, value in vars(model).items()} == before
 
@@ -109,7 +109,7 @@ def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
 def test_interrupt_from_a_callback():
     recorder = Interrupts()
     model = estimator().set_callbacks(recorder)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="its budget stays spent"):
         model.fit(X, y)
     assert recorder.contexts[-1] == "torn down"
     assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")

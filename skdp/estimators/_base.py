@@ -2,6 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from skdp.solvers import Problem, SolverResult
 __all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
 
 MOST_SAMPLES = 2**53  # that a plan is made for
+INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
 
 
 class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
@@ -105,9 +108,10 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
         progress = Progress(self, len(plan.schedule), self.verbose)
         noise = noise.for_charge(self._pay(plan, statement))
-        rows = Rows(table, labels, **plan.row_bounds)
-        del table, labels
-        result = self._run(plan, rows, noise, progress)
+        with _told_when_interrupted():
+            rows = Rows(table, labels, **plan.row_bounds)
+            del table, labels
+            result = self._run(plan, rows, noise, progress)
         attributes |= self._model(plan, result, facts)
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         progress.end(attributes, data)
@@ -196,6 +200,16 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if len(statement.releases) == 1 and statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier
         return attributes
+
+
+@contextmanager
+def _told_when_interrupted() -> Iterator[None]:
+    """Say, when Ctrl-C ends a fit that has been charged, what that means."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = (INTERRUPTED,)
+        raise
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:
