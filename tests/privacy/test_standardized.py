@@ -108,6 +108,50 @@ def test_the_gradient_is_that_of_standardised_rows(storage, loss, intercept_scal
 
 
 @pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("clip_norm", (0.2, 100.0))
+@pytest.mark.parametrize("public", (None, np.array([2.0, 0.5])))
+@pytest.mark.parametrize("null", (False, True))
+def test_released_weights_of_the_classes_are_as_public_ones(storage, clip_norm, public, null, rng):
+    """And multiply them, before the clip."""
+    X, y = table(rng)
+    X, released = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15)), (0.03, 1.0)
+    frame, coef = geometry(rng), rng.normal(size=(5, 1))
+    answers = []
+    for weights, class_weight in ((public, released), (np.array(released) * (1.0 if public is None else public), None)):
+        rows = Rows(X, y, data_norm=R, intercept_scaling=1.0, class_weight=weights)
+        rows = rows.without(NULL) if null else rows
+        answers.append(StandardizedGradient(Logistic(), coef, clip_norm, frame, class_weight=class_weight).evaluate(rows))
+    np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
+    assert StandardizedGradient(Logistic(), coef, clip_norm, frame, class_weight=released).parameters()[-1].tolist() == [
+        0.03,
+        1.0,
+    ]
+
+
+@pytest.mark.parametrize("weights", ((1.0, 1.0), (1e-3, 1.0), (1.0, 40.0), (1e150, 1e-150), (math.inf, 1.0), (math.nan, 0.0)))
+def test_whatever_the_weights_no_pair_of_records_moves_the_sum_beyond_the_sensitivity(weights, rng):
+    """Searched for over rows, labels and coefficients; come near where a weight lets a gradient reach the clip."""
+    near, largest = geometry(rng), {"replace_one": 0.0, "zero_out": 0.0}
+    frame = Standardization(near.centre, 30 * near.scale, True, R)  # rows so long that the constant hardly counts
+    for trial in range(300):
+        coef = rng.normal(size=(5, 1)) * 10.0 ** rng.integers(-3, 4)
+        query = StandardizedGradient(Logistic(), coef, 0.3, frame, class_weight=weights)
+        pair = rng.normal(size=(2, 4)) * 10.0 ** rng.integers(-2, 3, size=(2, 1))
+        pair[1] = 2 * frame.centre - pair[0] if trial % 2 else pair[1]
+        labels = rng.integers(0, 2, 2)
+        with np.errstate(all="ignore"):
+            one, other = (
+                query.evaluate(Rows(pair[[i]], labels[[i]].astype(np.int8), data_norm=R, intercept_scaling=1.0)) for i in (0, 1)
+            )
+        largest["zero_out"] = max(largest["zero_out"], np.linalg.norm(one))
+        largest["replace_one"] = max(largest["replace_one"], np.linalg.norm(one - other))
+    for adjacency, moved in largest.items():
+        assert moved <= query.sensitivity(adjacency) * (1 + 1e-9)
+    if 1.0 <= max(weights) < 100:
+        assert largest["zero_out"] > 0.99 * 0.3 and largest["replace_one"] > 0.99 * 0.6
+
+
+@pytest.mark.parametrize("storage", STORAGES)
 def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage, rng):
     """Rows near the centre of a wide scale, where norms come from differences; margins of any size."""
     largest = 0.0
