@@ -4,6 +4,7 @@ from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, Query, Score
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.block import BlockGradient, CoordinateScores
 from skdp.privacy.queries.calibration import ScoreGradient
+from skdp.privacy.queries.class_moments import ClassMoments
 from skdp.privacy.queries.difference import Difference
 from skdp.privacy.queries.gradient import Gradient
 from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
@@ -25,6 +26,7 @@ __all__ = [
     "BlockGradient",
     "ClassCounts",
     "ClassLoss",
+    "ClassMoments",
     "CoordinateScores",
     "Curvature",
     "CurvedLoss",
