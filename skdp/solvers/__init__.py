@@ -7,6 +7,7 @@ from skdp.solvers.block_coordinate import BlockCoordinateDescent
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
+from skdp.solvers.moments import DiscriminantAnalysis
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
@@ -25,6 +26,7 @@ __all__ = [
     "AcceleratedMirrorDescent",
     "Ask",
     "BlockCoordinateDescent",
+    "DiscriminantAnalysis",
     "FrankWolfe",
     "GradientDescent",
     "Newton",

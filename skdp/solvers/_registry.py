@@ -11,6 +11,7 @@ from skdp.solvers.block_coordinate import BlockCoordinateDescent
 from skdp.solvers.frank_wolfe import FrankWolfe
 from skdp.solvers.gradient_descent import GradientDescent
 from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
+from skdp.solvers.moments import DiscriminantAnalysis
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
@@ -30,6 +31,7 @@ SOLVERS: dict[str, type[Solver]] = {
         FrankWolfe,
         AcceleratedMirrorDescent,
         BlockCoordinateDescent,
+        DiscriminantAnalysis,
         GradientDescent,
         Newton,
         ObjectivePerturbation,
