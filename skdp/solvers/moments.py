@@ -189,7 +189,7 @@ class DiscriminantAnalysis(Solver):
         return SolverResult(features.to_rows(problem, coef), None)
 
     def _direction(self, problem: Problem, geometry: Standardization, classes: ClassEstimates) -> np.ndarray:
-        r"""Coefficients of standardised rows, of shape (n_features,): the minimum of the surrogate as far as noise lets it be seen.
+        r"""Coefficients of standardised rows, of shape (n_features,): the minimum as far as noise lets it be seen.
 
         With :math:`\pi` for the weights of the classes, the second moment around the mean of their means is
         :math:`A = \sum_c \pi_c S_c + \pi_+ \pi_- \delta \delta^\top`, from which the noisy :math:`\delta` need not be taken off:

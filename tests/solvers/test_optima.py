@@ -58,7 +58,7 @@ GENEROUS = {"n_steps": 250, "step_size": 1.5, "momentum": 0.5, "tail_average": 0
 GENEROUS |= {"n_epochs": 8, "n_inner": 40, "step_scale": 2.0}
 LENGTHS = {"svrg++": {"n_inner": 4}, "skgd": {"n_rounds": 5, "n_inner": 200}}  # of epochs that double; of single coordinates
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
-OTHER_OPTIMUM = ("rescaled_gd", "standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
+OTHER_OPTIMUM = ("moments", "rescaled_gd", "standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
 TOLERANCES = {"frank_wolfe": 1e-2}
 
 
