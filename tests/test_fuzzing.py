@@ -23,7 +23,7 @@ from skdp import DPLogisticRegression, _tables
 from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
-from skdp.solvers import SGD, SOLVERS, GradientDescent, RescaledGradientDescent
+from skdp.solvers import SGD, SOLVERS, GradientDescent, RescaledGradientDescent, StandardizedGradientDescent
 
 CLEAN = (TypeError, ValueError, PrivacyAccountingError)
 OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
@@ -109,6 +109,8 @@ SENSIBLE = {
         "tukey",
         "welsch",
     ],
+    "scorer": ["linear"],
+    "hidden_layer_sizes": [(4,), [4, 2]],
     "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
 NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}
@@ -157,23 +159,27 @@ def test_every_value_of_every_parameter(name, solver):
         check_plan(fit_of(solver, **{name: value}))
 
 
-OTHERS_BY_GD = [kind for kind in NAMES if kind not in ("binary", "multinomial", "numbers")]
+OTHER_KINDS = [
+    (GradientDescent(2) if fitting(kind, GradientDescent()) else StandardizedGradientDescent(2), kind)
+    for kind in NAMES
+    if kind not in ("binary", "multinomial", "numbers")
+]
 OWN = ("loss", "threshold", "target_bounds", "constraint", "radius", "fit_intercept")  # seen by the estimator, not by the solver
+OWN += ("scorer", "hidden_layer_sizes", "positive_rate", "class_balance")
+OWN_OF_OTHERS = [(*other, name) for other in OTHER_KINDS for name in OWN if name in NAMES[other[1]]]
 
 
-@pytest.mark.parametrize("kind, name", [(kind, name) for kind in OTHERS_BY_GD for name in OWN if name in NAMES[kind]])
-def test_every_value_of_the_parameters_of_other_estimators(kind, name):
+@pytest.mark.parametrize("solver, kind, name", OWN_OF_OTHERS, ids=lambda value: getattr(value, "name", value))
+def test_every_value_of_the_parameters_of_other_estimators(solver, kind, name):
     for value in [*SENSIBLE.get(name, []), *VALUES]:
-        check_fit(fit_of(GradientDescent(2), kind, **{name: value}), X, y)
-        check_plan(fit_of(GradientDescent(2), kind, **{name: value}))
+        check_fit(fit_of(solver, kind, **{name: value}), X, y)
+        check_plan(fit_of(solver, kind, **{name: value}))
 
 
 @settings(max_examples=500, **FUZZ)
 @given(
     st.lists(st.sampled_from(PAIRS), max_size=4),
-    st.sampled_from(
-        [(solver, kind_of(solver)) for solver in SOLVERS_OF_FEW_STEPS] + [(GradientDescent(2), kind) for kind in OTHERS_BY_GD]
-    ),
+    st.sampled_from([(solver, kind_of(solver)) for solver in SOLVERS_OF_FEW_STEPS] + OTHER_KINDS),
     st.sampled_from([y, y > 0, np.arange(24) % 3]),
 )
 def test_parameters_together(pairs, problem, labels):

@@ -1,5 +1,6 @@
 """Private maximisation of the area under the ROC curve."""
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -269,9 +270,14 @@ class DPAUCMaximizer(DPClassifier):
         )
 
 
+def is_whole(value: object) -> bool:
+    """Tell whether a value is an integer of any type."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
 def check_layers(sizes: Any) -> None:
     """Raise TypeError or ValueError unless the hidden layers are a short sequence of positive integers."""
-    if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MOST_LAYERS:
+    if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MOST_LAYERS or not all(map(is_whole, sizes)):
         raise TypeError(f"hidden_layer_sizes={shown(sizes)}; expected a tuple of 1 to {MOST_LAYERS} integers.")
     for place, size in enumerate(sizes):
         check_integer(f"hidden_layer_sizes[{place}]", size, minimum=1, maximum=WIDEST_LAYER)

@@ -195,3 +195,43 @@ def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
             model = DPLinearSVC(epsilon, data_norm=1.0, random_state=0).fit(X, y)
         losses.append(HuberHinge().value(model.decision_function(X)[:, None], y).mean())
     assert losses[0] < 1.005 * losses[1]
+
+
+def steps_of(rate, balance):
+    """Where ten steps lead, from moments of unit spread and a gradient of ones, and how it was planned."""
+    answers = {"Moments": np.repeat([0.0, 0.05], 8) * 10_000, "StandardizedGradient": np.ones(9)}
+    planned, reached = [], []
+
+    class Watched(StandardizedGradientDescent):
+        def _descend(self, problem, descent, ask):
+            planned.append(descent)
+            reached.append(super()._descend(problem, descent, ask))
+            return reached[0]
+
+    facts = problem(ranking=True, positive_rate=rate, class_balance=balance)
+    Watched(10, ridge=0.0, noise=0.2).solve(facts, lambda query: answers[type(query).__name__], None)
+    return planned[0], reached[0] - np.append(np.zeros(8), planned[0].classes.start)[:, None]
+
+
+@pytest.mark.parametrize("balance", (0.0, 0.3, 1.0))
+def test_both_classes_are_alike_to_class_balance(balance):
+    (rare, moved), (common, moved_too) = steps_of(0.03, balance), steps_of(0.97, balance)
+    assert rare.path == pytest.approx(common.path) and rare.classes.start == pytest.approx(-common.classes.start)
+    np.testing.assert_allclose(moved, moved_too)
+
+
+def test_classes_that_weigh_the_same_gather_the_same_noise_whatever_their_frequencies():
+    """The clip is the same, and so is the way along a given sum of gradients; without weights a rare class makes it shorter."""
+    plans, moves = zip(*(steps_of(rate, 1.0) for rate in (0.05, 0.2, 0.5)), strict=True)
+    for plan, moved in zip(plans, moves, strict=True):
+        assert plan.clip_norm == plans[0].clip_norm and plan.classes.start == pytest.approx(0)
+        np.testing.assert_allclose(moved, moves[0])
+    plan, moved = steps_of(0.5, 0.0)
+    np.testing.assert_allclose(moved, 1.5 * moves[0])  # 3 in place of 2
+    rare = [np.abs(steps_of(0.05, balance)[1]).max() for balance in (0.0, 0.5, 1.0)]
+    assert rare == sorted(rare)
+
+
+def test_equal_classes_need_no_weights():
+    plan, _ = steps_of(0.5, 1.0)
+    assert plan.classes.class_weight == (1.0, 1.0) and plan.classes.mean_weight == 1
