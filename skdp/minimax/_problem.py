@@ -24,6 +24,9 @@ class SaddleProblem(ABC):
         Numbers of entries of w and v.
     primal_clip_norm, dual_clip_norm : float
         Bounds on the norms of one record's gradients for clip norms that are left out.
+    difference_slope : float
+        How far one record's primal gradient may change, over the sum of the distances that w and v move: what "privatediff" clips
+        differences to.
     divisor : float
         What sums of gradients are divided by beside n, such as the mean weight of a record: the steps refer to that.
 
@@ -38,6 +41,7 @@ class SaddleProblem(ABC):
     n_dual: int
     primal_clip_norm: float = 1.0
     dual_clip_norm: float = 1.0
+    difference_slope: float = 1.0
     divisor: float = 1.0
 
     @abstractmethod
@@ -128,6 +132,21 @@ class SaddleProblem(ABC):
             Zeros.
         """
         return np.zeros(self.n_primal), np.zeros(self.n_dual)
+
+    def penalized(self, primal: np.ndarray) -> np.ndarray:
+        """Return the primal variables that an L2 penalty is on, zeros for the others: the gradient of half their squared norm.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            w.
+
+        Returns
+        -------
+        ndarray of shape (n_primal,)
+            All of them.
+        """
+        return primal
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
         """Return the steps of both sides, from public facts.

@@ -11,8 +11,10 @@ from skdp.solvers.moments import DiscriminantAnalysis
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
+from skdp.solvers.privatediff import PrivateDiff
 from skdp.solvers.rescaled_gd import RescaledGradientDescent
 from skdp.solvers.sgd import SGD
+from skdp.solvers.sgda import SGDA
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
 from skdp.solvers.svrg import SVRG
@@ -21,6 +23,7 @@ from skdp.solvers.whitened_gd import WhitenedGradientDescent
 
 __all__ = [
     "SGD",
+    "SGDA",
     "SOLVERS",
     "SVRG",
     "AcceleratedMirrorDescent",
@@ -32,6 +35,7 @@ __all__ = [
     "Newton",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "PrivateDiff",
     "Problem",
     "RescaledGradientDescent",
     "SVRGPlusPlus",

@@ -207,11 +207,14 @@ class SolverResult:
         Number of steps, public; None where there is no such number.
     uncertainty : Uncertainty or None, default=None
         What intervals are made of.
+    dual : ndarray of shape (n_dual,) or None, default=None
+        Dual variables of a saddle problem.
     """
 
     coef: np.ndarray
     n_iter: int | None
     uncertainty: Uncertainty | None = None
+    dual: np.ndarray | None = None
 
 
 class Solver(BaseEstimator, ABC):

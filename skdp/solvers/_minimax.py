@@ -30,6 +30,12 @@ class MinimaxProblem(Problem):
         return frozenset({"saddle"})
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of primal and of dual variables."""
+        saddle = cast(SaddleProblem, self.saddle)
+        return saddle.n_primal, saddle.n_dual
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Shape of the released model: one column of primal variables."""
         return cast(SaddleProblem, self.saddle).n_primal, 1

@@ -15,8 +15,10 @@ from skdp.solvers.moments import DiscriminantAnalysis
 from skdp.solvers.newton import Newton
 from skdp.solvers.objective import ObjectivePerturbation
 from skdp.solvers.output import OutputPerturbation
+from skdp.solvers.privatediff import PrivateDiff
 from skdp.solvers.rescaled_gd import RescaledGradientDescent
 from skdp.solvers.sgd import SGD
+from skdp.solvers.sgda import SGDA
 from skdp.solvers.standardized_gd import StandardizedGradientDescent
 from skdp.solvers.sufficient_statistics import SufficientStatistics
 from skdp.solvers.svrg import SVRG
@@ -36,8 +38,10 @@ SOLVERS: dict[str, type[Solver]] = {
         Newton,
         ObjectivePerturbation,
         OutputPerturbation,
+        PrivateDiff,
         RescaledGradientDescent,
         SGD,
+        SGDA,
         SVRG,
         SVRGPlusPlus,
         StandardizedGradientDescent,
@@ -75,6 +79,11 @@ class Choice(NamedTuple):
 
 
 AUTO = (  # the first line that holds, and whose solver fits the problem
+    Choice(
+        "sgda",
+        lambda problem: "ranking" not in problem.offers,
+        "it goes with every saddle problem",
+    ),
     Choice(
         "objective",
         lambda problem: problem.budget.delta == 0,
