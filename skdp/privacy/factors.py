@@ -140,6 +140,7 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
         right = one.right - other.right
         second = _length(other.left) * _length(right)
         cross = 2 * _dots(left, other.left) * _dots(one.right, right)
+        cross = 2 * _inner(left, other.left) * _inner(one.right, right)
         whole = np.maximum(first**2 + second**2 + cross, 0.0) + (CANCELLED * (first + second)) ** 2
         parts.append((Factors(left, one.right, one.constant), Factors(other.left, right)))
         squares.append(whole)
@@ -157,3 +158,12 @@ def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     if left.shape[0] == 1:
         return _dots(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1]
     return np.einsum("ij,ij->i", left, right)
+    squares = row_squares(matrix) if sparse.issparse(matrix) else _inner(matrix, matrix)
+    return np.maximum(np.sqrt(squares), SHORTEST)
+
+
+def _inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Inner products of rows with rows."""
+    if len(one) == 1:  # a wide one alone is summed in another order
+        return _inner(np.repeat(one, 2, axis=0), np.repeat(other, 2, axis=0))[:1]
+    return np.asarray(np.einsum("ij,ij->i", one, other))
