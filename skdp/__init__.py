@@ -10,6 +10,7 @@ from skdp.estimators import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMinimax,
     DPQuantileRegressor,
     DPRobustRegressor,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMinimax",
     "DPQuantileRegressor",
     "DPRobustRegressor",
     "LedgerError",

@@ -3,6 +3,7 @@
 from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._logistic import DPLogisticRegression
+from skdp.estimators._minimax import DPMinimax
 from skdp.estimators._quantile import DPQuantileRegressor
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
@@ -15,6 +16,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMinimax",
     "DPQuantileRegressor",
     "DPRobustRegressor",
 ]

@@ -61,16 +61,13 @@ class Plan:
         schedule = chosen.schedule(problem)
         scale = calibrate(schedule, problem.budget)
         by_column = by_column and not schedule.by_row  # converted once
-        allowances = tuple(_rounding_allowance(problem, release, scale, by_column) for _, release in schedule.entries)
-        return cls(problem, chosen, reason, schedule, scale, allowances)
+        return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
 
     def stored_as(self, storage: str) -> "Plan":
         """Return the plan for a table of this storage: CSR, converted to CSC, has other allowances than rows."""
         if storage != "CSR" or not self.schedule.by_column:
             return self
-        releases = (release for _, release in self.schedule.entries)
-        allowances = tuple(_rounding_allowance(self.problem, release, self.scale, True) for release in releases)
-        return replace(self, rounding_allowances=allowances)
+        return replace(self, rounding_allowances=_rounding_allowances(self.problem, self.schedule, self.scale, True))
 
     @property
     def row_bounds(self) -> dict[str, Any]:
@@ -95,6 +92,13 @@ def _check_constraint(problem: Problem) -> None:
         raise ValueError(f"constraint={shown(problem.constraint)}: 0 is projected to no finite vector of shape ({size},).")
 
 
+def _rounding_allowances(problem: Problem, schedule: Schedule, scale: float, by_column: bool) -> tuple[float, ...]:
+    """Relative increase of the noise per entry, worked out once for releases that are alike."""
+    kinds = {release for _, release in schedule.entries}
+    allowances = {release: _rounding_allowance(problem, release, scale, by_column) for release in kinds}
+    return tuple(allowances[release] for _, release in schedule.entries)
+
+
 def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
     """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it."""
     if not problem.budget.private or isinstance(release.mechanism, Curve):  # whose proof covers rounding
@@ -103,13 +107,14 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
         return _selection_allowance(problem, release, release.mechanism.weight * scale, by_column)
     nominal, clip_norm = noise_multiplier(release, scale, problem.budget.adjacency), release.clip_norm or 1.0
     sensitivity = release.query.relative_sensitivity[problem.budget.adjacency]
+    rounding = getattr(release.query, "rounding", 1.0)  # of the class, where it is public in advance
     noise = GridGaussian.calibrated(
         clip_norm=clip_norm,
         relative_sensitivity=sensitivity,
         scale=nominal / sensitivity,
         n_samples=problem.n_samples,
         size=release.size or math.prod(problem.shape),
-        summation_error=summation_error(problem.n_samples, by_column),
+        summation_error=summation_error(problem.n_samples, by_column) * (rounding if isinstance(rounding, float) else 1.0),
     )
     return noise.std / (nominal * clip_norm) - 1
 

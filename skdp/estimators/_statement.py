@@ -20,7 +20,7 @@ from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
-from skdp.solvers import Solver
+from skdp.solvers import MinimaxProblem, Solver
 
 __all__ = ["report", "spending"]
 
@@ -170,6 +170,8 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
     if any(release.query is Vertex for _, release in plan.schedule.entries):
         trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
+    if isinstance(plan.problem, MinimaxProblem) and plan.problem.saddle is not None:
+        trusted.add(type(plan.problem.saddle))
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,

@@ -44,6 +44,9 @@ class SaddleProblem(ABC):
     difference_slope: float = 1.0
     divisor: float = 1.0
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @abstractmethod
     def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> SaddlePoint:
         """Return the gradients of ``f(w, v; z)`` of the records of a batch, as factors.

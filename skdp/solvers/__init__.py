@@ -1,6 +1,7 @@
 """Solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
 
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._minimax import MinimaxProblem, NoLoss
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.block_coordinate import BlockCoordinateDescent
@@ -32,7 +33,9 @@ __all__ = [
     "DiscriminantAnalysis",
     "FrankWolfe",
     "GradientDescent",
+    "MinimaxProblem",
     "Newton",
+    "NoLoss",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PrivateDiff",

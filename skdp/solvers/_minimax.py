@@ -1,7 +1,8 @@
 """Public facts of a minimax fit: what is released before the steps, and the saddle problem that follows from it."""
 
+import math
 from dataclasses import dataclass
-from typing import cast
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -9,7 +10,34 @@ from skdp.minimax import SaddleProblem
 from skdp.privacy.schedule import Release
 from skdp.solvers._base import Ask, Problem
 
-__all__ = ["MinimaxProblem"]
+__all__ = ["MinimaxProblem", "NoLoss"]
+
+
+@dataclass(frozen=True)
+class NoLoss:
+    """What stands for a pointwise loss where there is none: the objective is a saddle problem.
+
+    Parameters
+    ----------
+    name : str
+        Of the saddle problem.
+    """
+
+    name: str
+    lipschitz: float = math.inf
+    smoothness: float = math.inf
+    n_outputs: int = 1
+    targets: str = "numbers"
+    convex: bool = False
+    bounded: bool = False
+
+    def value(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
+        """Refused: there is no loss of a raw prediction."""
+        raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
+
+    def derivative(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
+        """Refused: there is no loss of a raw prediction."""
+        raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._minimax import MinimaxProblem
 
-__all__ = ["Descent", "SaddleSolver", "Settings", "mechanism"]
+__all__ = ["Descent", "SaddleSolver", "Settings", "mechanism", "signal"]
 
 OUTPUTS = ("average", "last", "random")
 STEPS, NOISELESS = 100, 1000  # default numbers of steps
@@ -305,6 +305,26 @@ def mechanism(problem: Problem, count: int, share: float, rate: float) -> Gaussi
     sampled = math.asinh(cost / (4 * rate**2)) if k == 2 else math.log1p(cost / rate**2)
     inverse_square = max(sampled, cost / k**2)
     return PoissonGaussian(rate, _bounded(mu / (k * math.sqrt(inverse_square))))
+
+
+def signal(problem: Problem, how: Gaussian | PoissonGaussian, count: int) -> float:
+    """Return the largest possible sum of clipped gradients over the noise of the average of releases of them.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    how : Gaussian or PoissonGaussian
+        Their mechanism, as from `mechanism`.
+    count : int
+        How many.
+
+    Returns
+    -------
+    float
+        That of the budget, times the root of their share where they are of all records; ``inf`` without noise.
+    """
+    return problem.signal_to_noise * getattr(how, "sampling_rate", 1.0) * math.sqrt(count) / how.weight
 
 
 def _bounded(weight: float) -> float:

@@ -10,7 +10,7 @@ from skdp.privacy.queries import DualGradient, PrimalDifference, PrimalGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._minimax import MinimaxProblem
-from skdp.solvers._saddle_steps import MOST_STEPS, SMALLEST_SHARE, Descent, SaddleSolver, Settings, mechanism
+from skdp.solvers._saddle_steps import MOST_STEPS, SMALLEST_SHARE, Descent, SaddleSolver, Settings, mechanism, signal
 
 __all__ = ["PrivateDiff"]
 
@@ -241,8 +241,9 @@ class PrivateDiff(SaddleSolver):
         return float(self.restart_share) if self._counts(settings)[1] else 1.0
 
     def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:
-        share = (1 - settings.preparation_share) * (1 - settings.dual_share) * self._restart_share(settings)
-        return problem.signal_to_noise * math.sqrt(share)
+        _, restart, _ = self._releases(problem, settings)
+        how = cast(Gaussian | PoissonGaussian, restart.mechanism)
+        return signal(problem, how, self._counts(settings)[0])
 
     @property
     def _averaged(self) -> str:

@@ -6,10 +6,10 @@ from typing import cast
 import numpy as np
 
 from skdp.privacy.queries import JointGradient
-from skdp.privacy.schedule import Release, Schedule
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._minimax import MinimaxProblem
-from skdp.solvers._saddle_steps import SaddleSolver, Settings, mechanism
+from skdp.solvers._saddle_steps import SaddleSolver, Settings, mechanism, signal
 
 __all__ = ["SGDA"]
 
@@ -128,8 +128,7 @@ class SGDA(SaddleSolver):
         """
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
-        how = mechanism(facts, settings.n_steps, 1 - settings.preparation_share, settings.rate)
-        joint = Release(JointGradient, how, JointGradient.clip_norm, sum(facts.sizes))
+        joint = Release(JointGradient, self._mechanism(facts, settings), JointGradient.clip_norm, sum(facts.sizes))
         before = facts.preparation(float(self.preparation_share), self.standardize)
         return Schedule((*before, (settings.n_steps, joint)))
 
@@ -160,5 +159,9 @@ class SGDA(SaddleSolver):
             descent.move(descent.primal_gradient(primal_total, primal, dual), descent.ascended(dual_total, primal, dual))
         return descent.result()
 
+    def _mechanism(self, problem: MinimaxProblem, settings: Settings) -> Gaussian | PoissonGaussian:
+        return mechanism(problem, settings.n_steps, 1 - settings.preparation_share, settings.rate)
+
     def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:
-        return problem.signal_to_noise * math.sqrt((1 - settings.preparation_share) * (1 - settings.dual_share))
+        both = signal(problem, self._mechanism(problem, settings), settings.n_steps)
+        return both * math.sqrt(1 - settings.dual_share)

@@ -1,0 +1,105 @@
+"""A user's saddle problem on made-up records, before anything is paid for."""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp.minimax import Batch, SaddleProblem
+from skdp.privacy.errors import shown
+from skdp.privacy.queries import JointGradient, PrimalDifference
+from skdp.privacy.rows import Rows
+from skdp.solvers import MinimaxProblem
+
+__all__ = ["try_saddle"]
+
+N_RECORDS = 9
+AWAY = 0.1  # from the start, where gradients may be alike
+DENSITY = 0.5
+
+
+def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
+    """Raise TypeError or ValueError for a problem that fails on made-up records; all of it is public.
+
+    Parameters
+    ----------
+    problem : MinimaxProblem
+        Public facts, with the problem.
+    sparse_rows : bool
+        Whether rows come in CSR.
+    """
+    saddle = problem.saddle
+    assert saddle is not None
+    rng = np.random.default_rng(0)
+    start = _variables(saddle, saddle.start(rng), "start")
+    moved = [part + AWAY * rng.normal(size=part.size) for part in start]
+    point = _variables(saddle, saddle.project(*moved), "project")
+    _variables(saddle, saddle.public_gradient(*point), "public_gradient")
+    _positive(saddle, problem)
+    rows, targets = _made_up(problem, sparse_rows, rng), np.arange(N_RECORDS) % 2.0
+    try:
+        _compare(saddle, rows, targets, point)
+        table = Rows(rows, targets, data_norm=problem.data_norm, intercept_scaling=0.0, class_weight=None, by_row=True)
+        with np.errstate(all="ignore"):
+            JointGradient(saddle, *point, 1.0, 1.0, 0.5).evaluate(table)
+            PrimalDifference(saddle, *point, *start, 1.0, 0.0, 1.0).evaluate(table)
+    except Exception as error:
+        stored = "CSR" if sparse_rows else "dense"
+        raise ValueError(
+            f"{saddle!r} fails on {N_RECORDS} made-up records of {problem.n_features} features, {stored}: {error}"
+        ) from error
+
+
+def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generator) -> Any:
+    """Records within the data norm, in the storage of the table."""
+    rows = rng.normal(size=(N_RECORDS, problem.n_features))
+    if sparse_rows:
+        rows *= rng.random(rows.shape) < DENSITY
+    rows *= problem.data_norm / max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
+    return sparse.csr_array(rows) if sparse_rows else rows
+
+
+def _variables(saddle: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides, after a check of what a method returned."""
+    expected = f"expected finite arrays of shapes ({saddle.n_primal},) and ({saddle.n_dual},)"
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"{saddle!r}: {method} returned {shown(pair)}; {expected}.")
+    for part, size in zip(pair, (saddle.n_primal, saddle.n_dual), strict=True):
+        if not isinstance(part, np.ndarray) or part.shape != (size,) or part.dtype.kind != "f" or not np.isfinite(part).all():
+            raise ValueError(f"{saddle!r}: {method} returned something else; {expected}.")
+    return pair[0], pair[1]
+
+
+def _positive(saddle: SaddleProblem, problem: MinimaxProblem) -> None:
+    """Check the numbers that a problem states."""
+    steps = saddle.step_sizes(problem.signal_to_noise, 100)
+    numbers = {name: getattr(saddle, name) for name in ("primal_clip_norm", "dual_clip_norm", "divisor")}
+    numbers |= {"step_sizes(...)[0]": steps[0], "step_sizes(...)[1]": steps[1]}
+    for name, number in numbers.items():
+        if not (isinstance(number, (int, float)) and 0 < number < math.inf):
+            raise ValueError(f"{saddle!r}: {name} is {shown(number)}; expected a positive, finite number.")
+
+
+def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: tuple[np.ndarray, np.ndarray]) -> None:
+    """Check that every record has the same factors alone and among others, to the last bit."""
+    together = _factors(saddle, Batch(rows, targets), point)
+    for place in range(N_RECORDS):
+        alone = _factors(saddle, Batch(rows[place : place + 1], targets[place : place + 1]), point)
+        if len(alone) != len(together) or any(
+            one.shape[0] != 1 or not np.array_equal(one[0], all_of[place], equal_nan=True)
+            for one, all_of in zip(alone, together, strict=True)
+        ):
+            raise ValueError(
+                "the gradients of a record are not the same, to the last bit, alone and among others; "
+                "expected functions of single entries, and skdp.minimax.products in place of @."
+            )
+
+
+def _factors(saddle: SaddleProblem, batch: Batch, point: tuple[np.ndarray, np.ndarray]) -> list[np.ndarray]:
+    """Both factors of every part of the gradients of both sides."""
+    with np.errstate(all="ignore"):
+        gradients = saddle.at(saddle.read(batch), *point)
+        parts = [*gradients.primal(), *gradients.dual()]
+    matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
+    return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]
