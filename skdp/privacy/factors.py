@@ -139,7 +139,6 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
             continue
         right = one.right - other.right
         second = _length(other.left) * _length(right)
-        cross = 2 * _dots(left, other.left) * _dots(one.right, right)
         cross = 2 * _inner(left, other.left) * _inner(one.right, right)
         whole = np.maximum(first**2 + second**2 + cross, 0.0) + (CANCELLED * (first + second)) ** 2
         parts.append((Factors(left, one.right, one.constant), Factors(other.left, right)))
@@ -149,15 +148,6 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
 
 def _length(matrix: Any) -> np.ndarray:
     """Norms of rows; short ones, whose squares lose their digits, count as 2**-480."""
-    squares = row_squares(matrix) if sparse.issparse(matrix) else _dots(matrix, matrix)
-    return np.maximum(np.sqrt(squares), SHORTEST)
-
-
-def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Inner products row by row; a wide row alone would be summed in another order."""
-    if left.shape[0] == 1:
-        return _dots(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1]
-    return np.einsum("ij,ij->i", left, right)
     squares = row_squares(matrix) if sparse.issparse(matrix) else _inner(matrix, matrix)
     return np.maximum(np.sqrt(squares), SHORTEST)
 
