@@ -197,7 +197,7 @@ def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
     assert losses[0] < 1.005 * losses[1]
 
 
-def steps_of(rate, balance):
+def steps_of(rate, balance, noise=0.2):
     """Where ten steps lead, from moments of unit spread and a gradient of ones, and how it was planned."""
     answers = {"Moments": np.repeat([0.0, 0.05], 8) * 10_000, "StandardizedGradient": np.ones(9)}
     planned, reached = [], []
@@ -209,7 +209,7 @@ def steps_of(rate, balance):
             return reached[0]
 
     facts = problem(ranking=True, positive_rate=rate, class_balance=balance)
-    Watched(10, ridge=0.0, noise=0.2).solve(facts, lambda query: answers[type(query).__name__], None)
+    Watched(10, ridge=0.0, noise=noise).solve(facts, lambda query: answers[type(query).__name__], None)
     return planned[0], reached[0] - np.append(np.zeros(8), planned[0].classes.start)[:, None]
 
 
@@ -230,6 +230,13 @@ def test_classes_that_weigh_the_same_gather_the_same_noise_whatever_their_freque
     np.testing.assert_allclose(moved, 1.5 * moves[0])  # 3 in place of 2
     rare = [np.abs(steps_of(0.05, balance)[1]).max() for balance in (0.0, 0.5, 1.0)]
     assert rare == sorted(rare)
+
+
+def test_the_longest_way_is_in_units_of_the_mean_weight():
+    """It is that of a mean loss, and so are stable steps: the same weights times a constant would change nothing."""
+    (plan, moved), (equal, moved_too) = (steps_of(rate, 1.0, noise=1e3) for rate in (0.05, 0.5))
+    assert plan.path == equal.path == 270 and plan.classes.mean_weight == pytest.approx(0.1)
+    np.testing.assert_allclose(moved, 10 * moved_too)
 
 
 def test_equal_classes_need_no_weights():
