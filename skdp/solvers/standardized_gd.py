@@ -66,6 +66,11 @@ class StandardizedGradientDescent(Solver):
     3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
        of step 2 leaves the order of predictions right but not their probabilities.
 
+    Where only the order counts, for `DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Class frequencies
+    that are public are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
+    :math:`(p_{min} / p_{maj})^b`, from the frequencies of stage 1, before the clip; their sum is divided by the mean weight, and
+    the noise that may be gathered follows the weighted frequencies.
+
     Parameters
     ----------
     n_steps : int or None, default=None
@@ -73,11 +78,12 @@ class StandardizedGradientDescent(Solver):
         of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
-        larger class would cost: 0.01, and up to 0.4 on small tables.
+        larger class would cost: 0.01, and up to 0.4 on small tables. Not used for public frequencies.
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float, default=0.05
-        Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes.
+        Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes, nor where only the
+        order counts.
     n_calibration_steps : int, default=30
         Number of steps of the calibration.
     clip : float, default=0.25
@@ -102,9 +108,9 @@ class StandardizedGradientDescent(Solver):
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
     :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
     (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of
-    the budget. Centre, scale, clip norm and step length depend on earlier releases only, and the noise multiplier of every
-    release is fixed in advance.
-    Public: the shape of the table, the data norm R, and every parameter.
+    the budget. Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise
+    multiplier of every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
+    Public: the shape of the table, the data norm R, and every parameter, a given share of the second class among them.
 
     References
     ----------
@@ -159,6 +165,8 @@ class StandardizedGradientDescent(Solver):
     def schedule(self, problem: Problem) -> Schedule:
         """Return one release of class frequencies, one of moments, T of gradients and, for two classes, 30 of slope and offset.
 
+        Public frequencies are not released, and a ranking has no slope and offset.
+
         Parameters
         ----------
         problem : Problem
@@ -167,7 +175,7 @@ class StandardizedGradientDescent(Solver):
         Returns
         -------
         Schedule
-            Three or four entries, weighted so that their shares of the budget are as stated.
+            Two to four entries, weighted so that their shares of the budget are as stated.
 
         Raises
         ------
