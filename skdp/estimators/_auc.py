@@ -109,8 +109,8 @@ class DPAUCMaximizer(DPClassifier):
     the order of the scores as it is; its share of the budget goes to the steps. Hence there are no probabilities, and the
     threshold of `predict`, 0, is a rough one.
 
-    With ``class_balance`` the rare class counts for more. It helps where positives are few and the signal is strong, and costs
-    where noise limits the fit, because fewer records carry the gradient.
+    With ``class_balance`` the rare class counts for more, and fewer records carry the gradient. On some tables that ranks better,
+    on others worse, more so where noise limits the fit, and a table does not tell which without spending budget: hence it is off.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values. The

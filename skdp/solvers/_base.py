@@ -252,6 +252,10 @@ class Solver(BaseEstimator, ABC):
         """Return what the report should say of these public facts beside the noise; usually nothing."""
         return ""
 
+    def title_for(self, problem: Problem) -> str:
+        """Return the one line for the report of a fit: `title`, less stages that these public facts leave out."""
+        return self.title
+
     @abstractmethod
     def schedule(self, problem: Problem) -> Schedule:
         """Return all releases of the fit, from public facts only."""

@@ -162,6 +162,10 @@ class StandardizedGradientDescent(Solver):
         """Return ``inf``: the clip norm is set by the first release."""
         return math.inf
 
+    def title_for(self, problem: Problem) -> str:
+        """Return the title, without the calibration where there is none."""
+        return self.title if _calibrates(problem) else self.title.split(",")[0]
+
     def schedule(self, problem: Problem) -> Schedule:
         """Return one release of class frequencies, one of moments, T of gradients and, for two classes, 30 of slope and offset.
 

@@ -243,6 +243,8 @@ def test_parameters_of_other_classifiers_are_refused_with_the_reason(name):
 def test_the_report_states_what_is_public(rng):
     report = DPAUCMaximizer(positive_rate=0.03, class_balance=0.5).plan(10_000, 5)
     assert report.solver == "standardized_gd" and "solver='auto'" in report.solver_reason
+    assert report.solver_title == "gradient descent on privately standardised features"
+    assert "calibration" in DPLogisticRegression().plan(100, 3).solver_title
     assert report.public["parameters"]["positive_rate"] == "0.03" and report.public["parameters"]["class_balance"] == "0.5"
     assert [line.query for line in report.releases] == ["Moments", "StandardizedGradient"]
     assert not DPAUCMaximizer().__sklearn_tags__().classifier_tags.multi_class
