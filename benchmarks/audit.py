@@ -18,12 +18,14 @@ from benchmarks.twins import (
     HalvedNoise,
     HalvedNoiseOverSet,
     HalvedNoiseQuantile,
+    HalvedNoiseRanking,
     HalvedNoiseRegression,
     RepeatedObjective,
     RepeatedOutput,
     RepeatedPasses,
     Segment,
     UnderstatedBlockCoordinateDescent,
+    UnderstatedDiscriminantAnalysis,
     UnderstatedFrankWolfe,
     UnderstatedGradientDescent,
     UnderstatedMirrorDescent,
@@ -38,11 +40,12 @@ from benchmarks.twins import (
     UnscheduledReleases,
     UnscheduledReleasesOverSet,
     UnscheduledReleasesQuantile,
+    UnscheduledReleasesRanking,
     UnscheduledReleasesRegression,
     UnscheduledSelections,
 )
 from benchmarks.writing import row, versions
-from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
+from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.audit import AuditResult, audit
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
@@ -51,6 +54,7 @@ from skdp.solvers import (
     SVRG,
     AcceleratedMirrorDescent,
     BlockCoordinateDescent,
+    DiscriminantAnalysis,
     FrankWolfe,
     GradientDescent,
     Newton,
@@ -117,7 +121,9 @@ def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstima
     bounds = {"target_bounds": (-1, 1)} if issubclass(kind, (DPLinearRegression, DPQuantileRegressor)) else {}
     if "vertices" in solver.needs:
         bounds = {"constraint": Segment(STILL)}
-    return kind(**BUDGET, adjacency=adjacency, solver=solver, fit_intercept=False, data_norm=1.0, **bounds)
+    if not issubclass(kind, DPAUCMaximizer):  # which always has one
+        bounds |= {"fit_intercept": False}
+    return kind(**BUDGET, adjacency=adjacency, solver=solver, data_norm=1.0, **bounds)
 
 
 def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
@@ -143,6 +149,12 @@ def quantile_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[
     return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
 
 
+def ranking_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
+    """The same for solvers that rank two classes."""
+    kinds = {"noise halved": HalvedNoiseRanking, "three releases unscheduled": UnscheduledReleasesRanking}
+    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
+
+
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. Releases too many show
 # best where hardly any run misses them.
 GD, HALF, MOST = ({"step_size": STILL} | batch for batch in ({}, {"batch_size": N_SAMPLES // 2}, {"batch_size": 0.8 * N_SAMPLES}))
@@ -161,6 +173,7 @@ NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapsho
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
 SHORT = {"step_scale": STILL}
 SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
+LATE = {"moments_share": 0.1}  # enough for a geometry in which the canary is clipped, and most for the moments of the classes
 LEAK = "exact gradient in the y-update"
 AUDITED = {
     "accmd": Audited(
@@ -189,6 +202,12 @@ AUDITED = {
         0.7,
         regression_twins(SufficientStatistics(), UnderstatedSufficientStatistics()),
         DPLinearRegression,
+    ),
+    "moments": Audited(
+        DiscriminantAnalysis(**LATE),
+        0.6,
+        ranking_twins(DiscriminantAnalysis(**LATE), UnderstatedDiscriminantAnalysis(**LATE)),
+        DPAUCMaximizer,
     ),
     "whitened_gd": Audited(
         WhitenedGradientDescent(4, **SLOW),

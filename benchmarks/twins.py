@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from skdp import DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
+from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy import Schedule
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Gradient
+from skdp.privacy.queries import ClassMoments, Gradient
 from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Release
 from skdp.solvers import (
@@ -18,6 +18,7 @@ from skdp.solvers import (
     SVRG,
     AcceleratedMirrorDescent,
     BlockCoordinateDescent,
+    DiscriminantAnalysis,
     FrankWolfe,
     GradientDescent,
     Newton,
@@ -41,12 +42,14 @@ __all__ = [
     "HalvedNoise",
     "HalvedNoiseOverSet",
     "HalvedNoiseQuantile",
+    "HalvedNoiseRanking",
     "HalvedNoiseRegression",
     "RepeatedObjective",
     "RepeatedOutput",
     "RepeatedPasses",
     "Segment",
     "UnderstatedBlockCoordinateDescent",
+    "UnderstatedDiscriminantAnalysis",
     "UnderstatedFrankWolfe",
     "UnderstatedGradientDescent",
     "UnderstatedMirrorDescent",
@@ -61,6 +64,7 @@ __all__ = [
     "UnscheduledReleases",
     "UnscheduledReleasesOverSet",
     "UnscheduledReleasesQuantile",
+    "UnscheduledReleasesRanking",
     "UnscheduledReleasesRegression",
     "UnscheduledSelections",
     "with_more",
@@ -99,6 +103,10 @@ class HalvedNoiseQuantile(Halved, DPQuantileRegressor):
     """Half the noise, for a quantile."""
 
 
+class HalvedNoiseRanking(Halved, DPAUCMaximizer):
+    """Half the noise, for scores of two classes."""
+
+
 class HalvedNoiseOverSet(Halved, DPConstrainedClassifier):
     """Half the noise, over a set."""
 
@@ -113,6 +121,10 @@ class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
 
 class UnscheduledReleasesQuantile(Unscheduled, DPQuantileRegressor):
     """Releases more, for a quantile."""
+
+
+class UnscheduledReleasesRanking(Unscheduled, DPAUCMaximizer):
+    """Releases more, for scores of two classes."""
 
 
 class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
@@ -305,6 +317,18 @@ class UnderstatedSufficientStatistics(SufficientStatistics):
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the last answer."""
         return super().solve(problem, lambda query: [ask(query) for _ in range(1 + MORE)][-1], rng)
+
+
+class UnderstatedDiscriminantAnalysis(DiscriminantAnalysis):
+    """Asks for the moments of the classes several times, and states it once."""
+
+    def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
+        """Solve with the last answer."""
+
+        def answer(query: Any) -> Any:
+            return [ask(query) for _ in range(1 + MORE if isinstance(query, ClassMoments) else 1)][-1]
+
+        return super().solve(problem, answer, rng)
 
 
 class UnderstatedRescaledGradientDescent(Understated, RescaledGradientDescent):
