@@ -14,7 +14,7 @@ from hostile import LABELS, NAN, NUMBERS, OTHERS, SECRET, SECRETS, TABLES, X, y
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from products import KINDS, estimator_of, fitting
+from products import KINDS, estimator_of, fitting, labels_of
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
@@ -127,7 +127,8 @@ SOLVERS_OF_FEW_STEPS = [
 
 def kind_of(solver):
     """The first kind of problem that a solver fits."""
-    return next(kind for kind in ("binary", "numbers", "constrained numbers", "quantile numbers") if fitting(kind, solver))
+    kinds = ("binary", "numbers", "constrained numbers", "quantile numbers", "ranking binary")
+    return next(kind for kind in kinds if fitting(kind, solver))
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +209,8 @@ def test_every_value_of_every_parameter_of_a_solver(solver):
 @example(GradientDescent(), {"n_steps": 1, "step_size": 1e250}, 1e50)  # finite but for the intercept's constant
 def test_parameters_of_a_solver_together(solver, chosen, scale):
     chosen = {name: value for name, value in chosen.items() if name in solver.get_params()}
-    check_fit(fit_of(clone(solver).set_params(**chosen), intercept_scaling=scale), X, y)
+    given = {"intercept_scaling": scale} if "intercept_scaling" in NAMES[kind_of(solver)] else {}
+    check_fit(fit_of(clone(solver).set_params(**chosen), **given), X, y)
 
 
 def check_plan(estimator, *shape):
@@ -245,7 +247,7 @@ def test_shapes_of_a_plan(n_samples, n_features, n_classes):
     [
         pytest.param(solver, given, id=f"{solver.name}-{given}")
         for solver in SOLVERS_OF_FEW_STEPS
-        for given in ([{}, {"classes": [0, 1]}, {"classes": ["a", "b"]}] if kind_of(solver) == "binary" else [{}])
+        for given in ([{}, {"classes": [0, 1]}, {"classes": ["a", "b"]}] if labels_of(kind_of(solver)) == "binary" else [{}])
     ],
 )
 def test_every_table_and_every_label(solver, given):

@@ -78,9 +78,10 @@ class DiscriminantAnalysis(Solver):
 
     Notes
     -----
-    There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. Its
-    ``clip_norm`` bounds the norm of standardised rows in place of the usual one. At most 1024 features, because the square of
-    them is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most tables.
+    There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. A
+    ``positive_rate`` replaces the counts of the release, and ``class_balance`` plays no part. The problem's ``clip_norm``, where
+    it has one, bounds the norm of standardised rows in place of the usual one. At most 1024 features, because the square of them
+    is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most tables.
 
     **Privacy.** Two Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the
     moments of the features (sensitivity :math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), and the moments of the
