@@ -79,9 +79,8 @@ class DiscriminantAnalysis(Solver):
     Notes
     -----
     There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. A
-    ``positive_rate`` replaces the counts of the release, and ``class_balance`` plays no part. The problem's ``clip_norm``, where
-    it has one, bounds the norm of standardised rows in place of the usual one. At most 1024 features, because the square of them
-    is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most tables.
+    ``positive_rate`` replaces the counts of the release; ``class_balance`` and clip norms play no part. At most 1024 features,
+    because the square of them is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most tables.
 
     **Privacy.** Two Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the
     moments of the features (sensitivity :math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), and the moments of the
@@ -240,8 +239,6 @@ def _within_radius(problem: Problem, features: Standard) -> Standard:
     """The same in units of the norm to which standardised rows are clipped."""
     geometry, usual = features.geometry, math.sqrt(max(float(features.variances.sum()), LEAST_RADIUS))
     radius = min(usual, geometry.largest_norm) if problem.budget.private else geometry.largest_norm
-    if problem.clip_norm < math.inf:
-        radius = problem.clip_norm
     return replace(features, geometry=replace(geometry, scale=geometry.scale / radius))
 
 

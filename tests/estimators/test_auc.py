@@ -207,6 +207,11 @@ def test_names_clone_pickle_and_file(rng, tmp_path):
         ({"hidden_layer_sizes": ()}, TypeError, r"hidden_layer_sizes=\(\); expected"),
         ({"hidden_layer_sizes": (8, 0)}, ValueError, r"hidden_layer_sizes\[1\]=0; expected an integer >= 1"),
         ({"solver": "gd"}, ValueError, "'gd' needs raw predictions that count by their size.*Solvers that fit: .*standardized_gd"),
+        (
+            {"solver": "gd"},
+            ValueError,
+            "'gd' needs raw predictions that count by their size.*Solvers that fit: .*standardized_gd",
+        ),
         ({"solver": "newton"}, ValueError, "'newton' needs raw predictions that count by their size"),
         ({"delta": 0}, ValueError, "solver='standardized_gd' does not support pure epsilon-DP"),
         ({"classes": [0, 1, 2]}, ValueError, "Only binary classification is supported.* 3 classes; expected two"),
