@@ -118,7 +118,7 @@ TABLES = {
     "void": np.zeros((24, 3), dtype="V8"),
     "masked": np.ma.masked_equal(T, SECRET),
     "masked nan": np.ma.masked_invalid(np.where(T == SECRET, NAN, T)),
-    "matrix": np.asmatrix(T),
+    "matrix": T.view(np.matrix),
     "memmap-like": T.copy(order="F"),
     "strided": np.repeat(T, 2, axis=0)[::2],
     "negative strides": T[::-1, ::-1],

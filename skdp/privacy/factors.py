@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.blocks import row_squares
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.records import SHORTEST
 
 __all__ = ["CANCELLED", "Factors", "clipped_sum", "differences", "lengths", "n_entries"]
@@ -127,10 +128,17 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
         One or two to add for each.
     norms : ndarray of shape (m,)
         Bounds.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        If shapes or constants differ.
     """
     parts: list[tuple[Factors, ...]] = []
     squares = []
     for one, other in zip(here, there, strict=True):
+        if (one.left.shape, one.right.shape, one.constant) != (other.left.shape, other.right.shape, other.constant):
+            raise PrivacyAccountingError("The factors of gradients at two points differ in shape or constant.")
         left = one.left - other.left
         first = _length(left) * np.hypot(_length(one.right), one.constant)
         if one.right is other.right:

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.factors import CANCELLED, Factors, clipped_sum, differences, lengths, n_entries
@@ -297,7 +298,8 @@ class PrimalDifference(_AtPoint):
     @cached_property
     def clip_norm(self) -> float:
         """Bound D on the norm of one record's contribution; 0 below 2**-480."""
-        moved = float(np.linalg.norm(self.primal - self.previous_primal) + np.linalg.norm(self.dual - self.previous_dual))
+        with np.errstate(all="ignore"):  # far apart, the largest counts
+            moved = float(np.linalg.norm(self.primal - self.previous_primal) + np.linalg.norm(self.dual - self.previous_dual))
         bound = min(self.slope * moved + self.offset, self.largest)
         return bound if bound >= SHORTEST else 0.0
 
@@ -350,8 +352,24 @@ def _clipped(parts: Sequence[Factors], batch: Batch, clip_norm: float, size: int
 
 
 def _checked(parts: Sequence[Factors], batch: Batch, size: int) -> Sequence[Factors]:
-    """Raise PrivacyAccountingError for factors that are not one row per record, or not as many entries as there are variables."""
+    """Raise PrivacyAccountingError for factors whose norms and sums would not be those of one gradient per record."""
+    if not all(_plain(part.left) and (_plain(part.right) or _plain_sparse(part.right)) for part in parts):
+        raise PrivacyAccountingError(
+            "Factors of gradients must be two-dimensional arrays of float64, or CSR, of distinct entries."
+        )
     rows = {matrix.shape[:1] for part in parts for matrix in (part.left, part.right)}
     if rows != {batch.targets.shape} or n_entries(parts) != size:
         raise PrivacyAccountingError(f"Gradients of a saddle problem are not one row per record with {size} entries in all.")
     return parts
+
+
+def _plain(matrix: object) -> bool:
+    """Whether it is an array of two dimensions in which no square can wrap around or be complex."""
+    return type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype == np.float64
+
+
+def _plain_sparse(matrix: Any) -> bool:
+    """The same of CSR; entries stored twice would be squared apart."""
+    if not (sparse.issparse(matrix) and matrix.format == "csr" and matrix.ndim == 2 and matrix.dtype == np.float64):
+        return False
+    return bool(matrix.has_canonical_format or matrix.sorted_indices().has_canonical_format)
