@@ -1,23 +1,27 @@
 """Private maximisation of the area under the ROC curve."""
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._tables import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
 from skdp.estimators._classifier import DPClassifier
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
 from skdp.losses import Logistic
 from skdp.privacy.queries import Loss
-from skdp.solvers import Problem, Solver
+from skdp.scorers import MLPScorer
+from skdp.solvers import AUCProblem, Problem, Solver, SolverResult
 
 __all__ = ["DPAUCMaximizer"]
 
 SCORERS = ("linear", "mlp")
+BLOCK = 4096  # rows that go through a network at a time
 MOST_LAYERS, WIDEST_LAYER = 16, 2**20
 
 
@@ -40,10 +44,11 @@ class DPAUCMaximizer(DPClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``, which "auto" takes, or a solver object such as
-        ``StandardizedGradientDescent(n_steps=100)``. The report names the choice and its reason.
+        Algorithm: ``"standardized_gd"``, which "auto" takes for a linear score; "sgda", which it takes for a network, and
+        "privatediff", on the least-squares saddle point of [1]_; or a solver object such as ``SGDA(batch_size=2048)``. The report
+        names the choice and its reason.
     scorer : {"linear", "mlp"}, default="linear"
-        Kind of score.
+        Kind of score: linear in the features, or a network of dense layers with rectified linear units.
     hidden_layer_sizes : sequence of int, default=(256, 128)
         Widths of the hidden layers of "mlp".
     positive_rate : float or None, default=None
@@ -51,9 +56,11 @@ class DPAUCMaximizer(DPClassifier):
         1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables; the report shows the release.
     class_balance : float, default=0.0
         Power b in [0, 1]: a record of the larger class weighs ``(p_min / p_maj)**b`` in the gradient, before the clip, with the
-        released or public class frequencies. 1 makes both classes weigh the same; see Notes.
+        released or public class frequencies. 1 makes both classes weigh the same; see Notes. "sgda" and "privatediff" always
+        weigh them the same.
     alpha : float or None, default=None
-        Strength of an L2 penalty, which spares the intercept. None leaves it to the solver, from public facts.
+        Strength of an L2 penalty, which spares the intercept. None leaves it to the solver, from public facts. "sgda" and
+        "privatediff" penalise what they move: coefficients of standardised features, all parameters of a network.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
         Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
         high) per feature, in the order of the columns. They give ``data_norm`` its default; of a pair the larger absolute value
@@ -77,9 +84,13 @@ class DPAUCMaximizer(DPClassifier):
     classes_ : ndarray of shape (2,)
         Sorted class labels.
     coef_ : ndarray of shape (1, n_features)
-        Released coefficients of the score.
+        Released coefficients of a linear score.
     intercept_ : ndarray of shape (1,)
-        Released intercept, which moves no AUC but the labels that `predict` gives.
+        Released intercept of it, which moves no AUC but the labels that `predict` gives.
+    coefs_ : list of ndarray of shape (n_inputs, n_outputs)
+        Released weights of "mlp", a matrix per layer, as in scikit-learn's MLPClassifier.
+    intercepts_ : list of ndarray of shape (n_outputs,)
+        Released biases of "mlp".
     n_iter_ : int
         Number of steps, public.
     privacy_spent_ : PrivacySpent
@@ -205,6 +216,26 @@ class DPAUCMaximizer(DPClassifier):
             "decision_function, or DPLogisticRegression, which has probabilities."
         )
 
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Larger for records that are rather of ``classes_[1]``.
+        """
+        if not hasattr(self, "coefs_"):
+            return super().decision_function(X)
+        table = read_unlabelled(self, X)
+        rows = table.tocsr() if sparse.issparse(table) else table
+        scores = [forward(rows[start : start + BLOCK], self.coefs_, self.intercepts_) for start in range(0, rows.shape[0], BLOCK)]
+        return np.concatenate(scores)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the area under the ROC curve of the scores, without noise.
 
@@ -262,12 +293,37 @@ class DPAUCMaximizer(DPClassifier):
 
     def _ranking(self, n_samples: int, n_features: int) -> Problem:
         """Public facts of the fit, by the kind of score."""
-        if self.scorer != "linear":
-            raise ValueError(f"scorer={shown(self.scorer)} has no solver yet; expected 'linear'.")
-        rate = None if self.positive_rate is None else float(self.positive_rate)
         return self._problem(
-            n_samples, n_features, self._loss(2), ranking=True, positive_rate=rate, class_balance=float(self.class_balance)
+            n_samples,
+            n_features,
+            self._loss(2),
+            AUCProblem,
+            ranking=True,
+            positive_rate=None if self.positive_rate is None else float(self.positive_rate),
+            class_balance=float(self.class_balance),
+            hidden_layer_sizes=() if self.scorer == "linear" else tuple(int(size) for size in self.hidden_layer_sizes),
         )
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        problem = cast(AUCProblem, plan.problem)
+        if problem.linear:
+            return super()._model(plan, result, facts)
+        layers = cast(MLPScorer, problem.scorer()).layers(result.coef[:, 0])
+        weights, biases = zip(*layers, strict=True)
+        return {
+            "classes_": facts.classes,
+            "coefs_": [np.ascontiguousarray(matrix.T) for matrix in weights],
+            "intercepts_": [vector.copy() for vector in biases],
+        }
+
+
+def forward(block: Any, weights: list[np.ndarray], biases: list[np.ndarray]) -> np.ndarray:
+    """Return the scores of some rows, shape (m,), by a network of rectified linear units."""
+    units = block
+    for matrix, vector in zip(weights[:-1], biases[:-1], strict=True):
+        units = units @ matrix + vector
+        np.maximum(units, 0.0, out=units)
+    return np.asarray(units @ weights[-1])[:, 0] + biases[-1][0]
 
 
 def is_whole(value: object) -> bool:

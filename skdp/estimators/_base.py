@@ -139,11 +139,11 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Centre and unit of the targets."""
         return 0.0, 1.0
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, **particular: Any) -> Problem:
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         """Public facts of the fit; ``particular`` are those of one kind of estimator."""
         bounds = check_feature_bounds(self.feature_bounds, n_features)
         constraint, (_, unit) = self._constraint(), self._units()
-        return Problem(
+        return kind(
             n_samples=n_samples,
             n_features=n_features,
             loss=loss,

@@ -117,6 +117,7 @@ class AUCSaddle(SaddleProblem):
         self.noise = noise if noise is not None else NOISE if scorer.n_parameters <= WIDE else NOISE_WIDE
         self.primal_clip_norm = clip * math.sqrt(1 + self.usual) if self.linear else 1.0
         self.dual_clip_norm = 1.0
+        self.difference_slope = math.sqrt(self.usual) if self.linear else 1.0
 
     def read(self, batch: Batch) -> Batch:
         """Return the batch with rows as the scorer sees them.
@@ -232,6 +233,21 @@ class AUCSaddle(SaddleProblem):
             ``-alpha``.
         """
         return np.zeros(self.n_primal), -dual
+
+    def penalized(self, primal: np.ndarray) -> np.ndarray:
+        """Return the scorer's parameters, zeros for a and b.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, a, b.
+
+        Returns
+        -------
+        ndarray of shape (n_primal,)
+            The gradient of half their squared norm.
+        """
+        return np.append(primal[:-2], [0.0, 0.0])
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
         """Return the steps: for a linear scorer the gathered noise of the scores sets that of the descent.

@@ -1,5 +1,6 @@
 """Solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
 
+from skdp.solvers._auc import AUCProblem
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._minimax import MinimaxProblem, NoLoss
 from skdp.solvers._registry import SOLVERS, choose_solver
@@ -27,6 +28,7 @@ __all__ = [
     "SGDA",
     "SOLVERS",
     "SVRG",
+    "AUCProblem",
     "AcceleratedMirrorDescent",
     "Ask",
     "BlockCoordinateDescent",

@@ -53,6 +53,11 @@ class AUCProblem(MinimaxProblem):
             return self.n_features + bool(self.intercept_scaling), 1
         return self.scorer().n_parameters, 1
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of primal and of dual variables: parameters, a, b; alpha."""
+        return self.scorer().n_parameters + 2, 1
+
     def scorer(self, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> Scorer:
         """Return the scorer.
 
