@@ -80,7 +80,8 @@ class DiscriminantAnalysis(Solver):
     -----
     There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. A
     ``positive_rate`` replaces the counts of the release; ``class_balance`` and clip norms play no part. At most 1024 features,
-    because the square of them is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most tables.
+    because the square of them is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most
+    tables.
 
     **Privacy.** Two Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the
     moments of the features (sensitivity :math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), and the moments of the
