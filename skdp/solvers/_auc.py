@@ -19,7 +19,7 @@ LABELS_PART = 0.2  # of the preparation's share that the positive rate gets besi
 LEAST_USUAL = 0.1  # of the squared norm of a standardised row
 RAW_CLIP = math.sqrt(2.0)  # rows as they are, far from their mean, have longer gradients than their norm suggests
 LONGEST_STEP = 0.3
-LINEAR = frozenset({"classes", "convex", "plain", "ranking", "saddle"})
+LINEAR = frozenset({"binary", "classes", "convex", "plain", "ranking", "saddle"})
 
 
 @dataclass(frozen=True)
