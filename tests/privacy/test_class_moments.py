@@ -166,4 +166,5 @@ def test_rounding_stays_within_its_allowance(rng):
     error = math.sqrt(
         sum(np.sum((sums[c] - m.sum(axis=0)) ** 2) + np.sum((products[c] - m.T @ m) ** 2) for c, m in enumerate(exact))
     )
-    assert 1e-10 < error <= query.clip_norm * rows.summation_error * query.rounding
+    plain = query.clip_norm * rows.summation_error
+    assert plain < error <= plain * query.rounding
