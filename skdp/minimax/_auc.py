@@ -17,7 +17,7 @@ __all__ = ["AUCSaddle"]
 LARGEST_DUAL, LARGEST_OFFSET = 1.0, 3.0  # bounds on alpha, and on a and b
 LONGEST_STEP, DUAL_STEP = 0.3, 0.3
 NOISE, NOISE_WIDE, WIDE = 0.6, 0.3, 300  # what the rule for the step allows the noise; less beyond so many features
-NETWORK_STEP = 0.1
+NETWORK_CLIP, NETWORK_NOISE = 3.0, 0.05  # of networks: clip norm, and noise of a weight's whole way
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,13 @@ class AUCSaddle(SaddleProblem):
         Usual squared norm Q of a row as a linear scorer sees it, from public facts or earlier releases. It sets the primal clip
         norm, :math:`\sqrt{1 + Q}`, and the step; None takes 1.
     clip : float, default=1.0
-        Factor of that clip norm.
+        Factor of the primal clip norm, which is 3 for a network.
     longest_step : float, default=0.3
-        Largest step of the descent, for a linear scorer.
+        Largest step of the descent.
     noise : float or None, default=None
-        Factor of the step at which noise sets it: :math:`\text{noise} \cdot M \cdot \text{signal} / (Q \cdot \text{steps})`, for
-        a linear scorer. None takes 0.6, and 0.3 beyond 300 features.
+        Where noise sets the step of the descent, it is this times the divisor and the signal, over the number of steps and Q, or
+        the clip norm for a network. None takes 0.6, 0.3 beyond 300 features, and 0.05 for a network: the standard deviation of
+        the noise in a weight's whole way.
 
     Notes
     -----
@@ -112,12 +113,12 @@ class AUCSaddle(SaddleProblem):
         self.divisor = 2 * min(positive_rate, 1 - positive_rate)
         self.class_weights = (min(1.0, positive_rate / (1 - positive_rate)), min(1.0, (1 - positive_rate) / positive_rate))
         self.linear = isinstance(scorer, LinearScorer)
-        self.usual = 1.0 if usual is None else usual
-        self.longest_step = longest_step
-        self.noise = noise if noise is not None else NOISE if scorer.n_parameters <= WIDE else NOISE_WIDE
-        self.primal_clip_norm = clip * math.sqrt(1 + self.usual) if self.linear else 1.0
+        self.usual, self.longest_step = 1.0 if usual is None else usual, longest_step
+        self.primal_clip_norm = clip * (math.sqrt(1 + self.usual) if self.linear else NETWORK_CLIP)
         self.dual_clip_norm = 1.0
         self.difference_slope = math.sqrt(self.usual) if self.linear else 1.0
+        usually = (NOISE if scorer.n_parameters <= WIDE else NOISE_WIDE) if self.linear else NETWORK_NOISE
+        self.noise = usually if noise is None else noise
 
     def read(self, batch: Batch) -> Batch:
         """Return the batch with rows as the scorer sees them.
@@ -250,7 +251,7 @@ class AUCSaddle(SaddleProblem):
         return np.append(primal[:-2], [0.0, 0.0])
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
-        """Return the steps: for a linear scorer the gathered noise of the scores sets that of the descent.
+        """Return the steps: what noise gathers over all of them sets that of the descent.
 
         Parameters
         ----------
@@ -262,10 +263,9 @@ class AUCSaddle(SaddleProblem):
         Returns
         -------
         primal : float
-            At most ``longest_step``; 0.1 for other scorers.
+            At most ``longest_step``.
         dual : float
-            0.3; 0.1 for other scorers.
+            0.3.
         """
-        if not self.linear:
-            return NETWORK_STEP, NETWORK_STEP
-        return min(self.longest_step, self.noise * self.divisor * signal / (self.usual * n_steps)), DUAL_STEP
+        reach = self.usual if self.linear else self.primal_clip_norm
+        return min(self.longest_step, self.noise * self.divisor * signal / (reach * n_steps)), DUAL_STEP
