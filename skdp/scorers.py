@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp.privacy.blocks import dense
 from skdp.privacy.factors import Factors
@@ -50,8 +51,10 @@ class Scorer(ABC):
 
     Parameters
     ----------
+    n_features : int
+        Number of features.
     centre, scale : ndarray of shape (n_features,) or None, default=None
-        The scorer sees ``scale * (x - centre)``; None leaves rows as they are, and a sparse table sparse.
+        The scorer sees ``scale * (x - centre)``. Without centre a sparse table stays sparse.
 
     Attributes
     ----------
@@ -61,8 +64,8 @@ class Scorer(ABC):
 
     n_parameters: int
 
-    def __init__(self, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> None:
-        self.centre, self.scale = _fixed(centre), _fixed(scale)
+    def __init__(self, n_features: int, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> None:
+        self.n_features, self.centre, self.scale = n_features, _fixed(centre), _fixed(scale)
 
     def read(self, rows: Any) -> Any:
         """Return rows as the scorer sees them.
@@ -75,13 +78,14 @@ class Scorer(ABC):
         Returns
         -------
         ndarray or CSR of shape (m, n_features)
-            The same object without centre and scale, else an array.
+            The same object without centre and scale; an array with a centre.
         """
-        if self.centre is None and self.scale is None:
-            return rows
-        read = dense(rows)
-        read = read - self.centre if self.centre is not None else read.copy()
-        return np.multiply(read, self.scale, out=read) if self.scale is not None else read
+        if self.centre is not None:
+            read = dense(rows) - self.centre
+            return read if self.scale is None else np.multiply(read, self.scale, out=read)
+        if self.scale is None or not sparse.issparse(rows):
+            return rows if self.scale is None else rows * self.scale
+        return type(rows)((rows.data * self.scale[rows.indices], rows.indices, rows.indptr), shape=rows.shape)
 
     @abstractmethod
     def at(self, rows: Any, parameters: np.ndarray) -> Scored:
@@ -141,11 +145,11 @@ class LinearScorer(Scorer):
     n_features : int
         Number of features, and of parameters.
     centre, scale : ndarray of shape (n_features,) or None, default=None
-        The scorer sees ``scale * (x - centre)``; None leaves rows as they are, and a sparse table sparse.
+        The scorer sees ``scale * (x - centre)``. Without centre a sparse table stays sparse.
     """
 
     def __init__(self, n_features: int, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> None:
-        super().__init__(centre, scale)
+        super().__init__(n_features, centre, scale)
         self.n_parameters = n_features
 
     def at(self, rows: Any, parameters: np.ndarray) -> Scored:
@@ -176,7 +180,7 @@ class MLPScorer(Scorer):
     hidden_layer_sizes : sequence of int, default=(256, 128)
         Numbers of units, from the first layer on; none is a linear scorer with a bias.
     centre, scale : ndarray of shape (n_features,) or None, default=None
-        The scorer sees ``scale * (x - centre)``; None leaves rows as they are, and a sparse table sparse.
+        The scorer sees ``scale * (x - centre)``. Without centre a sparse table stays sparse.
 
     References
     ----------
@@ -190,7 +194,7 @@ class MLPScorer(Scorer):
         centre: np.ndarray | None = None,
         scale: np.ndarray | None = None,
     ) -> None:
-        super().__init__(centre, scale)
+        super().__init__(n_features, centre, scale)
         sizes = (n_features, *hidden_layer_sizes, 1)
         self.shapes = tuple((outputs, inputs) for inputs, outputs in pairwise(sizes))
         self.n_parameters = sum(outputs * (inputs + 1) for outputs, inputs in self.shapes)

@@ -1,6 +1,7 @@
 """The area under the ROC curve as a saddle problem: its algebra, its preparation, and the check of problems of one's own."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_clip_norms_and_steps_follow_the_geometry():
     assert AUCSaddle(LinearScorer(301), 0.1).noise == 0.3
     network = AUCSaddle(MLPScorer(20, (5,)), 0.1)
     assert network.primal_clip_norm == 3.0
-    assert network.step_sizes(100.0, 10)[0] == pytest.approx(0.05 * 0.2 * 100 / (3 * 10))
+    assert network.step_sizes(100.0, 100)[0] == pytest.approx(math.sqrt(2 / 20) * 0.2 * 100 / (3 * 100))
 
 
 def problem_of(hidden=(), epsilon=1.0, scaling=1.0, rate=None, adjacency="zero_out"):
@@ -211,6 +212,16 @@ def test_the_model_has_the_scores_above_the_middle_of_a_and_b(hidden, standardiz
         scores = X @ coef[0] + intercept[0]
     wanted = saddle.scorer.at(saddle.scorer.read(X), primal[:-2]).scores - primal[-2:].mean()
     np.testing.assert_allclose(scores, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_rows_at_the_data_norm_have_entries_of_size_one_for_a_network(rng):
+    """Of the root mean square; public, and sparse tables stay so."""
+    X, y = table(rng)
+    saddle = prepared(problem_of((3,)), X, y)
+    row = np.full((1, 4), 1.0)  # its norm is 2
+    np.testing.assert_allclose(saddle.scorer.read(row), 1.0)
+    assert sparse.issparse(saddle.scorer.read(sparse.csr_array(row)))
+    assert prepared(replace(problem_of((3,)), data_norm=1.0), X, y).scorer.scale.tolist() == [2.0] * 4
 
 
 def test_what_it_offers():

@@ -30,7 +30,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
 def width(scorer):
-    return scorer.shapes[0][1] if isinstance(scorer, MLPScorer) else scorer.n_parameters
+    return scorer.n_features
 
 
 def made(rng, scorer, m, sparsity=0.3):
@@ -137,6 +137,7 @@ def test_rows_are_read_once_and_are_the_first_factor(scorer, storage, rng):
     read = scorer.read(stored)
     assert (read is stored) == (scorer.centre is None and scorer.scale is None)
     assert all(scorer.at(read, point).gradients(residuals)[0].right is read for point in (parameters, 2 * parameters))
+    assert sparse.issparse(read) == (sparse.issparse(stored) and scorer.centre is None)
     kept = stored.toarray() if sparse.issparse(stored) else stored
     np.testing.assert_array_equal(kept, rows)
 

@@ -17,7 +17,7 @@ __all__ = ["AUCSaddle"]
 LARGEST_DUAL, LARGEST_OFFSET = 1.0, 3.0  # bounds on alpha, and on a and b
 LONGEST_STEP, DUAL_STEP = 0.3, 0.3
 NOISE, NOISE_WIDE, WIDE = 0.6, 0.3, 300  # what the rule for the step allows the noise; less beyond so many features
-NETWORK_CLIP, NETWORK_NOISE = 3.0, 0.05  # of networks: clip norm, and noise of a weight's whole way
+NETWORK_CLIP = 3.0
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class AUCSaddle(SaddleProblem):
         Largest step of the descent.
     noise : float or None, default=None
         Where noise sets the step of the descent, it is this times the divisor and the signal, over the number of steps and Q, or
-        the clip norm for a network. None takes 0.6, 0.3 beyond 300 features, and 0.05 for a network: the standard deviation of
-        the noise in a weight's whole way.
+        the clip norm for a network. None takes 0.6, 0.3 beyond 300 features, and :math:`\sqrt{2 / d}` for a network of d inputs:
+        then the noise that a weight gathers on its whole way is as large as what it starts from.
 
     Notes
     -----
@@ -118,6 +118,7 @@ class AUCSaddle(SaddleProblem):
         self.dual_clip_norm = 1.0
         self.difference_slope = math.sqrt(self.usual) if self.linear else 1.0
         usually = (NOISE if scorer.n_parameters <= WIDE else NOISE_WIDE) if self.linear else NETWORK_NOISE
+        usually = (NOISE if scorer.n_features <= WIDE else NOISE_WIDE) if self.linear else math.sqrt(2 / scorer.n_features)
         self.noise = usually if noise is None else noise
 
     def read(self, batch: Batch) -> Batch:

@@ -114,7 +114,10 @@ class AUCProblem(MinimaxProblem):
         labels, features = self._shares(share, standardize)
         rate = self._released_rate(ask, labels) if self.positive_rate is None else self.positive_rate
         if not self.linear and not features:
-            return AUCSaddle(self.scorer(), rate)
+            unit = (
+                math.sqrt(self.n_features) / self.data_norm
+            )  # rows of the largest norm have entries of size 1, as He's start wants
+            return AUCSaddle(self.scorer(scale=None if unit == 1 else np.full(self.n_features, unit)), rate)
         if not features:
             usual = self.data_norm**2
             return AUCSaddle(self.scorer(), rate, usual=usual, clip=RAW_CLIP, longest_step=LONGEST_STEP / max(1.0, usual))
