@@ -1,20 +1,37 @@
 """Which estimators and solvers fit which problem, for tests that build cross products."""
 
+from saddles import Regression
+from sklearn.base import clone
+
 import skdp.estimators
 from skdp.constraints import L1Ball
 from skdp.losses import HuberHinge, Logistic, Multinomial, Quantile, Squared, Welsch
 from skdp.privacy.budget import Budget
-from skdp.solvers import SOLVERS, Problem
+from skdp.solvers import SOLVERS, AUCProblem, MinimaxProblem, NoLoss, Problem
 
-__all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of"]
+__all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of", "of_kind", "released_by"]
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
-RANKED = {"ranking binary": Logistic()}
+RANKED = {"ranking binary": Logistic(), "network binary": Logistic()}
+SADDLES = {"saddle numbers": NoLoss("regression")}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
 MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
-LOSSES = {**PLAIN, **CONSTRAINED, **MARGINS, "robust numbers": Welsch(1.0), "quantile numbers": Quantile(0.5), **RANKED}
+LOSSES = {
+    **PLAIN,
+    **CONSTRAINED,
+    **MARGINS,
+    "robust numbers": Welsch(1.0),
+    "quantile numbers": Quantile(0.5),
+    **RANKED,
+    **SADDLES,
+}
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
-GIVEN = {"DPLinearRegression": BOUNDED, "DPConstrainedRegression": BOUNDED}  # what an estimator cannot fit without, by its name
+GIVEN = {  # what an estimator cannot fit without, by its name
+    "DPLinearRegression": BOUNDED,
+    "DPConstrainedRegression": BOUNDED,
+    "DPMinimax": {"saddle": Regression},
+}
+OF_KIND = {"network binary": {"scorer": "mlp", "hidden_layer_sizes": (4, 3)}}  # what makes the kind of problem
 KINDS = {
     "DPLogisticRegression": ("binary", "multinomial"),
     "DPLinearRegression": ("numbers",),
@@ -22,6 +39,7 @@ KINDS = {
     "DPLinearSVC": tuple(MARGINS),
     "DPQuantileRegressor": ("quantile numbers",),
     "DPAUCMaximizer": tuple(RANKED),
+    "DPMinimax": tuple(SADDLES),
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
@@ -32,15 +50,21 @@ def fitting(kind, solver=None):
     constraint = L1Ball() if kind in CONSTRAINED else None
     constant = 0.0 if constraint else 1.0
     budget = Budget(1.0, 1e-6, "replace_one")
-    facts = {"constraint": constraint, "ranking": kind in RANKED}
-    problem = Problem(100, 3, LOSSES[kind], budget, data_norm=1.0, intercept_scaling=constant, **facts)
+    facts = {"loss": LOSSES[kind], "budget": budget, "data_norm": 1.0, "intercept_scaling": constant, "constraint": constraint}
+    if kind in SADDLES:
+        problem = MinimaxProblem(100, 3, **facts, saddle=Regression(3))
+    elif kind in RANKED:
+        layers = OF_KIND.get(kind, {}).get("hidden_layer_sizes", ())
+        problem = AUCProblem(100, 3, **facts, ranking=True, hidden_layer_sizes=layers)
+    else:
+        problem = Problem(100, 3, **facts)
     names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers]
     return names if solver is None else solver.name in names
 
 
 def brief(solver):
     """A solver of few steps, where it has such a parameter."""
-    wanted = {"n_steps": 5, "n_epochs": 2, "n_inner": 3, "batch_size": 50}
+    wanted = {"n_steps": 5, "n_rounds": 3, "n_epochs": 2, "n_inner": 3, "batch_size": 50}
     return solver(**{name: value for name, value in wanted.items() if name in solver().get_params()})
 
 
@@ -57,4 +81,16 @@ def labels_of(kind):
 def estimator_of(kind, **parameters):
     """An estimator of a kind of problem, with what it cannot fit without."""
     (name,) = (name for name, kinds in KINDS.items() if kind in kinds)
-    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **parameters})
+    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **OF_KIND.get(kind, {}), **parameters})
+
+
+def of_kind(estimator, kind):
+    """A copy of an estimator, for a kind of problem out of its own."""
+    return clone(estimator).set_params(**OF_KIND.get(kind, {}))
+
+
+def released_by(model):
+    """An array of released numbers that a fitted model has."""
+    if hasattr(model, "coefs_"):
+        return model.coefs_[0]
+    return model.primal_ if hasattr(model, "primal_") else model.coef_

@@ -23,7 +23,7 @@ from skdp import DPLogisticRegression, _tables
 from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
-from skdp.solvers import SGD, SOLVERS, GradientDescent, RescaledGradientDescent, StandardizedGradientDescent
+from skdp.solvers import SGD, SGDA, SOLVERS, GradientDescent, RescaledGradientDescent, StandardizedGradientDescent
 
 CLEAN = (TypeError, ValueError, PrivacyAccountingError)
 OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
@@ -68,15 +68,23 @@ def check_fit(estimator, X, y):
         after = vars(estimator)
         assert after.keys() == before.keys() and all(after[name] is before[name] for name in before)
         return
-    for array in (fitted.coef_, fitted.intercept_):
+    for array in numbers_of(fitted):
         assert array.dtype == np.float64 and np.isfinite(array).all()
     assert_finite_predictions(fitted)
     assert 0 < fitted.privacy_spent_.epsilon <= fitted.epsilon
     assert 0 <= fitted.privacy_spent_.delta < 1
     assert fitted.privacy_spent_.delta > 0 or SOLVERS[fitted.privacy_report_.solver].pure
     n_classes = getattr(fitted, "classes_", np.empty(0)).size
-    assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), fitted.n_features_in_)
+    if hasattr(fitted, "coef_"):
+        assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), fitted.n_features_in_)
     assert not SECRETS.search(fitted.privacy_report_.to_json())
+
+
+def numbers_of(fitted):
+    """All released numbers."""
+    if hasattr(fitted, "coefs_"):
+        return [*fitted.coefs_, *fitted.intercepts_]
+    return (fitted.primal_, fitted.dual_) if hasattr(fitted, "primal_") else (fitted.coef_, fitted.intercept_)
 
 
 def assert_finite_predictions(fitted):
@@ -109,12 +117,12 @@ SENSIBLE = {
         "tukey",
         "welsch",
     ],
-    "scorer": ["linear"],
+    "scorer": ["linear", "mlp"],
     "hidden_layer_sizes": [(4,), [4, 2]],
     "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
 NAMES = {kind: list(estimator_of(kind).get_params(deep=False)) for kinds in KINDS.values() for kind in kinds}
-FEW = {"n_steps": 2, "n_epochs": 2, "n_inner": 2, "batch_size": 5}
+FEW = {"n_steps": 2, "n_rounds": 2, "n_epochs": 2, "n_inner": 2, "batch_size": 5}
 PAIRS = [
     (name, value)
     for name in dict.fromkeys(name for names in NAMES.values() for name in names)
@@ -129,6 +137,11 @@ def kind_of(solver):
     """The first kind of problem that a solver fits."""
     kinds = ("binary", "numbers", "constrained numbers", "quantile numbers", "ranking binary")
     return next(kind for kind in kinds if fitting(kind, solver))
+    return next(
+        kind
+        for kind in ("binary", "numbers", "constrained numbers", "quantile numbers", "saddle numbers")
+        if fitting(kind, solver)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -161,12 +174,12 @@ def test_every_value_of_every_parameter(name, solver):
 
 
 OTHER_KINDS = [
-    (GradientDescent(2) if fitting(kind, GradientDescent()) else StandardizedGradientDescent(2), kind)
+    (next(solver for solver in (GradientDescent(2), StandardizedGradientDescent(2), SGDA(2)) if fitting(kind, solver)), kind)
     for kind in NAMES
     if kind not in ("binary", "multinomial", "numbers")
 ]
 OWN = ("loss", "threshold", "target_bounds", "constraint", "radius", "fit_intercept")  # seen by the estimator, not by the solver
-OWN += ("scorer", "hidden_layer_sizes", "positive_rate", "class_balance")
+OWN += ("saddle", "scorer", "hidden_layer_sizes", "positive_rate", "class_balance")
 OWN_OF_OTHERS = [(*other, name) for other in OTHER_KINDS for name in OWN if name in NAMES[other[1]]]
 
 

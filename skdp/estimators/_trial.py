@@ -1,6 +1,8 @@
 """A user's saddle problem on made-up records, before anything is paid for."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,6 @@ from scipy import sparse
 from skdp.minimax import Batch, SaddleProblem
 from skdp.privacy.errors import shown
 from skdp.privacy.queries import JointGradient, PrimalDifference
-from skdp.privacy.rows import Rows
 from skdp.solvers import MinimaxProblem
 
 __all__ = ["try_saddle"]
@@ -40,7 +41,7 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     rows, targets = _made_up(problem, sparse_rows, rng), np.arange(N_RECORDS) % 2.0
     try:
         _compare(saddle, rows, targets, point)
-        table = Rows(rows, targets, data_norm=problem.data_norm, intercept_scaling=0.0, class_weight=None, by_row=True)
+        table: Any = _MadeUp(Batch(rows, targets))
         with np.errstate(all="ignore"):
             JointGradient(saddle, *point, 1.0, 1.0, 0.5).evaluate(table)
             PrimalDifference(saddle, *point, *start, 1.0, 0.0, 1.0).evaluate(table)
@@ -49,6 +50,16 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
         raise ValueError(
             f"{saddle!r} fails on {N_RECORDS} made-up records of {problem.n_features} features, {stored}: {error}"
         ) from error
+
+
+@dataclass(frozen=True)
+class _MadeUp:
+    """What queries of saddle problems need of a table."""
+
+    batch: Batch
+
+    def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
+        return np.zeros(size) + terms(self.batch)
 
 
 def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generator) -> Any:

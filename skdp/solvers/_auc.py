@@ -44,7 +44,7 @@ class AUCProblem(MinimaxProblem):
     @property
     def offers(self) -> frozenset[str]:
         """What solvers may need, by the names in `NEEDS`."""
-        return LINEAR if self.linear else frozenset({"saddle"})
+        return super(MinimaxProblem, self).offers | {"saddle"} if self.linear else frozenset({"saddle"})
 
     @property
     def shape(self) -> tuple[int, int]:
