@@ -10,6 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from benchmarks.saddle_twins import (
+    HalvedNoiseSaddle,
+    SaddleClassifier,
+    UnderstatedPrivateDiff,
+    UnderstatedSGDA,
+    UnnoisedDual,
+    UnnoisedDualSaddle,
+    UnscheduledReleasesSaddle,
+)
 from benchmarks.twins import (
     ExactGradientOverSet,
     ExactUpdates,
@@ -51,6 +60,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import (
     SGD,
+    SGDA,
     SVRG,
     AcceleratedMirrorDescent,
     BlockCoordinateDescent,
@@ -60,6 +70,7 @@ from skdp.solvers import (
     Newton,
     ObjectivePerturbation,
     OutputPerturbation,
+    PrivateDiff,
     RescaledGradientDescent,
     Solver,
     StandardizedGradientDescent,
@@ -152,6 +163,9 @@ def quantile_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[
 def ranking_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
     """The same for solvers that rank two classes."""
     kinds = {"noise halved": HalvedNoiseRanking, "three releases unscheduled": UnscheduledReleasesRanking}
+def saddle_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
+    """The same for solvers of saddle problems."""
+    kinds = {"noise halved": HalvedNoiseSaddle, "three releases unscheduled": UnscheduledReleasesSaddle}
     return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
 
 
@@ -175,6 +189,13 @@ SHORT = {"step_scale": STILL}
 SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
 LATE = {"moments_share": 0.1}  # enough for a geometry in which the canary is clipped, and most for the moments of the classes
 LEAK = "exact gradient in the y-update"
+LEAK, UNNOISED = "exact gradient in the y-update", "primal gradient at the un-noised dual variable"
+RESTING = {"primal_step_size": STILL, "dual_step_size": STILL}
+CERTAIN = RESTING | {
+    "restart_share": 0.99
+}  # most for the gradients: of a canary whose gradient is constant differences show nothing
+DUAL = RESTING | {"dual_share": 0.99}  # most for the release that is repeated
+TELLING = {"primal_step_size": STILL, "dual_step_size": N_SAMPLES / 2}  # the dual variable moves by half a clip norm of a record
 AUDITED = {
     "accmd": Audited(
         AcceleratedMirrorDescent(4, **SHORT),
@@ -240,6 +261,15 @@ AUDITED = {
         SGD(4, **ONCE),
         0.3,
         {"noise halved": (HalvedNoise, SGD(4, **ONCE)), "three passes unscheduled": (ForgetfulGate, RepeatedPasses(4, **ONCE))},
+    ),
+    "sgda": Audited(SGDA(4, **RESTING), 0.7, saddle_twins(SGDA(4, **RESTING), UnderstatedSGDA(4, **RESTING)), SaddleClassifier),
+    "privatediff": Audited(
+        PrivateDiff(4, **CERTAIN),
+        0.7,
+        saddle_twins(PrivateDiff(4, **CERTAIN), UnderstatedPrivateDiff(1, **DUAL))
+        | {UNNOISED: (UnnoisedDualSaddle, UnnoisedDual(1, **TELLING))},
+        SaddleClassifier,
+        frozenset({UNNOISED}),
     ),
     "svrg": Audited(SVRG(4, **NEAR), 0.5, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
     "svrg++": Audited(SVRGPlusPlus(2, **NEAR), 0.5, twins(SVRGPlusPlus(2, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
@@ -312,7 +342,7 @@ they are, "clopper-pearson" on the definition of (epsilon, delta) alone.
 Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps or
 epochs of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
 releases are unscheduled, and its single pass uses every second record once, in public; "skgd" always draws the coordinate of
-the canary. The noise is the one in earnest, from
+the canary; saddle problems are linear in both sides. The noise is the one in earnest, from
 the operating system. Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from saddles import Regression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import (
@@ -12,10 +13,12 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMinimax,
     DPQuantileRegressor,
     DPRobustRegressor,
 )
 from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.solvers import SGDA, PrivateDiff
 
 ESTIMATORS = [
     DPLogisticRegression(),
@@ -35,6 +38,12 @@ ESTIMATORS = [
     DPQuantileRegressor(math.inf, data_norm=1000.0),
     DPRobustRegressor(),
     DPRobustRegressor(math.inf, threshold=5.0),
+    DPAUCMaximizer(solver="sgda"),
+    DPAUCMaximizer(solver=PrivateDiff(30, batch_size=10)),
+    DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(4,), solver=SGDA(20)),
+    DPAUCMaximizer(math.inf, solver=SGDA(200)),
+    DPMinimax(Regression),
+    DPMinimax(Regression, epsilon=math.inf, solver=PrivateDiff(50)),
     BoundedScaler((-3, 3)),
     BoundedScaler((-3, 3), centre=False, scale="log", fill=0.0),
     RowNormClipper(),

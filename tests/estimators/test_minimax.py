@@ -1,0 +1,184 @@
+"""DPMinimax: a problem of one's own, what is wrong with it before anything is paid for, what is released."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from saddles import Instrumented, Regression
+from scipy import sparse
+from sklearn.base import clone
+
+from skdp import DPMinimax, PrivacyLedger
+from skdp.minimax import Factors
+from skdp.privacy.oracle import Oracle
+from skdp.solvers import SGDA, PrivateDiff
+
+SOLVERS = pytest.mark.parametrize("solver", ("sgda", "privatediff", PrivateDiff(20, batch_size=100)), ids=str)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(400, 3))
+    return X, X @ [0.5, -0.3, 0.0] + 0.1 * rng.normal(size=400)
+
+
+@SOLVERS
+@pytest.mark.parametrize("store", (np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, pd.DataFrame))
+def test_attributes_are_released_variables_whatever_the_storage(solver, store, table):
+    X, y = table
+    model = DPMinimax(Regression, solver=solver, random_state=0)
+    dense = clone(model).fit(X, y)
+    fitted = model.fit(store(X), y)
+    np.testing.assert_allclose(fitted.primal_, dense.primal_, rtol=1e-6)
+    np.testing.assert_allclose(fitted.dual_, dense.dual_, rtol=1e-6)
+    assert fitted.primal_.shape == fitted.dual_.shape == (3,) and fitted.n_features_in_ == 3
+    assert 0.999 < fitted.privacy_spent_.epsilon <= 1.0
+    assert fitted.n_iter_ == (20 if isinstance(solver, PrivateDiff) else 100)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.primal_, fitted.primal_)
+
+
+def test_a_problem_may_be_given_or_made_and_auto_is_sgda(table):
+    X, y = table
+    made = DPMinimax(Regression, random_state=0).fit(X, y)
+    for saddle in (Regression(3), lambda n_features: Regression(n_features)):
+        given = DPMinimax(saddle, solver="auto", random_state=0).fit(X, y)
+        np.testing.assert_array_equal(given.primal_, made.primal_)
+        assert given.privacy_report_.solver == "sgda"
+    assert "goes with every saddle problem" in given.privacy_report_.solver_reason
+
+
+def test_targets_reach_the_problem_as_they_are_and_none_are_zeros(table):
+    X, y = table
+    seen = []
+
+    class Watched(Regression):
+        def at(self, batch, primal, dual):
+            seen.append(batch.targets)
+            return super().at(batch, primal, dual)
+
+    for targets in (7 * y + 100, None):
+        seen.clear()
+        DPMinimax(Watched, solver=SGDA(1), random_state=0).fit(X, targets)
+        expected = np.zeros(400) if targets is None else targets
+        assert sum(part.size == 400 and np.array_equal(part, expected) for part in seen) == 1
+
+
+class Fails(Regression):
+    def at(self, batch, primal, dual):
+        raise RuntimeError("no such thing")
+
+
+class WrongStart(Regression):
+    def start(self, rng):
+        return np.zeros(self.n_primal + 1), np.zeros(self.n_dual)
+
+
+class NoPair(Regression):
+    def project(self, primal, dual):
+        return primal
+
+
+class NotFinite(Regression):
+    def public_gradient(self, primal, dual):
+        return np.full(self.n_primal, np.nan), dual
+
+
+class NoClip(Regression):
+    dual_clip_norm = 0.0
+
+
+class NoStep(Regression):
+    def step_sizes(self, signal, n_steps):
+        return 0.1, math.nan
+
+
+class TooFew(Regression):
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        return type("", (), {"primal": point.primal, "dual": lambda self: [Factors(point.fits, np.ones_like(point.fits))]})()
+
+
+class ByPlace(Regression):
+    """A record's gradient depends on the other ones, as a mean over the batch does."""
+
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        residuals = point.residuals - point.residuals.mean()
+        return type(point)(point.rows, point.fits, residuals)
+
+
+class FirstIsSpecial(Regression):
+    """So does its last bit."""
+
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        fits = point.fits.copy()
+        fits[1:] = np.nextafter(fits[1:], np.inf)
+        return type(point)(point.rows, fits, point.residuals)
+
+
+BROKEN = (
+    (None, TypeError, "saddle=None; expected a SaddleProblem, or what makes one of the number of features"),
+    ("regression", TypeError, "saddle='regression'; expected a SaddleProblem"),
+    (lambda n_features: n_features, TypeError, r"saddle\(3\) returned 3; expected a SaddleProblem"),
+    (Regression(4), ValueError, "fails on 9 made-up records of 3 features, dense"),
+    (Fails, ValueError, "fails on 9 made-up records of 3 features, dense: no such thing"),
+    (WrongStart, ValueError, r"start returned something else; expected finite arrays of shapes \(3,\) and \(3,\)"),
+    (NoPair, TypeError, "project returned .*; expected finite arrays"),
+    (NotFinite, ValueError, "public_gradient returned something else"),
+    (NoClip, ValueError, "dual_clip_norm is 0.0; expected a positive, finite number"),
+    (NoStep, ValueError, r"step_sizes\(...\)\[1\] is nan; expected a positive, finite number"),
+    (TooFew, ValueError, "not one row per record with 3 entries in all"),
+    (ByPlace, ValueError, "not the same, to the last bit, alone and among others"),
+    (FirstIsSpecial, ValueError, "not the same, to the last bit, alone and among others"),
+)
+
+
+@pytest.mark.parametrize("saddle, error, message", BROKEN)
+@pytest.mark.parametrize("solver", ("sgda", "privatediff"))
+def test_what_is_wrong_with_a_problem_is_said_before_anything_is_paid_for(saddle, error, message, solver, table, monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", None)
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-2)
+    model = DPMinimax(saddle, solver=solver)
+    with ledger, pytest.raises(error, match=message):
+        model.fit(*table)
+    assert not ledger.entries and not hasattr(model, "primal_")
+    with pytest.raises(error, match=message):
+        model.plan(400, 3)
+
+
+def test_solvers_of_losses_are_refused(table):
+    with pytest.raises(ValueError, match=r"solver='gd' needs .*regression.* Solvers that fit: privatediff, sgda\."):
+        DPMinimax(Regression, solver="gd").fit(*table)
+    with pytest.raises(ValueError, match="solver='sgda' does not support pure epsilon-DP"):
+        DPMinimax(Regression, delta=0).fit(*table)
+
+
+def test_the_report_names_the_problem_as_unreviewed(table):
+    report = DPMinimax(Instrumented).fit(*table).privacy_report_
+    assert "Instrumented is unreviewed: it sees the data and is not part of skdp" in report.assumptions
+    assert "NoLoss" not in str(report) and "100 x JointGradient" in str(report)
+    planned = DPMinimax(Instrumented).plan(400, 3)
+    assert planned.releases == report.releases and planned.noise_size == report.noise_size
+
+
+def test_a_penalty_shrinks_what_it_is_on():
+    """The last coefficient of `Instrumented` is spared; without noise."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
+    y, fits = X @ [0.5, -0.5, 0.5], []
+    for alpha in (None, 0.0, 10.0):
+        with pytest.warns(UserWarning, match="not private"):
+            fits.append(DPMinimax(Regression, epsilon=math.inf, alpha=alpha, solver=SGDA(50, primal_step_size=0.05)).fit(X, y))
+    np.testing.assert_array_equal(fits[0].primal_, fits[1].primal_)
+    assert np.abs(fits[2].primal_).max() < 0.1 * np.abs(fits[1].primal_).min()
+
+
+def test_there_is_no_partial_fit_and_no_sample_weight(table):
+    with pytest.raises(AttributeError, match="every call would be one more private fit"):
+        DPMinimax(Regression).partial_fit(*table)
+    with pytest.raises(TypeError, match="does not take sample_weight"):
+        DPMinimax(Regression).fit(*table, sample_weight=np.ones(400))
