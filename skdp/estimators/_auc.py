@@ -274,7 +274,7 @@ class DPAUCMaximizer(DPClassifier):
         super()._check_parameters()
         if not isinstance(self.scorer, str) or self.scorer not in SCORERS:
             raise ValueError(f"scorer={shown(self.scorer)}; expected one of {list(SCORERS)}.")
-        check_layers(self.hidden_layer_sizes)
+        _check_layers(self.hidden_layer_sizes)
         check_number("positive_rate", self.positive_rate, above=0.0, below=1.0, optional=True)
         check_number("class_balance", self.class_balance, minimum=0.0, maximum=1.0)
 
@@ -326,14 +326,14 @@ def forward(block: Any, weights: list[np.ndarray], biases: list[np.ndarray]) -> 
     return np.asarray(units @ weights[-1])[:, 0] + biases[-1][0]
 
 
-def is_whole(value: object) -> bool:
+def _is_whole(value: object) -> bool:
     """Tell whether a value is an integer of any type."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def check_layers(sizes: Any) -> None:
+def _check_layers(sizes: Any) -> None:
     """Raise TypeError or ValueError unless the hidden layers are a short sequence of positive integers."""
-    if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MOST_LAYERS or not all(map(is_whole, sizes)):
+    if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MOST_LAYERS or not all(map(_is_whole, sizes)):
         raise TypeError(f"hidden_layer_sizes={shown(sizes)}; expected a tuple of 1 to {MOST_LAYERS} integers.")
     for place, size in enumerate(sizes):
         check_integer(f"hidden_layer_sizes[{place}]", size, minimum=1, maximum=WIDEST_LAYER)
