@@ -163,6 +163,9 @@ def quantile_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[
 def ranking_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
     """The same for solvers that rank two classes."""
     kinds = {"noise halved": HalvedNoiseRanking, "three releases unscheduled": UnscheduledReleasesRanking}
+    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
+
+
 def saddle_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
     """The same for solvers of saddle problems."""
     kinds = {"noise halved": HalvedNoiseSaddle, "three releases unscheduled": UnscheduledReleasesSaddle}
@@ -188,7 +191,6 @@ RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model
 SHORT = {"step_scale": STILL}
 SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
 LATE = {"moments_share": 0.1}  # enough for a geometry in which the canary is clipped, and most for the moments of the classes
-LEAK = "exact gradient in the y-update"
 LEAK, UNNOISED = "exact gradient in the y-update", "primal gradient at the un-noised dual variable"
 RESTING = {"primal_step_size": STILL, "dual_step_size": STILL}
 CERTAIN = RESTING | {

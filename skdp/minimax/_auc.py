@@ -17,7 +17,7 @@ __all__ = ["AUCSaddle"]
 LARGEST_DUAL, LARGEST_OFFSET = 1.0, 3.0  # bounds on alpha, and on a and b
 LONGEST_STEP, DUAL_STEP = 0.3, 0.3
 NOISE, NOISE_WIDE, WIDE = 0.6, 0.3, 300  # what the rule for the step allows the noise; less beyond so many features
-NETWORK_CLIP = 3.0
+NETWORK_CLIP, NETWORK_SLOPE = 3.0, 1.5  # of networks: clip norm, and bound on a difference per distance
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,7 @@ class AUCSaddle(SaddleProblem):
         self.usual, self.longest_step = 1.0 if usual is None else usual, longest_step
         self.primal_clip_norm = clip * (math.sqrt(1 + self.usual) if self.linear else NETWORK_CLIP)
         self.dual_clip_norm = 1.0
-        self.difference_slope = math.sqrt(self.usual) if self.linear else 1.0
-        usually = (NOISE if scorer.n_parameters <= WIDE else NOISE_WIDE) if self.linear else NETWORK_NOISE
+        self.difference_slope = math.sqrt(self.usual) if self.linear else NETWORK_SLOPE
         usually = (NOISE if scorer.n_features <= WIDE else NOISE_WIDE) if self.linear else math.sqrt(2 / scorer.n_features)
         self.noise = usually if noise is None else noise
 

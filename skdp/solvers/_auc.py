@@ -19,7 +19,6 @@ LABELS_PART = 0.2  # of the preparation's share that the positive rate gets besi
 LEAST_USUAL = 0.1  # of the squared norm of a standardised row
 RAW_CLIP = math.sqrt(2.0)  # rows as they are, far from their mean, have longer gradients than their norm suggests
 LONGEST_STEP = 0.3
-LINEAR = frozenset({"binary", "classes", "convex", "plain", "ranking", "saddle"})
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,7 @@ class AUCProblem(MinimaxProblem):
         labels, features = self._shares(share, standardize)
         rate = self._released_rate(ask, labels) if self.positive_rate is None else self.positive_rate
         if not self.linear and not features:
-            unit = (
-                math.sqrt(self.n_features) / self.data_norm
-            )  # rows of the largest norm have entries of size 1, as He's start wants
+            unit = math.sqrt(self.n_features) / self.data_norm  # the longest rows get entries of size 1, as He's start wants
             return AUCSaddle(self.scorer(scale=None if unit == 1 else np.full(self.n_features, unit)), rate)
         if not features:
             usual = self.data_norm**2
