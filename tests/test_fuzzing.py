@@ -137,11 +137,6 @@ def kind_of(solver):
     """The first kind of problem that a solver fits."""
     kinds = ("binary", "numbers", "constrained numbers", "quantile numbers", "saddle numbers", "ranking binary")
     return next(kind for kind in kinds if fitting(kind, solver))
-    return next(
-        kind
-        for kind in ("binary", "numbers", "constrained numbers", "quantile numbers", "ranking binary")
-        if fitting(kind, solver)
-    )
 
 
 @pytest.fixture(autouse=True)

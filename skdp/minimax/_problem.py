@@ -27,6 +27,8 @@ class SaddleProblem(ABC):
     difference_slope : float
         How far one record's primal gradient may change, over the sum of the distances that w and v move: what "privatediff" clips
         differences to.
+    batch_size : float or None
+        Expected number of records in a sample for one that is left out; None takes all records.
     divisor : float
         What sums of gradients are divided by beside n, such as the mean weight of a record: the steps refer to that.
 
@@ -42,6 +44,7 @@ class SaddleProblem(ABC):
     primal_clip_norm: float = 1.0
     dual_clip_norm: float = 1.0
     difference_slope: float = 1.0
+    batch_size: float | None = None
     divisor: float = 1.0
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ LABELS_PART = 0.2  # of the preparation's share that the positive rate gets besi
 LEAST_USUAL = 0.1  # of the squared norm of a standardised row
 RAW_CLIP = math.sqrt(2.0)  # rows as they are, far from their mean, have longer gradients than their norm suggests
 LONGEST_STEP = 0.3
+BATCH_SIZE = 2048.0  # of networks, as their steps are many
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class AUCProblem(MinimaxProblem):
     def sizes(self) -> tuple[int, int]:
         """Numbers of primal and of dual variables: parameters, a, b; alpha."""
         return self.scorer().n_parameters + 2, 1
+
+    @property
+    def batch_size(self) -> float | None:
+        """Expected number of records in a sample for one that is left out: all for linear scores, else 2048."""
+        return None if self.linear else BATCH_SIZE
 
     def scorer(self, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> Scorer:
         """Return the scorer.

@@ -68,6 +68,11 @@ class MinimaxProblem(Problem):
         """Shape of the released model: one column of primal variables."""
         return cast(SaddleProblem, self.saddle).n_primal, 1
 
+    @property
+    def batch_size(self) -> float | None:
+        """Expected number of records in a sample for one that is left out; None takes all."""
+        return cast(SaddleProblem, self.saddle).batch_size
+
     def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
         """Return the releases before the steps; none for a problem that is known.
 

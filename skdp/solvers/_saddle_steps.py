@@ -120,7 +120,8 @@ class SaddleSolver(Solver):
     def _settings(self, problem: MinimaxProblem) -> Settings:
         """Public settings, all parameters checked."""
         self._check(problem)
-        rate = 1.0 if self.batch_size is None else max(float(self.batch_size) / problem.n_samples, SMALLEST_RATE)
+        batch_size = problem.batch_size if self.batch_size is None else float(self.batch_size)
+        rate = 1.0 if batch_size is None else min(max(batch_size / problem.n_samples, SMALLEST_RATE), 1.0)
         share = float(self.preparation_share)
         prepares = bool(problem.preparation(share, self.standardize))
         return Settings(self._steps(problem, rate), rate, share if prepares else 0.0, float(self.dual_share))

@@ -32,14 +32,15 @@ class PrivateDiff(SaddleSolver):
     Parameters
     ----------
     n_rounds : int or None, default=None
-        Number of rounds R. None takes 100, 1000 for ``epsilon=inf``; with ``batch_size``, as many as read every record 20 times
+        Number of rounds R. None takes 100, 1000 for ``epsilon=inf``; with samples, as many as read every record 20 times
         on average, between 100 and 2000.
     restart_every : int, default=2
         Rounds T from one restart of the estimate to the next; 1 makes it "sgda" with steps in turn.
     n_dual_steps : int, default=1
         Steps of ascent S per round.
     batch_size : float or None, default=None
-        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes all records: no sampling.
+        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes the problem's:
+        2048 for networks, all records (no sampling) for linear scores.
     primal_step_size : float or None, default=None
         Step :math:`\eta_w`. None follows the problem's ``step_sizes``, from public facts.
     dual_step_size : float or None, default=None

@@ -28,10 +28,11 @@ class SGDA(SaddleSolver):
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of steps T, each one release. None takes 100, 1000 for ``epsilon=inf``; with ``batch_size``, as many as read every
+        Number of steps T, each one release. None takes 100, 1000 for ``epsilon=inf``; with samples, as many as read every
         record 20 times on average, between 100 and 2000.
     batch_size : float or None, default=None
-        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes all records: no sampling.
+        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes the problem's:
+        2048 for networks, all records (no sampling) for linear scores.
     primal_step_size : float or None, default=None
         Step :math:`\eta_w`. None follows the problem's ``step_sizes``, from public facts.
     dual_step_size : float or None, default=None
