@@ -104,8 +104,8 @@ def test_without_a_b_and_alpha_the_spread_within_and_between_classes_is_left(p, 
 
 def test_project_keeps_a_b_and_alpha_in_their_ranges(rng):
     saddle = AUCSaddle(LinearScorer(2), 0.5)
-    primal, dual = saddle.project(np.array([9.0, -9.0, 9.0, -9.0]), np.array([-5.0]))
-    assert primal.tolist() == [9.0, -9.0, 3.0, -3.0] and dual.tolist() == [-1.0]
+    primal, dual = saddle.project(np.array([9.0, -9.0, 8.0, -2.0]), np.array([-5.0]))
+    assert primal.tolist() == [9.0, -9.0, 3.0, -2.0] and dual.tolist() == [-1.0]
 
 
 def test_clip_norms_and_steps_follow_the_geometry():
