@@ -222,17 +222,21 @@ def test_sensitivity_is_attained(saddle, kind, adjacency, storage, rng):
 
 
 @every_storage
-def test_one_record_does_not_change_how_the_others_are_rounded(storage):
-    """Where the scores are nothing but rounding, and D far below that: the record drawn first moves all others on by one."""
+@pytest.mark.parametrize("width", (1, 5, 33))
+def test_one_record_does_not_change_how_the_others_are_rounded(storage, width, rng):
+    """Where the scores are nothing but rounding, and D far below that: without the first record all others move on by one."""
     X, y = np.ones((517, 64)), np.zeros(517, dtype=np.int8)
-    saddle, coef = AUCSaddle(MLPScorer(64, (5,)), 0.5), np.zeros((5, 64))
-    coef[:, 50:53] = 40.0, -1e18, 1e18
-    last = np.append(np.append(coef.ravel(), np.zeros(5)), np.ones(8))
-    query = PrimalDifference(saddle, last, np.zeros(1), last, np.full(1, 1e-9), 1.0, 0.0, 1.0)
+    saddle, half = AUCSaddle(MLPScorer(64, (width,)), 0.5), 1e18 * rng.normal(size=(width, 32))
+    coef = rng.permuted(np.hstack([half, -half]), axis=1)
+    point = np.concatenate([coef.ravel(), np.zeros(width), np.ones(width + 3)])
+    moved = point.copy()
+    moved[-3] += 1e-9
+    query = PrimalDifference(saddle, moved, np.zeros(1), point, np.zeros(1), 1.0, 0.0, 1.0)
     rows = Rows(STORAGES[storage](X), y, data_norm=8.0, by_row=True)
-    first, second = (query.evaluate(rows.subset(np.arange(start, 517))) for start in (0, 1))
-    assert query.clip_norm == pytest.approx(1e-9)
-    assert np.linalg.norm(first - second) <= query.sensitivity("zero_out") * (1 + 1e-6)
+    assert query.clip_norm == pytest.approx(1e-9, rel=1e-6)
+    for stop in (2, 3, 4, 5, 8, 18, 517):
+        first, second = (query.evaluate(rows.subset(np.arange(start, stop))) for start in (0, 1))
+        assert np.linalg.norm(first - second) <= query.sensitivity("zero_out") * (1 + 1e-6)
 
 
 class Foreign(SaddleProblem):
@@ -364,7 +368,7 @@ def test_a_table_by_columns_is_refused(kind, rng):
 
 @pytest.mark.parametrize("kind, storage", (("primal", "C"), ("difference", "C"), ("difference", "float32")))
 def test_memory_of_a_batch_of_4096_on_a_large_network(kind, storage):
-    """Stays under 200 MB for 784-256-128-1; measured are 65."""
+    """Far below 200 MB for 784-256-128-1; measured are 26 and 43, the rows of the sample included."""
     rng = np.random.default_rng(0)
     saddle = AUCSaddle(MLPScorer(784, (256, 128)), 0.1)
     X, y = rng.normal(size=(4096, 784)), rng.integers(0, 2, 4096).astype(np.int8)
@@ -373,4 +377,4 @@ def test_memory_of_a_batch_of_4096_on_a_large_network(kind, storage):
     query.evaluate(rows.subset(np.arange(4096)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200e6
+    assert peak < 80e6
