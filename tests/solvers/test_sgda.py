@@ -53,10 +53,10 @@ def averaged(iterates, output, chosen):
 def test_updates_are_those_of_the_algorithm(output, alpha, batch_size, rng):
     """Both sides move from the same point, by sums over the expected size and the divisor, and by the exact parts."""
     facts = problem(alpha=alpha)
-    solver = SGDA(5, batch_size=batch_size, primal_step_size=0.2, dual_step_size=0.3, dual_share=0.36, output=output)
+    solver = SGDA(6, batch_size=batch_size, primal_step_size=0.2, dual_step_size=0.3, dual_share=0.36, output=output)
     asked, answers, result = run(solver, facts, rng)
     public, saddle = np.random.default_rng(3), facts.saddle
-    chosen = int(public.integers(5)) if output == "random" else None
+    chosen = int(public.integers(6)) if output == "random" else None
     w, v = saddle.project(*saddle.start(public))
     primals, duals = [w], [v]
     for query, answer in zip(asked, answers, strict=True):
@@ -69,7 +69,7 @@ def test_updates_are_those_of_the_algorithm(output, alpha, batch_size, rng):
         ascent = 2 / 0.6 * answer[3:] / scale + (w - v) / 4
         w, v = np.clip(w - 0.2 * gradient, -1.5, 1.5), np.clip(v + 0.3 * ascent, -0.5, 0.5)
         primals, duals = [*primals, w], [*duals, v]
-    assert len(asked) == result.n_iter == 5
+    assert len(asked) == result.n_iter == 6
     np.testing.assert_allclose(result.coef, averaged(primals, output, chosen)[:, None])
     np.testing.assert_allclose(result.dual, averaged(duals, output, chosen))
 

@@ -1,0 +1,125 @@
+"""DPAUCMaximizer on the saddle point: what is released first, networks and their scores, what a penalty is on."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdp.estimators._auc
+from skdp import DPAUCMaximizer
+from skdp.privacy.oracle import Oracle
+from skdp.scorers import MLPScorer
+from skdp.solvers import SGDA, PrivateDiff
+
+LAYERS = (5, 3)
+BOTH = pytest.mark.parametrize(
+    "solver", (SGDA(4), PrivateDiff(4), SGDA(4, batch_size=50), PrivateDiff(4, batch_size=50)), ids=str
+)
+KINDS = pytest.mark.parametrize("scorer", ("linear", "mlp"))
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(300, 4))
+    return X, (X @ [1.0, -1.0, 0.5, 0.0] + 0.5 * rng.normal(size=300) > 0.6).astype(int)
+
+
+def model(**more):
+    return DPAUCMaximizer(**{"random_state": 0, "hidden_layer_sizes": LAYERS, "solver": SGDA(4)} | more)
+
+
+@KINDS
+@BOTH
+@pytest.mark.parametrize("rate", (None, 0.2))
+@pytest.mark.parametrize("standardize", (None, False, True))
+def test_what_is_released_before_the_steps(scorer, solver, rate, standardize, table, monkeypatch):
+    """The class frequencies unless they are public, moments where features are standardised; answers have the stated sizes."""
+    sizes, ask = [], Oracle.ask
+
+    def watching(self, query):
+        answer = ask(self, query)
+        sizes.append((self.transcript[-1].size, answer.size))
+        return answer
+
+    monkeypatch.setattr(Oracle, "ask", watching)
+    kind, given = type(solver), solver.get_params() | {"standardize": standardize}
+    fitted = model(scorer=scorer, solver=kind(**given), positive_rate=rate).fit(*table)
+    names = [line.query for line in fitted.privacy_report_.releases]
+    moved = (scorer == "linear") if standardize is None else standardize
+    expected = ["LabelSum"] * (rate is None) + ["Moments"] * moved
+    assert names[: len(expected)] == expected and not {"LabelSum", "Moments"} & set(names[len(expected) :])
+    assert all(stated in (None, answered) for stated, answered in sizes)
+    assert all(stated is not None for stated, _ in sizes[len(expected) :])
+
+
+@pytest.mark.parametrize("rate", (None, 0.2))
+def test_the_preparation_has_its_share_where_there_is_one(rate):
+    """Full batches: inverse squares of the multipliers over sensitivities add up to the budget's."""
+    for scorer, kinds in (("linear", {"LabelSum", "Moments"}), ("mlp", {"LabelSum"})):
+        kinds = kinds - ({"LabelSum"} if rate else set())
+        model_ = model(scorer=scorer, positive_rate=rate, adjacency="zero_out", solver=SGDA(10, preparation_share=0.25))
+        plan = model_._plan(1000, 4, [0, 1], {})
+        parts = {name: 0.0 for name in ("before", "steps")}
+        for count, release in plan.schedule.entries:
+            parts["before" if release.query.__name__ in kinds else "steps"] += count / release.mechanism.weight**2
+        assert parts == {"before": pytest.approx(0.25 if kinds else 0.0), "steps": pytest.approx(0.75 if kinds else 1.0)}
+
+
+def test_auto_depends_on_the_score(table):
+    for scorer, name in (("linear", "standardized_gd"), ("mlp", "sgda")):
+        report = model(scorer=scorer, solver="auto").plan(1000, 3)
+        assert report.solver == name
+
+
+@BOTH
+@pytest.mark.parametrize("store", (np.asarray, lambda X: X.astype(np.float32), sparse.csr_array, sparse.csc_matrix))
+def test_a_network_scores_as_its_layers_say(solver, store, table, monkeypatch):
+    """Blocks that do not divide the rows; the same layers as scikit-learn's networks have."""
+    X, y = store(table[0]), table[1]
+    fitted = model(scorer="mlp", solver=solver).fit(X, y)
+    assert [part.shape for part in fitted.coefs_] == [(4, 5), (5, 3), (3, 1)]
+    assert [part.shape for part in fitted.intercepts_] == [(5,), (3,), (1,)]
+    assert not hasattr(fitted, "coef_")
+    monkeypatch.setattr(skdp.estimators._auc, "BLOCK", 13)
+    scores = fitted.decision_function(X)
+    flat = np.concatenate([np.append(w.T.ravel(), b) for w, b in zip(fitted.coefs_, fitted.intercepts_, strict=True)])
+    expected = MLPScorer(4, LAYERS).at(np.asarray(sparse.csr_array(X).toarray(), dtype=float), flat).scores
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[(scores > 0).astype(int)])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).decision_function(X), scores)
+    assert 0.0 <= fitted.score(X, y) <= 1.0
+
+
+def test_a_refit_with_another_score_leaves_no_attribute_behind(table):
+    """The scores are those of the last fit."""
+    fitted = model(scorer="mlp").fit(*table)
+    fitted.set_params(scorer="linear").fit(*table)
+    assert not hasattr(fitted, "coefs_") and fitted.decision_function(table[0]).shape == (300,)
+    np.testing.assert_allclose(fitted.decision_function(table[0]), table[0] @ fitted.coef_[0] + fitted.intercept_[0])
+
+
+def test_without_noise_a_network_ranks_what_no_linear_score_does():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(1500, 2))
+    y = (np.abs(X[:, 0]) > 0.6).astype(int)
+    scores = []
+    for scorer in ("linear", "mlp"):
+        solver = SGDA(600, batch_size=300, primal_step_size=0.2, dual_step_size=0.2, output="last")
+        with pytest.warns(UserWarning, match="not private"):
+            scores.append(model(epsilon=math.inf, scorer=scorer, hidden_layer_sizes=(16,), solver=solver).fit(X, y).score(X, y))
+    assert scores[0] < 0.6 and scores[1] > 0.95
+
+
+def test_a_penalty_spares_the_mean_scores(table):
+    """A huge one makes all coefficients vanish; it is not on a and b."""
+    X, y = table
+    weak, strong = [
+        model(epsilon=math.inf, alpha=alpha, solver=SGDA(500, primal_step_size=0.01, output="last")) for alpha in (1e-9, 50.0)
+    ]
+    with pytest.warns(UserWarning, match="not private"):
+        assert np.abs(strong.fit(X, y).coef_).max() < 0.05 * np.abs(weak.fit(X, y).coef_).max()
+    saddle = model()._plan(300, 4, [0, 1], {}).problem.prepared(lambda query: np.zeros(query.size), 0.1, False)
+    np.testing.assert_array_equal(saddle.penalized(np.arange(1.0, 7.0)), [1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
