@@ -226,7 +226,8 @@ def test_rows_at_the_data_norm_have_entries_of_size_one_for_a_network(rng):
 
 def test_what_it_offers():
     assert problem_of((3,)).offers == {"saddle"}
-    assert {"saddle", "ranking", "classes", "convex", "plain"} == problem_of().offers
+    assert {"saddle", "ranking", "binary", "classes", "convex", "plain"} <= problem_of().offers
+    assert "pointwise" not in problem_of().offers
 
 
 class Logit(SaddleProblem):
