@@ -237,9 +237,8 @@ class DPMinimax(DPEstimator):
             intercept_scaling=0.0,
             saddle=saddle,
         )
-        plan = Plan.make(problem, self.solver, self.alpha, None, storage == "CSC")
         try_saddle(problem, sparse_rows=storage != "dense")
-        return plan
+        return Plan.make(problem, self.solver, self.alpha, None, storage == "CSC")
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         return {"primal_": result.coef[:, 0].copy(), "dual_": result.dual}

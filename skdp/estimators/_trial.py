@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -30,8 +30,7 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     sparse_rows : bool
         Whether rows come in CSR.
     """
-    saddle = problem.saddle
-    assert saddle is not None
+    saddle = cast(SaddleProblem, problem.saddle)
     rng = np.random.default_rng(0)
     start = _variables(saddle, saddle.start(rng), "start")
     moved = [part + AWAY * rng.normal(size=part.size) for part in start]
@@ -84,9 +83,12 @@ def _variables(saddle: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarra
 
 def _positive(saddle: SaddleProblem, problem: MinimaxProblem) -> None:
     """Check the numbers that a problem states."""
-    steps = saddle.step_sizes(problem.signal_to_noise, 100)
+    signal = problem.signal_to_noise if problem.budget.delta else math.inf  # no solver takes delta = 0
+    steps = saddle.step_sizes(signal, 100)
     numbers = {name: getattr(saddle, name) for name in ("primal_clip_norm", "dual_clip_norm", "divisor")}
     numbers |= {"step_sizes(...)[0]": steps[0], "step_sizes(...)[1]": steps[1]}
+    numbers |= {} if saddle.batch_size is None else {"batch_size": saddle.batch_size}
+    numbers |= {"difference_slope": saddle.difference_slope} if saddle.difference_slope else {}  # 0 where gradients do not change
     for name, number in numbers.items():
         if not (isinstance(number, (int, float)) and 0 < number < math.inf):
             raise ValueError(f"{saddle!r}: {name} is {shown(number)}; expected a positive, finite number.")

@@ -105,13 +105,18 @@ class SaddleSolver(Solver):
         return (
             f"per coordinate, {about}{average:.3g} times the largest possible mean gradient in the average of all "
             f"{self._averaged}; {about}{average * math.sqrt(size):.3g} times over the {size} primal variables together (near 1 "
-            "and above, noise drowns the signal)"
+            f"and above, noise drowns the signal){self._besides}"
         )
 
     @property
     def _averaged(self) -> str:
         """The releases that the remark is about."""
         return "primal gradients"
+
+    @property
+    def _besides(self) -> str:
+        """What the remark says of others."""
+        return ""
 
     @abstractmethod
     def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:

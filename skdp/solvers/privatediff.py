@@ -248,7 +248,11 @@ class PrivateDiff(SaddleSolver):
 
     @property
     def _averaged(self) -> str:
-        return "restarts; differences have noise in proportion to the last move"
+        return "restarts"
+
+    @property
+    def _besides(self) -> str:
+        return "; differences have noise in proportion to the last move"
 
     def _check(self, problem: MinimaxProblem) -> None:
         super()._check(problem)

@@ -96,6 +96,14 @@ class NoStep(Regression):
         return 0.1, math.nan
 
 
+class NoSample(Regression):
+    batch_size = -1.0
+
+
+class NoSlope(Regression):
+    difference_slope = math.inf
+
+
 class TooFew(Regression):
     def at(self, batch, primal, dual):
         point = super().at(batch, primal, dual)
@@ -132,6 +140,8 @@ BROKEN = (
     (NotFinite, ValueError, "public_gradient returned something else"),
     (NoClip, ValueError, "dual_clip_norm is 0.0; expected a positive, finite number"),
     (NoStep, ValueError, r"step_sizes\(...\)\[1\] is nan; expected a positive, finite number"),
+    (NoSample, ValueError, "batch_size is -1.0; expected a positive, finite number"),
+    (NoSlope, ValueError, "difference_slope is inf; expected a positive, finite number"),
     (TooFew, ValueError, "not one row per record with 3 entries in all"),
     (ByPlace, ValueError, "not the same, to the last bit, alone and among others"),
     (FirstIsSpecial, ValueError, "not the same, to the last bit, alone and among others"),
