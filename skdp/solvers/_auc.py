@@ -86,7 +86,8 @@ class AUCProblem(MinimaxProblem):
         Parameters
         ----------
         share : float
-            Their share of the squared Gaussian-DP parameter, in (0, 1): a fifth of it for the rate where there are both.
+            Share of the squared Gaussian-DP parameter, in (0, 1): a fifth of it is for the rate, the rest for the moments. What
+            is not released leaves its part to the steps.
         standardize : bool or None
             Whether features are centred and scaled; None does so for a linear scorer.
 
@@ -156,9 +157,8 @@ class AUCProblem(MinimaxProblem):
     def _shares(self, share: float, standardize: bool | None) -> tuple[float, float]:
         """Shares of the positive rate and of the moments; 0 for what is not released."""
         moved = self.linear if standardize is None else standardize
-        if self.positive_rate is not None:
-            return 0.0, share if moved else 0.0
-        return (LABELS_PART * share, (1 - LABELS_PART) * share) if moved else (share, 0.0)
+        labels = LABELS_PART * share if self.positive_rate is None else 0.0
+        return labels, (1 - LABELS_PART) * share if moved else 0.0
 
     def _released_rate(self, ask: Ask, share: float) -> float:
         noise = mean_noise(self, LabelSum(), share) / 2

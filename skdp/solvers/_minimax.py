@@ -79,7 +79,7 @@ class MinimaxProblem(Problem):
         Parameters
         ----------
         share : float
-            Their share of the squared Gaussian-DP parameter, in (0, 1).
+            Share of the squared Gaussian-DP parameter that they may have, in (0, 1); the steps get the rest.
         standardize : bool or None
             Whether features are centred and scaled; None leaves it to the problem.
 

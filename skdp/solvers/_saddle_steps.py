@@ -127,9 +127,9 @@ class SaddleSolver(Solver):
         self._check(problem)
         batch_size = problem.batch_size if self.batch_size is None else float(self.batch_size)
         rate = 1.0 if batch_size is None else min(max(batch_size / problem.n_samples, SMALLEST_RATE), 1.0)
-        share = float(self.preparation_share)
-        prepares = bool(problem.preparation(share, self.standardize))
-        return Settings(self._steps(problem, rate), rate, share if prepares else 0.0, float(self.dual_share))
+        before = problem.preparation(float(self.preparation_share), self.standardize)
+        share = sum(count / release.mechanism.weight**2 for count, release in before if isinstance(release.mechanism, Gaussian))
+        return Settings(self._steps(problem, rate), rate, share, float(self.dual_share))
 
     def _steps(self, problem: MinimaxProblem, rate: float) -> int:
         given = getattr(self, self._length)

@@ -58,8 +58,8 @@ class PrivateDiff(SaddleSolver):
     restart_share : float, default=0.7
         Share of the restarts in what is left for primal gradients, in (0, 1); all of it where there are no differences.
     preparation_share : float, default=0.1
-        Share of what is released before the rounds, in (0, 1), where the problem needs any such thing: moments of the features,
-        class frequencies. Not used where it needs none.
+        Share for what is released before the steps, in (0, 1): a fifth of it for the class frequencies, the rest for the moments
+        of the features. What the problem does not need is left to the steps.
     standardize : bool or None, default=None
         Whether the problem is to centre and scale the features by released moments, where it can. None leaves it to the problem:
         linear scores do, networks do not.

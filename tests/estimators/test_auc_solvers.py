@@ -57,15 +57,15 @@ def test_what_is_released_before_the_steps(scorer, solver, rate, standardize, ta
 
 @pytest.mark.parametrize("rate", (None, 0.2))
 def test_the_preparation_has_its_share_where_there_is_one(rate):
-    """Full batches: inverse squares of the multipliers over sensitivities add up to the budget's."""
-    for scorer, kinds in (("linear", {"LabelSum", "Moments"}), ("mlp", {"LabelSum"})):
-        kinds = kinds - ({"LabelSum"} if rate else set())
+    """Full batches: inverse squares of the multipliers over sensitivities add up to 1, a fifth of the share for the rate."""
+    for scorer, share in (("linear", 0.2 if rate else 0.25), ("mlp", 0.0 if rate else 0.05)):
+        kinds = {"LabelSum", "Moments"}
         model_ = model(scorer=scorer, positive_rate=rate, adjacency="zero_out", solver=SGDA(10, preparation_share=0.25))
         plan = model_._plan(1000, 4, [0, 1], {})
         parts = {name: 0.0 for name in ("before", "steps")}
         for count, release in plan.schedule.entries:
             parts["before" if release.query.__name__ in kinds else "steps"] += count / release.mechanism.weight**2
-        assert parts == {"before": pytest.approx(0.25 if kinds else 0.0), "steps": pytest.approx(0.75 if kinds else 1.0)}
+        assert parts == {"before": pytest.approx(share), "steps": pytest.approx(1 - share)}
 
 
 def test_auto_depends_on_the_score(table):
