@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,7 @@ def lengths(parts: Sequence[Factors]) -> np.ndarray:
     ndarray of shape (m,)
         Never below the norm but for rounding; infinite or NaN where a square overflows.
     """
-    squares = [_length(part.left) ** 2 * (_length(part.right) ** 2 + part.constant**2) for part in parts]
-    return np.sqrt(np.sum(squares, axis=0))
+    return np.sqrt(_added([_length(part.left) ** 2 * (_length(part.right) ** 2 + part.constant**2) for part in parts]))
 
 
 def clipped_sum(
@@ -85,7 +85,7 @@ def clipped_sum(
     present : ndarray of shape (m,) or None
         0 for a null record.
     clip_norm : float
-        Positive.
+        Below 2**-480 it counts as that much in the scale, as norms do: products of shorter factors have a norm of 0.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def clipped_sum(
     if not known.all():
         parts = [[Factors(part.left[known], part.right[known], part.constant) for part in added] for added in parts]
         norms, present = norms[known], None if present is None else present[known]
-    weights = 1 / np.maximum(norms, clip_norm)
+    weights = 1 / np.maximum(norms, max(clip_norm, SHORTEST))
     if present is not None:
         weights *= present
     totals = []
@@ -148,10 +148,16 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
         right = one.right - other.right
         second = _length(other.left) * _length(right)
         cross = 2 * _inner(left, other.left) * _inner(one.right, right)
+        cross[np.isinf(cross)] = np.inf  # overflow, whatever its sign: the norm is not known
         whole = np.maximum(first**2 + second**2 + cross, 0.0) + (CANCELLED * (first + second)) ** 2
         parts.append((Factors(left, one.right, one.constant), Factors(other.left, right)))
         squares.append(whole)
-    return tuple(parts), np.sqrt(np.sum(squares, axis=0))
+    return tuple(parts), np.sqrt(_added(squares))
+
+
+def _added(squares: Sequence[np.ndarray]) -> np.ndarray:
+    """Sum over the parts, one after the other: NumPy adds many of one record alone in another order."""
+    return reduce(np.add, squares)
 
 
 def _length(matrix: Any) -> np.ndarray:

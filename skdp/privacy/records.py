@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals"]
+__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals", "fixed"]
+
+Array = TypeVar("Array", np.ndarray, np.ndarray | None)
 
 SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
 
@@ -36,12 +38,12 @@ class Records:
 
 @dataclass(frozen=True)
 class Batch:
-    """Whole rows of some records, for a saddle problem.
+    """Whole rows of some records, for a saddle problem, which must change none of it.
 
     Parameters
     ----------
     rows : ndarray or CSR of shape (m, n_features)
-        Clipped to the data norm, float64; must not be changed.
+        Clipped to the data norm, float64.
     targets : ndarray of shape (m,)
         Encoded labels, or numbers.
     present : ndarray of shape (m,) or None, default=None
@@ -51,6 +53,26 @@ class Batch:
     rows: Any
     targets: np.ndarray
     present: np.ndarray | None = None
+
+
+def fixed(array: Array) -> Array:
+    """Return a view that cannot be written to; None as it is.
+
+    Parameters
+    ----------
+    array : ndarray or None
+        Whatever others rely on.
+
+    Returns
+    -------
+    ndarray or None
+        The same memory.
+    """
+    if array is None:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]

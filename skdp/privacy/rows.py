@@ -9,7 +9,7 @@ import numpy as np
 from skdp.privacy.blocks import Blocks, Part, dense, pieces, row_norms, scaled, squared, standardized_squares, summation_error
 from skdp.privacy.column_sums import ColumnSums
 from skdp.privacy.columns import Columns
-from skdp.privacy.records import SHORTEST, Batch, Kernel, Records
+from skdp.privacy.records import SHORTEST, Batch, Kernel, Records, fixed
 
 __all__ = ["SHORTEST", "Batch", "Records", "Rows", "summation_error"]
 
@@ -281,7 +281,7 @@ class Rows(ColumnSums):
             partial = np.zeros(size)
             for part in pieces(block, length):
                 rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
-                partial += terms(Batch(rows, self._y[part], self._present(part)))
+                partial += terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part))))
             total += partial
         return total
 

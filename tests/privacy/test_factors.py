@@ -1,5 +1,7 @@
 """Gradients as factors: norms, clipped sums and differences against explicit matrices, one per record."""
 
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -109,6 +111,26 @@ def test_no_record_contributes_more_than_one_whatever_its_factors(clip_norm):
                 assert np.isfinite(norms[record]) or not value.any()
 
 
+def test_a_norm_whose_terms_overflow_on_the_way_is_unknown():
+    """Where twice an inner product is minus infinity, and the squares that it is added to are finite."""
+    length, angle = 1.2e154, math.acos(-0.9)
+    last, step = np.array([[length, 0.0]]), length * np.array([[math.cos(angle), math.sin(angle)]])
+    right, change = np.array([[1e-100, 0.0]]), np.array([[1e-102, 1e-100]])
+    with np.errstate(all="ignore"):
+        parts, norms = differences([Factors(last + step, right)], [Factors(last, right - change)])
+        assert np.linalg.norm(clipped_sum(parts, norms, None, 1.0)) <= 1 + 2**-30
+
+
+@pytest.mark.parametrize("clip_norm", (5e-324, 1e-310, 1e-200, 0.0))
+def test_clip_norms_near_zero_leave_sums_finite_and_within_one(clip_norm):
+    """Records whose squared norms underflow included, of which one over the clip norm would make NaN."""
+    for left, right in itertools.product((0.0, 5e-324, 1e-160, 1.0, 1e150), repeat=2):
+        part = Factors(np.full((3, 2), left), np.full((3, 1), right))
+        with np.errstate(all="ignore"):
+            for parts, norms in (([[part]], lengths([part])), differences([part], [Factors(0 * part.left, part.right)])):
+                assert np.linalg.norm(clipped_sum(parts, norms, None, clip_norm)) <= 3 * (1 + 2**-30)
+
+
 def test_short_factors_count_as_longer_than_they_are():
     tiny = Factors(np.full((2, 3), 1e-170), np.ones((2, 1)))
     assert lengths([tiny]).tolist() == [SHORTEST] * 2
@@ -129,6 +151,18 @@ def test_norms_do_not_depend_on_who_else_is_in_the_sample(width, rng):
         for size in (1, 1, 1, 2, 3, 5, 29):
             chosen = np.sort(rng.choice(30, size, replace=False))
             np.testing.assert_array_equal(way(chosen), whole[chosen])
+
+
+def test_norms_of_many_parts_do_not_depend_on_it_either(rng):
+    """NumPy adds more than seven numbers of one record in another order than those of two."""
+    here, there = ([made(rng, 200, 2, 3, 1.0, 1.0) for _ in range(20)] for _ in range(2))
+
+    def chosen(parts, records):
+        return [Factors(part.left[records], part.right[records], part.constant) for part in parts]
+
+    for way in (lambda records: lengths(chosen(here, records)), lambda r: differences(chosen(here, r), chosen(there, r))[1]):
+        alone = np.concatenate([way(slice(place, place + 1)) for place in range(200)])
+        np.testing.assert_array_equal(alone, way(slice(None)))
 
 
 @pytest.mark.parametrize("stored", (np.asarray, sparse.csr_matrix), ids=("dense", "csr"))

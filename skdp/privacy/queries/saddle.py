@@ -11,6 +11,7 @@ from scipy import sparse
 
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.factors import CANCELLED, Factors, clipped_sum, differences, lengths, n_entries
+from skdp.privacy.records import fixed
 from skdp.privacy.rows import SHORTEST, Batch, Rows
 
 __all__ = ["DualGradient", "JointGradient", "PrimalDifference", "PrimalGradient", "Saddle", "SaddlePoint"]
@@ -69,7 +70,7 @@ class Saddle(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _AtPoint:
-    """What the queries share: a problem, and where its gradients are taken."""
+    """What the queries share: a problem, and where its gradients are taken, which the problem can read only."""
 
     saddle: Saddle
     primal: np.ndarray
@@ -83,7 +84,7 @@ class _AtPoint:
         return self.primal, self.dual
 
     def _point(self, batch: Batch) -> SaddlePoint:
-        return self.saddle.at(self.saddle.read(batch), self.primal, self.dual)
+        return self.saddle.at(self.saddle.read(batch), fixed(self.primal), fixed(self.dual))
 
 
 class _OneSide(_AtPoint):
@@ -339,8 +340,9 @@ class PrimalDifference(_AtPoint):
 
         def terms(batch: Batch) -> np.ndarray:
             read = self.saddle.read(batch)
-            here = _checked(self.saddle.at(read, self.primal, self.dual).primal(), batch, self.size)
-            there = _checked(self.saddle.at(read, self.previous_primal, self.previous_dual).primal(), batch, self.size)
+            at_previous = fixed(self.previous_primal), fixed(self.previous_dual)
+            here = _checked(self.saddle.at(read, fixed(self.primal), fixed(self.dual)).primal(), batch, self.size)
+            there = _checked(self.saddle.at(read, *at_previous).primal(), batch, self.size)
             return clipped_sum(*differences(here, there), batch.present, self.clip_norm)
 
         return self.clip_norm * rows.batch_sum(terms, self.size)
@@ -353,6 +355,9 @@ def _clipped(parts: Sequence[Factors], batch: Batch, clip_norm: float, size: int
 
 def _checked(parts: Sequence[Factors], batch: Batch, size: int) -> Sequence[Factors]:
     """Raise PrivacyAccountingError for factors whose norms and sums would not be those of one gradient per record."""
+    parts = tuple(parts)
+    if not all(type(part) is Factors and isinstance(part.constant, (int, float)) for part in parts):
+        raise PrivacyAccountingError("Gradients of a saddle problem must be Factors, and their constants Python's numbers.")
     if not all(_plain(part.left) and (_plain(part.right) or _plain_sparse(part.right)) for part in parts):
         raise PrivacyAccountingError(
             "Factors of gradients must be two-dimensional arrays of float64, or CSR, of distinct entries."
