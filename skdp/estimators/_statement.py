@@ -171,7 +171,8 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     if any(release.query is Vertex for _, release in plan.schedule.entries):
         trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
     if isinstance(plan.problem, MinimaxProblem) and plan.problem.saddle is not None:
-        trusted.add(type(plan.problem.saddle))
+        saddle = plan.problem.saddle
+        trusted |= {type(saddle), type(getattr(saddle, "scorer", saddle))}
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,

@@ -11,6 +11,7 @@ from scipy import sparse
 from skdp.minimax import Batch, SaddleProblem
 from skdp.privacy.errors import shown
 from skdp.privacy.queries import JointGradient, PrimalDifference
+from skdp.privacy.records import fixed
 from skdp.solvers import MinimaxProblem
 
 __all__ = ["try_saddle"]
@@ -37,7 +38,7 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     point = _variables(saddle, saddle.project(*moved), "project")
     _variables(saddle, saddle.public_gradient(*point), "public_gradient")
     _positive(saddle, problem)
-    rows, targets = _made_up(problem, sparse_rows, rng), np.arange(N_RECORDS) % 2.0
+    rows, targets = _made_up(problem, sparse_rows, rng), fixed(np.arange(N_RECORDS) % 2.0)
     try:
         _compare(saddle, rows, targets, point)
         table: Any = _MadeUp(Batch(rows, targets))

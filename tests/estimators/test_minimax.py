@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPMinimax, PrivacyLedger
-from skdp.minimax import Factors
+from skdp.minimax import AUCSaddle, Factors
 from skdp.privacy.oracle import Oracle
+from skdp.scorers import LinearScorer
 from skdp.solvers import SGDA, PrivateDiff
 
 SOLVERS = pytest.mark.parametrize("solver", ("sgda", "privatediff", PrivateDiff(20, batch_size=100)), ids=str)
@@ -174,6 +175,26 @@ def test_the_report_names_the_problem_as_unreviewed(table):
     assert "NoLoss" not in str(report) and "100 x JointGradient" in str(report)
     planned = DPMinimax(Instrumented).plan(400, 3)
     assert planned.releases == report.releases and planned.noise_size == report.noise_size
+
+
+def test_the_report_names_a_scorer_from_elsewhere(table):
+    class Own(LinearScorer):
+        pass
+
+    for scorer, named in ((Own, True), (LinearScorer, False)):
+        assumed = DPMinimax(AUCSaddle(scorer(3), 0.5)).plan(400, 3).assumptions
+        assert any("Own is unreviewed" in line for line in assumed) is named
+        assert any("unreviewed" in line for line in assumed) is named
+
+
+def test_a_problem_that_writes_to_targets_is_found_out_before_anything_is_paid_for(table):
+    class Signs(Regression):
+        def at(self, batch, primal, dual):
+            batch.targets[batch.targets == 0] = -1  # the same when it is done twice
+            return super().at(batch, primal, dual)
+
+    with pytest.raises(ValueError, match=r"Signs.* fails on 9 made-up records.*read-only"):
+        DPMinimax(Signs).plan(400, 3)
 
 
 def test_a_penalty_shrinks_what_it_is_on():
