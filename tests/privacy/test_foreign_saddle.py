@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skdp.minimax import Factors, SaddleProblem
 from skdp.privacy.errors import PrivacyAccountingError
@@ -63,6 +64,24 @@ def test_parts_add_up_what_their_norms_are_of(query):
     saddle.part = Longer
     with pytest.raises(PrivacyAccountingError, match="must be Factors, and their constants"):
         asked(query, saddle)
+
+
+@every_query
+def test_entries_stored_twice_are_found_whatever_the_matrix_says(query):
+    class Flagged(Foreign):
+        def primal(self):
+            return [Factors(np.ones((2, 1)), flagged(2))]
+
+        def dual(self):
+            return [Factors(np.ones((2, 1)), flagged(1))]
+
+    def flagged(width):
+        entries = sparse.csr_array((np.ones(6), np.zeros(6, dtype=int), [0, 3, 6]), shape=(2, width))
+        entries.has_canonical_format = True
+        return entries
+
+    with pytest.raises(PrivacyAccountingError, match="of distinct entries"):
+        asked(query, Flagged())
 
 
 @every_query

@@ -377,4 +377,5 @@ def _plain_sparse(matrix: Any) -> bool:
     """The same of CSR; entries stored twice would be squared apart."""
     if not (sparse.issparse(matrix) and matrix.format == "csr" and matrix.ndim == 2 and matrix.dtype == np.float64):
         return False
-    return bool(matrix.has_canonical_format or matrix.sorted_indices().has_canonical_format)
+    own = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)  # its flag is nobody else's
+    return bool(own.has_canonical_format or own.sorted_indices().has_canonical_format)
