@@ -193,6 +193,6 @@ class Oracle:
             return query.evaluate(rows)
         except MemoryError:
             failure = MemoryError(f"{type(query).__name__} needs more memory than there is.")
-        except Exception:
+        except (Exception, SystemExit):  # whose text Python prints, too
             failure = PrivacyAccountingError(f"{type(query).__name__} failed; epsilon=inf on public data shows why.")
         raise failure  # outside of the except clause, so that the error, which may quote data, is not its context

@@ -192,20 +192,24 @@ def test_a_schedule_does_not_grow_after_it_was_made():
 class Quoting(Logistic):
     """A loss that fails with data in its message."""
 
+    def __init__(self, error):
+        self.error = error
+
     def derivative(self, raw, labels):
-        raise KeyError(float(raw[0, 0]), "secret")
+        raise self.error(float(raw[0, 0]), "secret")
 
 
-def test_errors_of_an_evaluation_do_not_quote_the_data():
+@pytest.mark.parametrize("error", (KeyError, SystemExit))
+def test_errors_of_an_evaluation_do_not_quote_the_data(error):
     rows = table(3)
-    failing = Gradient(Quoting(), np.ones((3, 1)), 1.0)
+    failing = Gradient(Quoting(error), np.ones((3, 1)), 1.0)
     oracle = oracle_for(rows, gaussian_schedule(1))
     with pytest.raises(PrivacyAccountingError, match="Gradient failed") as caught:
         oracle.ask(failing)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     with pytest.raises(PrivacyAccountingError, match="0 of the 1"):
         oracle.finish()  # a failure is no release
-    with pytest.raises(KeyError):
+    with pytest.raises(error):
         oracle_for(rows, gaussian_schedule(1), epsilon=math.inf).ask(failing)
 
 
