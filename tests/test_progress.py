@@ -6,6 +6,7 @@ import sklearn
 from sklearn.utils.fixes import parse_version
 
 from skdp import DPLogisticRegression, OutsideGuaranteeWarning
+from skdp._progress import Progress
 from skdp.solvers import GradientDescent
 
 HAS_CALLBACKS = parse_version(sklearn.__version__) >= parse_version("1.9")
@@ -103,6 +104,20 @@ def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="its budget stays spent, and the estimator is as it was before"):
         model.fit(X[:, :1], y)
     assert {name: id(value) for name, value in vars(model).items()} == before
+
+
+def test_interrupt_after_the_last_release(monkeypatch):
+    """The model is made, and callbacks are told, when all of the budget is spent."""
+    model = estimator()
+
+    def interrupt(self, *arguments):
+        raise KeyboardInterrupt
+
+    for owner, name in ((type(model), "_model"), (Progress, "end")):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="its budget stays spent"):
+            patch.setattr(owner, name, interrupt)
+            model.fit(X, y)
+        assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
 
 
 @needs_callbacks

@@ -112,9 +112,9 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             rows = Rows(table, labels, **plan.row_bounds)
             del table, labels
             result = self._run(plan, rows, noise, progress)
-        attributes |= self._model(plan, result, facts)
-        attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        progress.end(attributes, data)
+            attributes |= self._model(plan, result, facts)
+            attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
+            progress.end(attributes, data)
         self._commit(attributes)
         return self
 
