@@ -20,7 +20,7 @@ from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
-from skdp.solvers import MinimaxProblem, Solver
+from skdp.solvers import AUCProblem, MinimaxProblem, Solver
 
 __all__ = ["report", "spending"]
 
@@ -161,6 +161,8 @@ def _penalty(plan: Plan) -> str:
     problem = plan.problem
     if not problem.alpha:
         return "none"
+    if isinstance(problem, AUCProblem) and not problem.linear:
+        return f"{problem.penalty!r}, which includes the biases"
     intercept = "includes" if plan.solver.penalizes_intercept else "spares"
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
@@ -173,6 +175,7 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     if isinstance(plan.problem, MinimaxProblem) and plan.problem.saddle is not None:
         saddle = plan.problem.saddle
         trusted |= {type(saddle), type(getattr(saddle, "scorer", saddle))}
+        trusted |= {type(plan.problem.saddle), type(getattr(plan.problem.saddle, "scorer", plan.problem.saddle))}
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,

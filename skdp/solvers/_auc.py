@@ -80,6 +80,24 @@ class AUCProblem(MinimaxProblem):
             return LinearScorer(self.n_features, centre, scale)
         return MLPScorer(self.n_features, self.hidden_layer_sizes, centre, scale)
 
+    def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
+        """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
+
+        Parameters
+        ----------
+        standardize : bool or None
+            As for the preparation.
+
+        Returns
+        -------
+        primal : float or None
+            None for the scores of standardised features that are linear.
+        dual : float
+            Known.
+        """
+        saddle, moved = self._of_rows(0.5), self._standardizes(standardize)  # whatever the rate
+        return None if self.linear and moved else saddle.primal_clip_norm, saddle.dual_clip_norm
+
     def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
         """Return the releases before the steps: the positive rate unless it is public, and moments for standardising.
 
@@ -119,12 +137,8 @@ class AUCProblem(MinimaxProblem):
         """
         labels, features = self._shares(share, standardize)
         rate = self._released_rate(ask, labels) if self.positive_rate is None else self.positive_rate
-        if not self.linear and not features:
-            unit = math.sqrt(self.n_features) / self.data_norm  # the longest rows get entries of size 1, as He's start wants
-            return AUCSaddle(self.scorer(scale=None if unit == 1 else np.full(self.n_features, unit)), rate)
         if not features:
-            usual = self.data_norm**2
-            return AUCSaddle(self.scorer(), rate, usual=usual, clip=RAW_CLIP, longest_step=LONGEST_STEP / max(1.0, usual))
+            return self._of_rows(rate)
         query = moments(self)
         found = standard(self, ask(query), mean_noise(self, query, features))
         scorer = self.scorer(found.geometry.centre, found.geometry.scale)
@@ -156,9 +170,19 @@ class AUCProblem(MinimaxProblem):
 
     def _shares(self, share: float, standardize: bool | None) -> tuple[float, float]:
         """Shares of the positive rate and of the moments; 0 for what is not released."""
-        moved = self.linear if standardize is None else standardize
         labels = LABELS_PART * share if self.positive_rate is None else 0.0
-        return labels, (1 - LABELS_PART) * share if moved else 0.0
+        return labels, (1 - LABELS_PART) * share if self._standardizes(standardize) else 0.0
+
+    def _standardizes(self, standardize: bool | None) -> bool:
+        return self.linear if standardize is None else bool(standardize)
+
+    def _of_rows(self, rate: float) -> AUCSaddle:
+        """The problem of features that are not standardised."""
+        if self.linear:
+            usual = self.data_norm**2
+            return AUCSaddle(self.scorer(), rate, usual=usual, clip=RAW_CLIP, longest_step=LONGEST_STEP / max(1.0, usual))
+        unit = math.sqrt(self.n_features) / self.data_norm  # the longest rows get entries of size 1, as He's start wants
+        return AUCSaddle(self.scorer(scale=None if unit == 1 else np.full(self.n_features, unit)), rate)
 
     def _released_rate(self, ask: Ask, share: float) -> float:
         noise = mean_noise(self, LabelSum(), share) / 2

@@ -73,6 +73,24 @@ class MinimaxProblem(Problem):
         """Expected number of records in a sample for one that is left out; None takes all."""
         return cast(SaddleProblem, self.saddle).batch_size
 
+    def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
+        """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
+
+        Parameters
+        ----------
+        standardize : bool or None
+            Whether features are centred and scaled; None leaves it to the problem.
+
+        Returns
+        -------
+        primal : float or None
+            That of the problem.
+        dual : float or None
+            The same.
+        """
+        saddle = cast(SaddleProblem, self.saddle)
+        return float(saddle.primal_clip_norm), float(saddle.dual_clip_norm)
+
     def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
         """Return the releases before the steps; none for a problem that is known.
 

@@ -81,8 +81,9 @@ class SaddleSolver(Solver):
         float
             What the report gives as clip norm.
         """
-        check_scale("primal_clip_norm", self.primal_clip_norm, optional=True)
-        known = self._known_clip_norm(problem, "primal_clip_norm")
+        facts = cast(MinimaxProblem, problem)
+        self._check(facts)
+        known, _ = self._known_clip_norms(facts)
         return math.inf if known is None else known
 
     def remark(self, problem: Problem) -> str:
@@ -153,12 +154,13 @@ class SaddleSolver(Solver):
         if not isinstance(self.output, str) or self.output not in OUTPUTS:
             raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
 
-    def _known_clip_norm(self, problem: Problem, name: str) -> float | None:
-        """A clip norm that is known before the first release; else None."""
-        given, saddle = getattr(self, name), getattr(problem, "saddle", None)
-        if given is not None:
-            return float(given)
-        return None if saddle is None else float(getattr(saddle, name))
+    def _known_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
+        """Those of both sides that are known before the first release; else None."""
+        primal, dual = problem.clip_norms(self.standardize)
+        return (
+            primal if self.primal_clip_norm is None else float(self.primal_clip_norm),
+            dual if self.dual_clip_norm is None else float(self.dual_clip_norm),
+        )
 
     def _descent(self, problem: MinimaxProblem, ask: Ask, rng: np.random.Generator, settings: Settings) -> "Descent":
         """Everything that the steps need, after the releases of the preparation; the first iterate is at its place."""

@@ -123,3 +123,30 @@ def test_a_penalty_spares_the_mean_scores(table):
         assert np.abs(strong.fit(X, y).coef_).max() < 0.05 * np.abs(weak.fit(X, y).coef_).max()
     saddle = model()._plan(300, 4, [0, 1], {}).problem.prepared(lambda query: np.zeros(query.size), 0.1, False)
     np.testing.assert_array_equal(saddle.penalized(np.arange(1.0, 7.0)), [1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
+
+
+@KINDS
+@pytest.mark.parametrize("standardize", (None, False, True))
+@pytest.mark.parametrize("rate", (None, 0.2))
+def test_the_report_states_clip_norms_that_no_release_sets(scorer, standardize, rate, table, monkeypatch):
+    asked, ask = {}, Oracle.ask
+
+    def watching(self, query):
+        asked.setdefault(type(query).__name__, query.clip_norm)
+        return ask(self, query)
+
+    monkeypatch.setattr(Oracle, "ask", watching)
+    report = model(scorer=scorer, solver=PrivateDiff(4, standardize=standardize), positive_rate=rate).fit(*table).privacy_report_
+    stated = {line.query: line.clip_norm for line in report.releases}
+    moved = scorer == "linear" and standardize is not False
+    assert stated["PrimalGradient"] == (None if moved else asked["PrimalGradient"]) and stated["DualGradient"] == 1.0
+    resolved = report.public["resolved"]["clip_norm"]
+    assert resolved == ("set by earlier releases" if moved else asked["PrimalGradient"])
+    assert model(scorer=scorer, solver=SGDA(4, primal_clip_norm=0.7)).plan(300, 4).public["resolved"]["clip_norm"] == 0.7
+
+
+@KINDS
+def test_the_report_says_what_the_penalty_is_on(scorer):
+    """Biases of a network are penalised, as its weights are; a linear score's intercept is none of the variables."""
+    penalty = model(scorer=scorer, alpha=0.5).plan(300, 4).public["resolved"]["penalty"]
+    assert penalty.endswith({"linear": ", which spares the intercept", "mlp": ", which includes the biases"}[scorer])

@@ -195,6 +195,14 @@ def test_a_problem_that_writes_to_targets_is_found_out_before_anything_is_paid_f
 
     with pytest.raises(ValueError, match=r"Signs.* fails on 9 made-up records.*read-only"):
         DPMinimax(Signs).plan(400, 3)
+def test_so_it_does_a_scorer_of_ones_own(table):
+    class OwnScorer(LinearScorer):
+        pass
+
+    for scorer, named in ((OwnScorer(3), True), (LinearScorer(3), False)):
+        report = DPMinimax(AUCSaddle(scorer, 0.3), solver=SGDA(1)).fit(*table).privacy_report_
+        assert any("OwnScorer is unreviewed" in text for text in report.assumptions) == named
+        assert named or "unreviewed" not in str(report)
 
 
 def test_a_penalty_shrinks_what_it_is_on():
