@@ -90,10 +90,11 @@ class DPMinimax(DPEstimator):
     errors in it, among them gradients of a record that depend on the other ones.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force, if the problem keeps to two things: its methods work out a record's gradients from that record, the point
-    and public constants alone, and keep nothing of what they see. The report names it as unreviewed for that reason. Public are
-    the shape of X, its column names, dtype and storage, the problem, all parameters, and the number of steps; that X and y are
-    finite is assumed. One record is taken to be one person. Two fits spend twice.
+    adjacency in force, if the problem keeps to three things: its methods work out a record's gradients from that record, the
+    point and public constants alone, keep nothing of what they see, and fail for no record, whatever it is: that a fit ends with
+    an error is seen, and no noise hides it. Numbers that are not finite do no harm. The report names it as unreviewed for these
+    reasons. Public are the shape of X, its column names, dtype and storage, the problem, all parameters, and the number of steps;
+    that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice.
 
     References
     ----------

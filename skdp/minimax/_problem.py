@@ -34,8 +34,10 @@ class SaddleProblem(ABC):
 
     Notes
     -----
-    **Privacy.** The guarantee rests on one thing that a problem must keep to: `at` works out a record's factors from that record
-    alone (see `skdp.minimax.SaddlePoint`). Norms, clipping, sums and noise are the queries' own.
+    **Privacy.** The guarantee rests on what a problem must keep to: `read` and `at` work out a record's factors from that record
+    alone (see `skdp.minimax.SaddlePoint`), keep nothing of it, and raise an error for no record, since that a fit fails is seen:
+    a record without a gradient gets factors that are not finite, and is left out. Norms, clipping, sums and noise are the
+    queries' own.
     """
 
     name: str = "saddle problem"
