@@ -15,6 +15,7 @@ from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._statement import report
 from skdp.estimators._trial import try_saddle
 from skdp.minimax import SaddleProblem
+from skdp.minimax._stated import check_sizes
 from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport
@@ -213,12 +214,11 @@ class DPMinimax(DPEstimator):
             )
 
     def _saddle(self, n_features: int) -> SaddleProblem:
-        if isinstance(self.saddle, SaddleProblem):
-            return self.saddle
-        made = self.saddle(n_features)
-        if not isinstance(made, SaddleProblem):
-            raise TypeError(f"saddle({n_features}) returned {shown(made)}; expected a SaddleProblem.")
-        return made
+        saddle = self.saddle if isinstance(self.saddle, SaddleProblem) else self.saddle(n_features)
+        if not isinstance(saddle, SaddleProblem):
+            raise TypeError(f"saddle({n_features}) returned {shown(saddle)}; expected a SaddleProblem.")
+        check_sizes(saddle)
+        return saddle
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         labels = np.zeros(_length(X)) if y is None else y

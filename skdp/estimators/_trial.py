@@ -1,24 +1,26 @@
 """A user's saddle problem on made-up records, before anything is paid for."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from skdp.minimax import Batch, SaddleProblem
-from skdp.privacy.errors import shown
+from skdp.minimax import Batch, Factors, SaddleProblem
+from skdp.minimax._stated import SIDES, check_numbers, gradients, not_finite, variables
 from skdp.privacy.queries import JointGradient, PrimalDifference
 from skdp.privacy.records import fixed
 from skdp.solvers import MinimaxProblem
 
 __all__ = ["try_saddle"]
 
-N_RECORDS = 9
+FEWEST, MOST, CELLS = 9, 65, 2**18  # made-up records; the more, the surer is a rounding by place to show
 AWAY = 0.1  # from the start, where gradients may be alike
 DENSITY = 0.5
+
+Point = tuple[np.ndarray, np.ndarray]
+Sides = tuple[Sequence[Factors], Sequence[Factors]]
 
 
 def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
@@ -40,6 +42,13 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     _positive(saddle, problem)
     rows, targets = _made_up(problem, sparse_rows, rng), fixed(np.arange(N_RECORDS) % 2.0)
     try:
+        start, point = _points(saddle, problem, rng)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{saddle!r}: {error}") from error
+    rows = _made_up(problem, sparse_rows, rng)
+    n_records = rows.shape[0]
+    targets = np.arange(n_records) % 2.0
+    try:
         _compare(saddle, rows, targets, point)
         table: Any = _MadeUp(Batch(rows, targets))
         with np.errstate(all="ignore"):
@@ -48,8 +57,18 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     except Exception as error:
         stored = "CSR" if sparse_rows else "dense"
         raise ValueError(
-            f"{saddle!r} fails on {N_RECORDS} made-up records of {problem.n_features} features, {stored}: {error}"
+            f"{saddle!r} fails on {n_records} made-up records of {problem.n_features} features, {stored}: {error}"
         ) from error
+
+
+def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Generator) -> tuple[Point, Point]:
+    """Where the problem starts and a point nearby, after checks of all that it states without records."""
+    check_numbers(saddle, problem.signal_to_noise, 100)
+    start = variables(saddle, saddle.start(rng), "start")
+    moved = [part + AWAY * rng.normal(size=part.size) for part in start]
+    point = variables(saddle, saddle.project(*moved), "project")
+    variables(saddle, saddle.public_gradient(*point), "public_gradient")
+    return start, point
 
 
 @dataclass(frozen=True)
@@ -64,7 +83,7 @@ class _MadeUp:
 
 def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generator) -> Any:
     """Records within the data norm, in the storage of the table."""
-    rows = rng.normal(size=(N_RECORDS, problem.n_features))
+    rows = rng.normal(size=(min(max(FEWEST, CELLS // problem.n_features), MOST), problem.n_features))
     if sparse_rows:
         rows *= rng.random(rows.shape) < DENSITY
     rows *= problem.data_norm / max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
@@ -96,13 +115,17 @@ def _positive(saddle: SaddleProblem, problem: MinimaxProblem) -> None:
 
 
 def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: tuple[np.ndarray, np.ndarray]) -> None:
+def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> None:
     """Check that every record has the same factors alone and among others, to the last bit."""
-    together = _factors(saddle, Batch(rows, targets), point)
-    for place in range(N_RECORDS):
-        alone = _factors(saddle, Batch(rows[place : place + 1], targets[place : place + 1]), point)
+    whole = _gradients(saddle, rows, targets, point)
+    for side, parts in zip(SIDES, whole, strict=True):
+        if not_finite(parts).all():
+            raise ValueError(f"the {side} gradients of all records are NaN or infinite; expected finite numbers.")
+    together = _matrices(whole)
+    for place in range(len(targets)):
+        alone = _matrices(_gradients(saddle, rows[place : place + 1], targets[place : place + 1], point))
         if len(alone) != len(together) or any(
-            one.shape[0] != 1 or not np.array_equal(one[0], all_of[place], equal_nan=True)
-            for one, all_of in zip(alone, together, strict=True)
+            not np.array_equal(one[0], all_of[place], equal_nan=True) for one, all_of in zip(alone, together, strict=True)
         ):
             raise ValueError(
                 "the gradients of a record are not the same, to the last bit, alone and among others; "
@@ -110,10 +133,13 @@ def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: tuple
             )
 
 
-def _factors(saddle: SaddleProblem, batch: Batch, point: tuple[np.ndarray, np.ndarray]) -> list[np.ndarray]:
-    """Both factors of every part of the gradients of both sides."""
+def _gradients(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> Sides:
+    """Gradients of both sides; one that overflows is no error."""
     with np.errstate(all="ignore"):
-        gradients = saddle.at(saddle.read(batch), *point)
-        parts = [*gradients.primal(), *gradients.dual()]
-    matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
+        return gradients(saddle, Batch(rows, targets), *point)
+
+
+def _matrices(sides: Sides) -> list[np.ndarray]:
+    """Both factors of every part of the gradients of both sides."""
+    matrices: list[Any] = [matrix for parts in sides for part in parts for matrix in (part.left, part.right)]
     return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]

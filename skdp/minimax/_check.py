@@ -8,19 +8,20 @@ from scipy import sparse
 
 from skdp._validation import check_integer, check_number
 from skdp.minimax._problem import SaddleProblem
-from skdp.privacy.factors import Factors, n_entries
-from skdp.privacy.queries import SaddlePoint
+from skdp.minimax._stated import SIDES, check_numbers, check_sizes, gradients, not_finite, variables
+from skdp.privacy.errors import shown
+from skdp.privacy.factors import Factors
 from skdp.privacy.records import Batch
 
 __all__ = ["check_saddle"]
 
-SIDES = ("primal", "dual")
+MOST_ALONE = 256  # records that are compared with themselves alone
 
 
 def check_saddle(
     problem: SaddleProblem,
     X: Any,
-    y: np.ndarray,
+    y: Any = None,
     *,
     n_trials: int = 20,
     step: float = 1e-3,
@@ -37,10 +38,10 @@ def check_saddle(
     problem : SaddleProblem
         To be checked. Where it has a method ``value(batch, primal, dual)``, which gives f of every record, in an array of shape
         (m,), gradients are compared with finite differences of it.
-    X : ndarray or CSR of shape (n_samples, n_features)
+    X : array-like, CSR or CSC of shape (n_samples, n_features)
         Made-up rows, at least two; tens to hundreds of them.
-    y : ndarray of shape (n_samples,)
-        Labels as numbers of classes, or targets.
+    y : array-like of shape (n_samples,) or None, default=None
+        Labels as numbers of classes, or targets. None is zeros.
     n_trials : int, default=20
         Number of random batches, and of directions of finite differences.
     step : float, default=1e-3
@@ -70,78 +71,64 @@ def check_saddle(
     check_integer("n_trials", n_trials, minimum=1)
     check_number("step", step, above=0.0)
     check_number("tolerance", tolerance, above=0.0)
+    X, targets = _table(problem, X, y)
     rng = np.random.default_rng(random_state)
-    X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    y = np.asarray(y)
-    if X.ndim != 2 or X.shape[0] < 2 or y.shape != X.shape[:1]:
-        raise ValueError(f"X has the shape {X.shape} and y {y.shape}; expected at least two rows, and a target for each.")
-    start = _started(problem, np.random.default_rng(rng.integers(2**32)))
+    check_sizes(problem)
+    check_numbers(problem, 100.0, 10)
+    start = variables(problem, problem.start(np.random.default_rng(rng.integers(2**32))), "start")
     points = [tuple(side + spread * rng.normal(size=side.size) for side in start) for spread in (0.0, 0.1, 1.0)]
     _check_public(problem, *points[-1])
     for primal, dual in points:
-        _check_factors(problem, X, y, primal, dual)
-        _check_alone(problem, X, y, primal, dual, rng, n_trials)
+        _check_factors(problem, X, targets, primal, dual)
+        _check_alone(problem, X, targets, primal, dual, rng, n_trials)
         if hasattr(problem, "value") and primal is not points[0][0]:  # which may lie on a kink, for all records
-            _check_slopes(problem, X, y, (primal, dual), rng, n_trials, step, tolerance)
+            _check_slopes(problem, X, targets, (primal, dual), rng, n_trials, step, tolerance)
 
 
-def _started(problem: SaddleProblem, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Where the problem starts, of the sizes that it states."""
-    start = problem.start(rng)
-    _check_sides("start", problem, start)
-    return start
-
-
-def _check_sides(method: str, problem: SaddleProblem, sides: Any) -> None:
-    sizes = (problem.n_primal, problem.n_dual)
-    shapes = tuple(np.shape(side) for side in sides)
-    if shapes != tuple((size,) for size in sizes) or not all(np.isfinite(side).all() for side in sides):
-        raise ValueError(f"{method} gives arrays of shapes {shapes}; expected finite ones of {sizes} entries, in one dimension.")
+def _table(problem: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Rows as samples of a fit have them, and targets."""
+    if not isinstance(problem, SaddleProblem):
+        made = f"an object that it makes, such as {problem.__name__}(...)" if isinstance(problem, type) else "a SaddleProblem"
+        raise TypeError(f"problem={shown(problem)}; expected {made}.")
+    X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64, order="C")
+    targets = np.zeros(X.shape[:1]) if y is None else np.asarray(y, dtype=np.float64)
+    if X.ndim != 2 or X.shape[0] < 2 or targets.shape != X.shape[:1]:
+        raise ValueError(f"X has the shape {X.shape} and y {targets.shape}; expected at least two rows, and a target for each.")
+    return X, targets
 
 
 def _check_public(problem: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> None:
-    """Projections that stay where they are, gradients of the right sizes, clip norms and steps that are positive."""
-    inside = problem.project(primal.copy(), dual.copy())
-    _check_sides("project", problem, inside)
+    """Projections that stay where they are, gradients of the right sizes."""
+    inside = variables(problem, problem.project(primal.copy(), dual.copy()), "project")
     if not all(np.allclose(one, other) for one, other in zip(inside, problem.project(*inside), strict=True)):
         raise ValueError("project moves what it has projected; expected a projection to stay.")
-    _check_sides("public_gradient", problem, problem.public_gradient(primal, dual))
-    for name in ("primal_clip_norm", "dual_clip_norm", "divisor"):
-        check_number(name, getattr(problem, name), above=0.0)
-    for name, size in zip(("step of the descent", "step of the ascent"), problem.step_sizes(100.0, 10), strict=True):
-        check_number(name, float(size), above=0.0)
+    variables(problem, problem.public_gradient(primal, dual), "public_gradient")
 
 
 def _check_factors(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> None:
-    """Types and sizes, for one record and for many."""
+    """Types and sizes, for one record and for many, and finite numbers."""
     for kept in (slice(None), slice(1)):
-        for side, parts in zip(SIDES, _sides(_point(problem, X[kept], y[kept], primal, dual)), strict=True):
-            size, m = {"primal": problem.n_primal, "dual": problem.n_dual}[side], len(y[kept])
-            matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
-            for matrix in matrices:
-                if not (type(matrix) is np.ndarray or (sparse.issparse(matrix) and matrix.format == "csr")):
-                    raise TypeError(f"A factor of the {side} gradient is a {type(matrix).__name__}; expected an array, or CSR.")
-                if matrix.dtype != np.float64 or matrix.ndim != 2 or matrix.shape[0] != m:
-                    raise ValueError(
-                        f"A factor of the {side} gradient of {m} records is {matrix.dtype} of shape {matrix.shape}; expected "
-                        "float64, and one row per record."
-                    )
-            if n_entries(parts) != size:
-                raise ValueError(f"The {side} gradient has {n_entries(parts)} entries; expected n_{side}={size}.")
+        for side, parts in zip(SIDES, gradients(problem, Batch(X[kept], y[kept]), primal, dual), strict=True):
+            lost = not_finite(parts)
+            if lost.any():
+                raise ValueError(
+                    f"The {side} gradient of {lost.sum()} of {lost.size} records is NaN or infinite, which a fit takes for 0; "
+                    "expected finite numbers."
+                )
 
 
 def _check_alone(
     problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray, rng: np.random.Generator, n_trials: int
 ) -> None:
     """Every record's factors in random batches, to the last bit, against those in the batch of all."""
-    whole = _bits(_point(problem, X, y, primal, dual))
-    for trial in range(n_trials):
-        size = 1 if trial == 0 else int(rng.integers(1, len(y)))
-        chosen = rng.choice(len(y), size, replace=False)
-        for record, found in zip(chosen, _bits(_point(problem, X[chosen], y[chosen], primal, dual)), strict=True):
+    whole, m = _bits(problem, X, y, primal, dual), len(y)
+    batches = [rng.choice(m, int(rng.integers(1, m)), replace=False) for _ in range(n_trials)]
+    for chosen in [*rng.permutation(m)[:MOST_ALONE, None], *batches]:
+        size = len(chosen)
+        for record, found in zip(chosen, _bits(problem, X[chosen], y[chosen], primal, dual), strict=True):
             if found != whole[record]:
                 raise ValueError(
-                    f"The factors of a record differ between a batch of {size} and one of {len(y)} records; expected them to be "
+                    f"The factors of a record differ between a batch of {size} and one of {m} records; expected them to be "
                     "worked out from that record alone, to the last bit: by functions of single entries and "
                     "skdp.minimax.products, not by rows @ coef or means over the batch."
                 )
@@ -159,14 +146,14 @@ def _check_slopes(
 ) -> None:
     """Slopes of every record's value in random directions against those that the factors give."""
     batch = problem.read(Batch(X, y))
-    for number, parts in enumerate(_sides(problem.at(batch, *point))):
+    for number, parts in enumerate(gradients(problem, Batch(X, y), *point)):
         for _ in range(n_trials):
             direction = rng.normal(size=point[number].size)
             direction /= np.linalg.norm(direction)
             values = []
             for way in (step, -step):
                 moved = [side + way * direction if side is point[number] else side for side in point]
-                values.append(problem.value(batch, *moved))
+                values.append(_values(problem, batch, *moved))
             slopes, stated = (values[0] - values[1]) / (2 * step), _slopes(parts, direction)
             largest = float(np.abs(slopes).max())
             if not np.median(np.abs(slopes - stated)) <= tolerance * max(largest, 1e-12):  # kinks may be off
@@ -177,21 +164,22 @@ def _check_slopes(
                 )
 
 
-def _point(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> SaddlePoint:
-    return problem.at(problem.read(Batch(X, y)), primal, dual)
-
-
-def _sides(point: SaddlePoint) -> tuple[Sequence[Factors], Sequence[Factors]]:
-    return tuple(point.primal()), tuple(point.dual())
+def _values(problem: Any, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    """Values of f, one per record."""
+    values = problem.value(batch, primal, dual)
+    if np.shape(values) != batch.targets.shape:
+        raise ValueError(f"value gives the shape {np.shape(values)}; expected one number per record, {batch.targets.shape}.")
+    return np.asarray(values)
 
 
 def _dense(matrix: Any) -> np.ndarray:
     return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
-def _bits(point: SaddlePoint) -> list[list[bytes]]:
+def _bits(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> list[list[bytes]]:
     """Per record, its rows of all factors."""
-    matrices = [_dense(matrix) for parts in _sides(point) for part in parts for matrix in (part.left, part.right)]
+    sides = gradients(problem, Batch(X, y), primal, dual)
+    matrices = [_dense(matrix) for parts in sides for part in parts for matrix in (part.left, part.right)]
     return [[row.tobytes() for row in rows] for rows in zip(*matrices, strict=True)]
 
 

@@ -6,12 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from saddles import Instrumented, Regression
+from saddles import Instrumented, Point, Regression
 from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPMinimax, PrivacyLedger
 from skdp.minimax import AUCSaddle, Factors
+from skdp.minimax import Factors, products
 from skdp.privacy.oracle import Oracle
 from skdp.scorers import LinearScorer
 from skdp.solvers import SGDA, PrivateDiff
@@ -103,6 +104,55 @@ class NoSample(Regression):
 
 class NoSlope(Regression):
     difference_slope = math.inf
+class NoTwoSteps(Regression):
+    def step_sizes(self, signal, n_steps):
+        return 0.1
+
+
+class NoSize(Regression):
+    def __init__(self, n_features):
+        self.n_primal = n_features
+
+
+class WholeStart(Regression):
+    def start(self, rng):
+        return np.zeros(3, dtype=int), np.zeros(3)
+
+
+class NoFactors(Regression):
+    """Gradients themselves."""
+
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        return type("", (), {"primal": lambda self: point.fits * batch.rows, "dual": point.dual})()
+
+
+class Flat(Regression):
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        return type(point)(point.rows, point.fits[:, 0], point.residuals)
+
+
+class NoPoint(Regression):
+    def at(self, batch, primal, dual):
+        return super().at(batch, primal, dual).primal()
+
+
+class NeverFinite(Regression):
+    def at(self, batch, primal, dual):
+        point = super().at(batch, primal, dual)
+        return type(point)(point.rows, point.fits / 0.0, point.residuals)
+
+
+class Blas(Regression):
+    """Matrix products by BLAS, which rounds a row by its place, of all columns but the last."""
+
+    def __init__(self, n_features):
+        self.n_primal = self.n_dual = n_features - 1
+
+    def at(self, batch, primal, dual):
+        rows = batch.rows[:, :-1]
+        return Point(rows, (rows @ dual)[:, None], products(rows, primal[:, None]) - batch.targets[:, None])
 
 
 class TooFew(Regression):
@@ -144,6 +194,34 @@ BROKEN = (
     (NoSample, ValueError, "batch_size is -1.0; expected a positive, finite number"),
     (NoSlope, ValueError, "difference_slope is inf; expected a positive, finite number"),
     (TooFew, ValueError, "not one row per record with 3 entries in all"),
+    (Regression(4), ValueError, "fails on 65 made-up records of 3 features, dense"),
+    (Fails, ValueError, "fails on 65 made-up records of 3 features, dense: no such thing"),
+    (
+        WrongStart,
+        ValueError,
+        r"start returned an array of float64 of shape \(4,\); expected .* floats of shapes \(3,\) and \(3,\)",
+    ),
+    (NoPair, TypeError, "project returned .*; expected a pair of finite arrays"),
+    (NotFinite, ValueError, r"public_gradient returned an array of float64 of shape \(3,\) that is not finite"),
+    (NoClip, ValueError, "dual_clip_norm=0.0; expected a finite number > 0"),
+    (NoStep, ValueError, "step of the ascent=nan; expected a finite number > 0"),
+    (NoTwoSteps, TypeError, "step_sizes returned 0.1; expected two numbers, the steps of the descent and of the ascent"),
+    (NoSize, TypeError, "NoSize.n_dual=None; expected an integer >= 1"),
+    (WholeStart, ValueError, r"start returned an array of int64 of shape \(3,\); expected .* of floats"),
+    (
+        NoFactors,
+        ValueError,
+        r"primal\(\) of what at returned gives a ndarray; expected a list of skdp.minimax.Factors",
+    ),
+    (
+        Flat,
+        ValueError,
+        r"gradient of 65 records is float64 of shape \(65,\); expected float64 of shape \(65, number of entries\)",
+    ),
+    (NoPoint, ValueError, r"at returned a list of Factors; expected an object with methods primal\(\) and dual\(\)"),
+    (NeverFinite, ValueError, "the primal gradients of all records are NaN or infinite"),
+    (Blas, ValueError, "not the same, to the last bit, alone and among others"),
+    (TooFew, ValueError, "The dual gradient has 1 entries; expected n_dual=3"),
     (ByPlace, ValueError, "not the same, to the last bit, alone and among others"),
     (FirstIsSpecial, ValueError, "not the same, to the last bit, alone and among others"),
 )
