@@ -45,8 +45,8 @@ class DPAUCMaximizer(DPClassifier):
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: ``"standardized_gd"``, which "auto" takes for a linear score; "sgda", which it takes for a network, and
-        "privatediff", on the least-squares saddle point of [1]_; or a solver object such as ``SGDA(batch_size=2048)``. The report
-        names the choice and its reason.
+        "privatediff", on the least-squares saddle point of [1]_; "moments", that point in closed form, for a linear score; or a
+        solver object such as ``SGDA(batch_size=2048)``. The report names the choice and its reason.
     scorer : {"linear", "mlp"}, default="linear"
         Kind of score: linear in the features, or a network of dense layers with rectified linear units.
     hidden_layer_sizes : sequence of int, default=(256, 128)
@@ -56,8 +56,8 @@ class DPAUCMaximizer(DPClassifier):
         1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables; the report shows the release.
     class_balance : float, default=0.0
         Power b in [0, 1]: a record of the larger class weighs ``(p_min / p_maj)**b`` in the gradient, before the clip, with the
-        released or public class frequencies. 1 makes both classes weigh the same; see Notes. "sgda" and "privatediff" always
-        weigh them the same.
+        released or public class frequencies. 1 makes both classes weigh the same; see Notes. Of "standardized_gd" only: the
+        others always weigh them the same ("moments" unless told otherwise), and ignore it.
     alpha : float or None, default=None
         Strength of an L2 penalty, which spares the intercept. None leaves it to the solver, from public facts. "sgda" and
         "privatediff" penalise what they move: coefficients of standardised features, all parameters of a network.
@@ -159,6 +159,10 @@ class DPAUCMaximizer(DPClassifier):
     fit_intercept: Any = True
     intercept_scaling: Any = 1.0
     _refused: ClassVar[dict[str, str]] = {
+        "activation": "hidden units of a network are rectified linear ones",
+        "batch_size": "samples belong to the solver: solver=SGDA(batch_size=2048)",
+        "learning_rate": "steps follow from public facts; SGDA(primal_step_size=...) as solver sets them",
+        "learning_rate_init": "steps follow from public facts; SGDA(primal_step_size=...) as solver sets them",
         "class_weight": "only the order counts; class_balance=1 makes both classes weigh the same, by released frequencies",
         "clip_norm": "it would have to be tuned; StandardizedGradientDescent(clip=...) as solver sets it relative to usual norms",
         "fit_intercept": "an intercept moves no AUC; there is always one, from which the features are centred",
@@ -334,6 +338,6 @@ def _is_whole(value: object) -> bool:
 def _check_layers(sizes: Any) -> None:
     """Raise TypeError or ValueError unless the hidden layers are a short sequence of positive integers."""
     if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MOST_LAYERS or not all(map(_is_whole, sizes)):
-        raise TypeError(f"hidden_layer_sizes={shown(sizes)}; expected a tuple of 1 to {MOST_LAYERS} integers.")
+        raise TypeError(f"hidden_layer_sizes={shown(sizes)}; expected a tuple of 1 to {MOST_LAYERS} integers, such as (32,).")
     for place, size in enumerate(sizes):
         check_integer(f"hidden_layer_sizes[{place}]", size, minimum=1, maximum=WIDEST_LAYER)

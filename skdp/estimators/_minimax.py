@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -136,6 +136,12 @@ class DPMinimax(DPEstimator):
     clip_norm: Any = None
     fit_intercept: Any = False
     intercept_scaling: Any = 1.0
+    _refused: ClassVar[dict[str, str]] = {
+        "classes": "targets are numbers here; encode labels by a public rule first",
+        "feature_bounds": "data_norm bounds the length of a row; bounds of features are the problem's",
+        "loss": "the saddle problem says what is minimised and maximised",
+        "target_bounds": "the problem sees targets as they are; let it clip them itself, by public bounds",
+    }
 
     @explain_refusals
     def __init__(

@@ -175,12 +175,21 @@ def _described(problem: Problem) -> str:
     constraint = "no constraint" if problem.constraint is None else repr(problem.constraint)
     intercept = "an intercept" if problem.intercept_scaling else "no intercept"
     penalty = f"l1_ratio={problem.l1_ratio:g}, " if problem.l1_ratio else ""
-    return f"the {problem.loss.name} loss, {penalty}{constraint} and {intercept}"
+    ranked = "" if not problem.ranking else "two classes to rank, " if _linear(problem) else "two classes to rank by a network, "
+    return f"{ranked}the {problem.loss.name} loss, {penalty}{constraint} and {intercept}"
+
+
+def _linear(problem: Problem) -> bool:
+    """Whether scores are linear in the features."""
+    return bool(getattr(problem, "linear", True))
 
 
 def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
     """What the problem lacks for a solver; empty where it lacks nothing."""
-    return " and ".join(NEEDS[need] for need in sorted(solver.needs - problem.offers))
+    missing = sorted(solver.needs - problem.offers)
+    if missing and not _linear(problem):
+        return "scores that are linear in the features"
+    return " and ".join(NEEDS[need] for need in missing)
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:

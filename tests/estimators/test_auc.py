@@ -211,6 +211,13 @@ def test_names_clone_pickle_and_file(rng, tmp_path):
             ValueError,
             "'gd' needs raw predictions that count by their size.*Solvers that fit: .*standardized_gd",
         ),
+        ({"solver": "newton"}, ValueError, "given are two classes to rank, the logistic loss"),
+        (
+            {"solver": "moments", "scorer": "mlp"},
+            ValueError,
+            "linear in the features; given are two classes to rank by a network",
+        ),
+        ({"hidden_layer_sizes": 32}, TypeError, r"expected a tuple of 1 to 16 integers, such as \(32,\)"),
         ({"solver": "newton"}, ValueError, "'newton' needs raw predictions that count by their size"),
         ({"delta": 0}, ValueError, "solver='standardized_gd' does not support pure epsilon-DP"),
         ({"classes": [0, 1, 2]}, ValueError, "Only binary classification is supported.* 3 classes; expected two"),
@@ -235,7 +242,9 @@ def test_other_numbers_of_classes_cost_nothing(labels):
         DPAUCMaximizer().plan(100, 3, 4)
 
 
-@pytest.mark.parametrize("name", ("class_weight", "clip_norm", "fit_intercept", "intercept_scaling", "l1_ratio", "loss", "C"))
+@pytest.mark.parametrize(
+    "name", ("class_weight", "clip_norm", "fit_intercept", "l1_ratio", "loss", "C", "activation", "learning_rate")
+)
 def test_parameters_of_other_classifiers_are_refused_with_the_reason(name):
     for call in (lambda: DPAUCMaximizer(**{name: 1}), lambda: DPAUCMaximizer().set_params(**{name: 1})):
         with pytest.raises(TypeError, match=f"DPAUCMaximizer does not take {name}: .{{20}}"):

@@ -299,3 +299,9 @@ def test_there_is_no_partial_fit_and_no_sample_weight(table):
         DPMinimax(Regression).partial_fit(*table)
     with pytest.raises(TypeError, match="does not take sample_weight"):
         DPMinimax(Regression).fit(*table, sample_weight=np.ones(400))
+
+
+@pytest.mark.parametrize("name", ("classes", "feature_bounds", "loss", "target_bounds", "max_iter"))
+def test_parameters_of_other_estimators_are_refused_with_the_reason(name):
+    with pytest.raises(TypeError, match=f"DPMinimax does not take {name}: .{{20}}"):
+        DPMinimax(Regression, **{name: 1})
