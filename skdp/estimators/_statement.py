@@ -175,7 +175,6 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
     if isinstance(plan.problem, MinimaxProblem) and plan.problem.saddle is not None:
         saddle = plan.problem.saddle
         trusted |= {type(saddle), type(getattr(saddle, "scorer", saddle))}
-        trusted |= {type(plan.problem.saddle), type(getattr(plan.problem.saddle, "scorer", plan.problem.saddle))}
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         "every entry of X is a finite number; " + of_y,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -33,21 +33,16 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
     sparse_rows : bool
         Whether rows come in CSR.
     """
-    saddle = cast(SaddleProblem, problem.saddle)
+    saddle = problem.saddle
+    assert saddle is not None
     rng = np.random.default_rng(0)
-    start = _variables(saddle, saddle.start(rng), "start")
-    moved = [part + AWAY * rng.normal(size=part.size) for part in start]
-    point = _variables(saddle, saddle.project(*moved), "project")
-    _variables(saddle, saddle.public_gradient(*point), "public_gradient")
-    _positive(saddle, problem)
-    rows, targets = _made_up(problem, sparse_rows, rng), fixed(np.arange(N_RECORDS) % 2.0)
     try:
         start, point = _points(saddle, problem, rng)
     except (TypeError, ValueError) as error:
         raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{saddle!r}: {error}") from error
     rows = _made_up(problem, sparse_rows, rng)
     n_records = rows.shape[0]
-    targets = np.arange(n_records) % 2.0
+    targets = fixed(np.arange(n_records) % 2.0)
     try:
         _compare(saddle, rows, targets, point)
         table: Any = _MadeUp(Batch(rows, targets))
@@ -90,31 +85,6 @@ def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generato
     return sparse.csr_array(rows) if sparse_rows else rows
 
 
-def _variables(saddle: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides, after a check of what a method returned."""
-    expected = f"expected finite arrays of shapes ({saddle.n_primal},) and ({saddle.n_dual},)"
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise TypeError(f"{saddle!r}: {method} returned {shown(pair)}; {expected}.")
-    for part, size in zip(pair, (saddle.n_primal, saddle.n_dual), strict=True):
-        if not isinstance(part, np.ndarray) or part.shape != (size,) or part.dtype.kind != "f" or not np.isfinite(part).all():
-            raise ValueError(f"{saddle!r}: {method} returned something else; {expected}.")
-    return pair[0], pair[1]
-
-
-def _positive(saddle: SaddleProblem, problem: MinimaxProblem) -> None:
-    """Check the numbers that a problem states."""
-    signal = problem.signal_to_noise if problem.budget.delta else math.inf  # no solver takes delta = 0
-    steps = saddle.step_sizes(signal, 100)
-    numbers = {name: getattr(saddle, name) for name in ("primal_clip_norm", "dual_clip_norm", "divisor")}
-    numbers |= {"step_sizes(...)[0]": steps[0], "step_sizes(...)[1]": steps[1]}
-    numbers |= {} if saddle.batch_size is None else {"batch_size": saddle.batch_size}
-    numbers |= {"difference_slope": saddle.difference_slope} if saddle.difference_slope else {}  # 0 where gradients do not change
-    for name, number in numbers.items():
-        if not (isinstance(number, (int, float)) and 0 < number < math.inf):
-            raise ValueError(f"{saddle!r}: {name} is {shown(number)}; expected a positive, finite number.")
-
-
-def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: tuple[np.ndarray, np.ndarray]) -> None:
 def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> None:
     """Check that every record has the same factors alone and among others, to the last bit."""
     whole = _gradients(saddle, rows, targets, point)

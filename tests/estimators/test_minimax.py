@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPMinimax, PrivacyLedger
-from skdp.minimax import AUCSaddle, Factors
-from skdp.minimax import Factors, products
+from skdp.minimax import AUCSaddle, Factors, products
 from skdp.privacy.oracle import Oracle
 from skdp.scorers import LinearScorer
 from skdp.solvers import SGDA, PrivateDiff
@@ -104,6 +103,8 @@ class NoSample(Regression):
 
 class NoSlope(Regression):
     difference_slope = math.inf
+
+
 class NoTwoSteps(Regression):
     def step_sizes(self, signal, n_steps):
         return 0.1
@@ -273,6 +274,8 @@ def test_a_problem_that_writes_to_targets_is_found_out_before_anything_is_paid_f
 
     with pytest.raises(ValueError, match=r"Signs.* fails on 9 made-up records.*read-only"):
         DPMinimax(Signs).plan(400, 3)
+
+
 def test_so_it_does_a_scorer_of_ones_own(table):
     class OwnScorer(LinearScorer):
         pass
