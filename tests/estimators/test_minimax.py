@@ -185,16 +185,6 @@ BROKEN = (
     (None, TypeError, "saddle=None; expected a SaddleProblem, or what makes one of the number of features"),
     ("regression", TypeError, "saddle='regression'; expected a SaddleProblem"),
     (lambda n_features: n_features, TypeError, r"saddle\(3\) returned 3; expected a SaddleProblem"),
-    (Regression(4), ValueError, "fails on 9 made-up records of 3 features, dense"),
-    (Fails, ValueError, "fails on 9 made-up records of 3 features, dense: no such thing"),
-    (WrongStart, ValueError, r"start returned something else; expected finite arrays of shapes \(3,\) and \(3,\)"),
-    (NoPair, TypeError, "project returned .*; expected finite arrays"),
-    (NotFinite, ValueError, "public_gradient returned something else"),
-    (NoClip, ValueError, "dual_clip_norm is 0.0; expected a positive, finite number"),
-    (NoStep, ValueError, r"step_sizes\(...\)\[1\] is nan; expected a positive, finite number"),
-    (NoSample, ValueError, "batch_size is -1.0; expected a positive, finite number"),
-    (NoSlope, ValueError, "difference_slope is inf; expected a positive, finite number"),
-    (TooFew, ValueError, "not one row per record with 3 entries in all"),
     (Regression(4), ValueError, "fails on 65 made-up records of 3 features, dense"),
     (Fails, ValueError, "fails on 65 made-up records of 3 features, dense: no such thing"),
     (
@@ -206,6 +196,8 @@ BROKEN = (
     (NotFinite, ValueError, r"public_gradient returned an array of float64 of shape \(3,\) that is not finite"),
     (NoClip, ValueError, "dual_clip_norm=0.0; expected a finite number > 0"),
     (NoStep, ValueError, "step of the ascent=nan; expected a finite number > 0"),
+    (NoSample, ValueError, "batch_size=-1.0; expected a finite number >= 1, or None"),
+    (NoSlope, ValueError, "difference_slope=inf; expected a finite number >= 0"),
     (NoTwoSteps, TypeError, "step_sizes returned 0.1; expected two numbers, the steps of the descent and of the ascent"),
     (NoSize, TypeError, "NoSize.n_dual=None; expected an integer >= 1"),
     (WholeStart, ValueError, r"start returned an array of int64 of shape \(3,\); expected .* of floats"),
@@ -272,18 +264,8 @@ def test_a_problem_that_writes_to_targets_is_found_out_before_anything_is_paid_f
             batch.targets[batch.targets == 0] = -1  # the same when it is done twice
             return super().at(batch, primal, dual)
 
-    with pytest.raises(ValueError, match=r"Signs.* fails on 9 made-up records.*read-only"):
+    with pytest.raises(ValueError, match=r"Signs.* fails on 65 made-up records.*read-only"):
         DPMinimax(Signs).plan(400, 3)
-
-
-def test_so_it_does_a_scorer_of_ones_own(table):
-    class OwnScorer(LinearScorer):
-        pass
-
-    for scorer, named in ((OwnScorer(3), True), (LinearScorer(3), False)):
-        report = DPMinimax(AUCSaddle(scorer, 0.3), solver=SGDA(1)).fit(*table).privacy_report_
-        assert any("OwnScorer is unreviewed" in text for text in report.assumptions) == named
-        assert named or "unreviewed" not in str(report)
 
 
 def test_a_penalty_shrinks_what_it_is_on():
