@@ -9,7 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skdp._validation import check_integer
 from skdp.audit._attack import VIEWS, Attack, planned, warnings_said_once
 from skdp.audit._canary import Canaries, least_direction, make_canaries
-from skdp.audit._checks import check_audit, check_views
+from skdp.audit._checks import check_attack, check_audit, check_views
 from skdp.audit._claim import Claim
 from skdp.audit._rates import best_threshold, error_rates, split, upper_bounds
 from skdp.audit._result import AuditResult, Bound
@@ -119,6 +119,7 @@ def audit(
     if method not in ("auto", "clopper-pearson"):
         raise ValueError(f"method={method!r}; expected 'auto' or 'clopper-pearson'.")
     plan = planned(estimator, X, y)
+    check_attack(plan.problem, views)
     canaries = make_canaries(estimator, plan.problem, X, y, least_direction)
     seeds = None if random_state is None else np.random.SeedSequence(random_state).generate_state(2 * n_runs, np.uint64)
     runs = np.arange(2 * n_runs).reshape(n_runs, 2)  # even numbers are fits without the canary

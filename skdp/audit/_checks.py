@@ -7,8 +7,9 @@ from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.active import active
+from skdp.solvers import NoLoss, Problem
 
-__all__ = ["check_audit", "check_views"]
+__all__ = ["check_attack", "check_audit", "check_views"]
 
 
 def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
@@ -40,6 +41,22 @@ def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
         raise ValueError("An audit fits thousands of times and is not private; expected a call outside of any ledger's block.")
     check_number("confidence", confidence, above=0.0, below=1.0)
     check_integer("random_state", random_state, minimum=0, optional=True)
+
+
+def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
+    """Raise TypeError or ValueError unless there are canaries, and scores of them, for this fit.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts of the fit.
+    views : tuple of str
+        What the adversary sees.
+    """
+    if isinstance(problem.loss, NoLoss):
+        raise TypeError("Canaries are made by the loss of labels or targets; expected an estimator that has one, not DPMinimax.")
+    if "final" in views and problem.shape[0] != problem.n_features + bool(problem.intercept_scaling):
+        raise ValueError("The view 'final' judges canaries by a linear model; expected the view 'transcript' for a network.")
 
 
 def check_views(views: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from skdp._validation import check_integer
 from skdp.audit._attack import Attack, planned, warnings_said_once
 from skdp.audit._canary import make_canaries, random_directions
-from skdp.audit._checks import check_audit, check_views
+from skdp.audit._checks import check_attack, check_audit, check_views
 from skdp.privacy.budget import Budget
 
 __all__ = ["OneRunResult", "audit_one_run"]
@@ -175,6 +175,7 @@ def audit_one_run(
     if n_guesses % 2 or n_guesses > n_canaries:
         raise ValueError(f"n_guesses={n_guesses!r}; expected an even number up to n_canaries={n_canaries!r}.")
     plan = planned(estimator, X, y)
+    check_attack(plan.problem, (seen,))
     if n_canaries >= plan.problem.n_samples:
         raise ValueError(f"n_canaries={n_canaries!r}; expected fewer than the {plan.problem.n_samples} records.")
     rng = np.random.default_rng(random_state)

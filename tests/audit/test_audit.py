@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from saddles import Regression
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from skdp import DPLogisticRegression, PrivacyLedger, WeakPrivacyWarning
+from skdp import DPAUCMaximizer, DPLogisticRegression, DPMinimax, PrivacyLedger, WeakPrivacyWarning
 from skdp.audit import audit, audit_one_run
-from skdp.solvers import SGD, GradientDescent
+from skdp.solvers import SGD, SGDA, GradientDescent
 
 X, Y = np.zeros((20, 2)), np.arange(20) % 2
 
@@ -37,6 +38,19 @@ def estimator(epsilon=4.0, **params):
 def test_what_cannot_be_audited_is_refused(auditor, model, error, message):
     with pytest.raises(error, match=message):
         auditor(model, X, Y)
+
+
+@pytest.mark.parametrize(
+    "auditor, final", ((audit, {"views": "final"}), (audit_one_run, {"view": "final"})), ids=("audit", "run")
+)
+def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, final):
+    network = DPAUCMaximizer(4.0, delta=1e-5, scorer="mlp", hidden_layer_sizes=(2,), solver=SGDA(1), data_norm=1.0)
+    few = {"n_runs": 20} if auditor is audit else {"n_canaries": 4}
+    with pytest.raises(ValueError, match="expected the view 'transcript' for a network"):
+        auditor(network, X, Y, **few, **final)
+    assert auditor(network, X, Y, random_state=0, **few, **dict.fromkeys(final, "transcript")).consistent
+    with pytest.raises(TypeError, match="by the loss of labels or targets"):
+        auditor(DPMinimax(Regression, epsilon=4.0, solver=SGDA(1)), X, Y, **few)
 
 
 @pytest.mark.parametrize(
