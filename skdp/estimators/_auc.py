@@ -50,7 +50,8 @@ class DPAUCMaximizer(DPClassifier):
     scorer : {"linear", "mlp"}, default="linear"
         Kind of score: linear in the features, or a network of dense layers with rectified linear units.
     hidden_layer_sizes : sequence of int, default=(256, 128)
-        Widths of the hidden layers of "mlp".
+        Widths of the hidden layers of "mlp". The default is for images and tens of thousands of records; a network that is too
+        wide for a table ranks like chance, without a warning: see the line on noise of ``plan(n_samples, n_features)``.
     positive_rate : float or None, default=None
         Share of ``classes_[1]``, in (0, 1), where it is publicly known; it must not be computed from y. None estimates it with
         1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables; the report shows the release.
@@ -94,7 +95,7 @@ class DPAUCMaximizer(DPClassifier):
     n_iter_ : int
         Number of steps, public.
     privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
+        ``(epsilon, delta)`` of this fit, by exact accounting; with samples, as networks take, numerical.
     privacy_report_ : PrivacyReport
         The statement of guarantees.
     n_features_in_ : int

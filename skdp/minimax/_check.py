@@ -37,7 +37,7 @@ def check_saddle(
     ----------
     problem : SaddleProblem
         To be checked. Where it has a method ``value(batch, primal, dual)``, which gives f of every record, in an array of shape
-        (m,), gradients are compared with finite differences of it.
+        (m,), gradients are compared with finite differences of it; without, their values are not checked.
     X : array-like, CSR or CSC of shape (n_samples, n_features)
         Made-up rows, at least two; tens to hundreds of them.
     y : array-like of shape (n_samples,) or None, default=None
