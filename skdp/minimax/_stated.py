@@ -54,7 +54,7 @@ def variables(problem: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarra
 
 
 def check_sizes(problem: SaddleProblem) -> None:
-    """Raise TypeError or ValueError unless a problem has at least one variable on both sides.
+    """Raise TypeError or ValueError unless both sides have variables, and samples records.
 
     Parameters
     ----------
@@ -63,6 +63,7 @@ def check_sizes(problem: SaddleProblem) -> None:
     """
     for name in ("n_primal", "n_dual"):
         check_integer(f"{type(problem).__name__}.{name}", getattr(problem, name, None), minimum=1)
+    check_number(f"{type(problem).__name__}.batch_size", problem.batch_size, minimum=1.0, optional=True)
 
 
 def check_numbers(problem: SaddleProblem, signal: float, n_steps: int) -> None:
@@ -80,7 +81,6 @@ def check_numbers(problem: SaddleProblem, signal: float, n_steps: int) -> None:
     for name in ("primal_clip_norm", "dual_clip_norm", "divisor"):
         check_number(name, getattr(problem, name), above=0.0)
     check_number("difference_slope", problem.difference_slope, minimum=0.0)
-    check_number("batch_size", problem.batch_size, minimum=1.0, optional=True)
     steps = problem.step_sizes(signal, n_steps)
     if not isinstance(steps, (tuple, list)) or len(steps) != 2:
         raise TypeError(f"step_sizes returned {shown(steps)}; expected two numbers, the steps of the descent and of the ascent.")

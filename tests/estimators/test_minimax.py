@@ -115,6 +115,10 @@ class NoSize(Regression):
         self.n_primal = n_features
 
 
+class EmptySamples(Regression):
+    batch_size = 0
+
+
 class WholeStart(Regression):
     def start(self, rng):
         return np.zeros(3, dtype=int), np.zeros(3)
@@ -200,6 +204,7 @@ BROKEN = (
     (NoSlope, ValueError, "difference_slope=inf; expected a finite number >= 0"),
     (NoTwoSteps, TypeError, "step_sizes returned 0.1; expected two numbers, the steps of the descent and of the ascent"),
     (NoSize, TypeError, "NoSize.n_dual=None; expected an integer >= 1"),
+    (EmptySamples, ValueError, "EmptySamples.batch_size=0; expected a finite number >= 1, or None"),
     (WholeStart, ValueError, r"start returned an array of int64 of shape \(3,\); expected .* of floats"),
     (
         NoFactors,
