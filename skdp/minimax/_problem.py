@@ -39,15 +39,13 @@ class SaddleProblem(ABC):
 
     Notes
     -----
+    A method ``value(batch, primal, dual)`` that gives f of every record, in an array of shape (m,), is not needed for a fit;
+    `check_saddle` compares the gradients with finite differences of it, and cannot find a wrong sign without.
+
     **Privacy.** The guarantee rests on what a problem must keep to: `read` and `at` work out a record's factors from that record
     alone (see `skdp.minimax.SaddlePoint`), keep nothing of it, and raise an error for no record, since that a fit fails is seen:
     a record without a gradient gets factors that are not finite, and is left out. Norms, clipping, sums and noise are the
     queries' own.
-    A method ``value(batch, primal, dual)`` that gives f of every record, in an array of shape (m,), is not needed for a fit;
-    `check_saddle` compares the gradients with finite differences of it, and cannot find a wrong sign without.
-
-    **Privacy.** The guarantee rests on one thing that a problem must keep to: `at` works out a record's factors from that record
-    alone (see `skdp.minimax.SaddlePoint`). Norms, clipping, sums and noise are the queries' own.
     """
 
     name: str = "saddle problem"
