@@ -43,7 +43,7 @@ class DPMinimax(DPEstimator):
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
-    solver : "auto", str or Solver, default="sgda"
+    solver : "auto", str or Solver, default="auto"
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``PrivateDiff(200, batch_size=512)``.
     alpha : float or None, default=None
         Strength of an L2 penalty on the primal variables. None is 0.
@@ -151,7 +151,7 @@ class DPMinimax(DPEstimator):
         epsilon: float = 1.0,
         delta: float | None = None,
         adjacency: str = "replace_one",
-        solver: "str | Solver" = "sgda",
+        solver: "str | Solver" = "auto",
         alpha: float | None = None,
         data_norm: float | None = None,
         random_state: Any = None,

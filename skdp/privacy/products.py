@@ -38,7 +38,16 @@ def products(rows: Any, coef: np.ndarray) -> np.ndarray:
     ndarray of shape (m, k)
         With a relative precision of about 2**-b of the largest entries, 21 bits for 784 entries; exact up to float64 for at most
         four columns.
+
+    Raises
+    ------
+    ValueError
+        If ``coef`` is no matrix.
     """
+    if np.ndim(coef) != 2:
+        raise ValueError(
+            f"products takes coefficients of two dimensions, not {np.ndim(coef)}; expected coef[:, None] for a vector."
+        )
     if sparse.issparse(rows):
         return rows @ coef
     if coef.shape[1] <= FEW:
