@@ -51,10 +51,11 @@ class DPAUCMaximizer(DPClassifier):
         Kind of score: linear in the features, or a network of dense layers with rectified linear units.
     hidden_layer_sizes : sequence of int, default=(256, 128)
         Widths of the hidden layers of "mlp". The default is for images and tens of thousands of records; a network that is too
-        wide for a table ranks like chance, without a warning: see the line on noise of ``plan(n_samples, n_features)``.
+        wide for a table ranks like chance: the line on noise of ``plan(n_samples, n_features)`` says where that is to be feared.
     positive_rate : float or None, default=None
         Share of ``classes_[1]``, in (0, 1), where it is publicly known; it must not be computed from y. None estimates it with
-        1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables; the report shows the release.
+        1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables (2 % for "sgda" and "privatediff"; for
+        "moments" counts are part of its release); the report shows the release.
     class_balance : float, default=0.0
         Power b in [0, 1]: a record of the larger class weighs ``(p_min / p_maj)**b`` in the gradient, before the clip, with the
         released or public class frequencies. 1 makes both classes weigh the same; see Notes. Of "standardized_gd" only: the
