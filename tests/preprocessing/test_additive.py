@@ -1,0 +1,102 @@
+"""The basis of additive models: what it holds, and how long its rows can be."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp.preprocessing._additive import AdditiveBasis, knots
+from skdp.preprocessing._schema import Schema
+
+FACTS = Schema.read(
+    {
+        "columns": {
+            "age": {"kind": "number", "bounds": [0, 100]},
+            "income": {"kind": "number", "bounds": [0, 1e5], "scale": "log", "fill": 0},
+            "sex": {"kind": "category", "categories": ["f", "m"]},
+            "town": {"kind": "category", "categories": ["a", "b", "other"]},
+        }
+    }
+)
+PAIRS = (("sex", "town"), ("age", "sex"), ("age", "income"))
+BASES = [AdditiveBasis(FACTS, m, pairs) for m in (0, 1, 4, 16) for pairs in ((), PAIRS)]
+every = pytest.mark.parametrize("basis", BASES, ids=lambda basis: f"{basis.n_intervals}-{len(basis.interactions)}")
+
+
+def people(rng, n):
+    """Rows within the bounds, far outside, and at the ends; categories known and unknown."""
+    extreme = [0.0, 100.0, -1e300, 1e300, 5e-324, 50.0]
+    return pd.DataFrame(
+        {
+            "town": rng.choice(["a", "b", "c", ""], n),
+            "sex": rng.choice(["f", "m", "?"], n),
+            "age": np.where(rng.random(n) < 0.5, rng.uniform(0, 100, n), rng.choice(extreme, n)),
+            "income": np.where(rng.random(n) < 0.2, np.nan, rng.choice([*extreme, 1e5, 1e3], n)),
+            "unknown": "not looked at",
+        }
+    )
+
+
+def test_knots():
+    np.testing.assert_allclose(knots(4), [0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1])
+    for m in range(1, 17):
+        assert len(knots(m)) == m + 5 and (np.diff(knots(m)) > 0).all()
+
+
+@every
+def test_no_row_is_longer_than_the_bound_and_some_are_nearly_as_long(basis, rng):
+    frame = people(rng, 2000)
+    norms = np.linalg.norm(basis.transform(frame).toarray(), axis=1)
+    assert norms.max() <= basis.row_norm * (1 + 1e-12)
+    ends = pd.DataFrame({"age": [0.0, 100.0], "income": [0.0, 1e5], "sex": ["f", "m"], "town": ["a", "b"]})
+    np.testing.assert_allclose(np.linalg.norm(basis.transform(ends).toarray(), axis=1), basis.row_norm)
+
+
+@every
+def test_hats_add_up_to_one_and_interpolate(basis, rng):
+    """A linear combination with the values of any piecewise linear function at the knots is that function."""
+    if not basis.n_intervals:
+        return
+    frame = people(rng, 300).assign(age=rng.uniform(0, 100, 300))
+    hats = basis.transform(frame).toarray()[:, basis.terms[0].columns][:, 1:] * np.sqrt(2)
+    assert (hats >= -1e-12).all() and ((hats > 1e-12).sum(axis=1) <= 2).all()
+    np.testing.assert_allclose(hats.sum(axis=1), 1.0)
+    values = rng.normal(size=hats.shape[1])
+    np.testing.assert_allclose(hats @ values, np.interp(frame["age"], 100 * knots(basis.n_intervals), values), atol=1e-9)
+
+
+@every
+def test_terms_are_all_columns_in_order(basis, rng):
+    table = basis.transform(people(rng, 5))
+    assert [term.names for term in basis.terms] == [("age",), ("income",), ("sex",), ("town",), *basis.interactions]
+    assert [term.columns.start for term in basis.terms] == [0, *(term.columns.stop for term in basis.terms[:-1])]
+    assert table.shape == (5, basis.n_features)
+
+
+def test_products_are_those_of_both_columns(rng):
+    basis, frame = AdditiveBasis(FACTS, 4, PAIRS), people(rng, 200)
+    table = basis.transform(frame).toarray()
+    age, income, sex, town, *pairs = (table[:, term.columns] for term in basis.terms)
+    hats = [np.sqrt(2) * part[:, 1:] for part in (age, income)]
+    indicators = [2 * sex, 2 * town]
+    expected = [(indicators[0], indicators[1]), (hats[0], indicators[0]), (hats[0], hats[1])]
+    for found, (one, other) in zip(pairs, expected, strict=True):
+        wanted = np.einsum("ia,ib->iab", one, other).reshape(len(frame), -1) / np.sqrt(3)
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_unknown_categories_are_others_and_rows_do_not_see_each_other(rng):
+    basis, frame = AdditiveBasis(FACTS, 4, PAIRS), people(rng, 50)
+    whole = basis.transform(frame).toarray()
+    np.testing.assert_array_equal(basis.transform(frame[7:8]).toarray(), whole[7:8])
+    other = basis.transform(frame.assign(sex="neither", town="other")).toarray()
+    same = basis.transform(frame.assign(sex=None, town="elsewhere")).toarray()
+    np.testing.assert_array_equal(other, same)
+
+
+def test_gaps_and_missing_columns_are_refused_without_quoting(rng):
+    basis, frame = AdditiveBasis(FACTS, 4), people(rng, 20)
+    with pytest.raises(ValueError, match="contains NaN") as error:
+        basis.transform(frame.assign(age=np.where(np.arange(20) == 3, np.nan, 77.25)))
+    assert "77.25" not in str(error.value)
+    with pytest.raises(ValueError, match=r"X has no columns \['town'\]"):
+        basis.transform(frame.drop(columns="town"))
