@@ -91,6 +91,12 @@ class _OneSide(_AtPoint):
     """Sum over the records of gradients in the variables of one side, each clipped to the clip norm."""
 
     clip_norm: float
+    side: ClassVar[str]
+
+    @property
+    def size(self) -> int:
+        """Number of variables of the side."""
+        return int(getattr(self, self.side).size)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
@@ -113,6 +119,14 @@ class _OneSide(_AtPoint):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum, of shape (size,)."""
+
+        def terms(batch: Batch) -> np.ndarray:
+            return _clipped(getattr(self._point(batch), self.side)(), batch, self.clip_norm, self.size)
+
+        return self.clip_norm * rows.batch_sum(terms, self.size)
+
 
 @dataclass(frozen=True, eq=False)
 class PrimalGradient(_OneSide):
@@ -132,18 +146,7 @@ class PrimalGradient(_OneSide):
 
     clip_norm: float
 
-    @property
-    def size(self) -> int:
-        """Number of primal variables."""
-        return self.primal.size
-
-    def evaluate(self, rows: Rows) -> np.ndarray:
-        """Return the un-noised sum, of shape (n_primal,)."""
-
-        def terms(batch: Batch) -> np.ndarray:
-            return _clipped(self._point(batch).primal(), batch, self.clip_norm, self.size)
-
-        return self.clip_norm * rows.batch_sum(terms, self.size)
+    side: ClassVar[str] = "primal"
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +167,7 @@ class DualGradient(_OneSide):
 
     clip_norm: float
 
-    @property
-    def size(self) -> int:
-        """Number of dual variables."""
-        return self.dual.size
-
-    def evaluate(self, rows: Rows) -> np.ndarray:
-        """Return the un-noised sum, of shape (n_dual,)."""
-
-        def terms(batch: Batch) -> np.ndarray:
-            return _clipped(self._point(batch).dual(), batch, self.clip_norm, self.size)
-
-        return self.clip_norm * rows.batch_sum(terms, self.size)
+    side: ClassVar[str] = "dual"
 
 
 @dataclass(frozen=True, eq=False)
