@@ -1,7 +1,7 @@
 """Public functions of single columns, and of pairs that somebody names: what an additive model is a sum of."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 __all__ = ["AdditiveBasis", "Term", "knots"]
 
 DYADIC = 4  # knots under the first of the even ones, each half as far from the lower bound
+PER_HAT = 16  # points of a grid between two knots
 
 
 @dataclass(frozen=True)
@@ -36,30 +37,33 @@ class Term:
     columns: slice
 
 
-def knots(n_intervals: int) -> np.ndarray:
+def knots(n_intervals: int, dyadic: bool = True) -> np.ndarray:
     """Return where the hats of a number in [0, 1] peak: evenly, and ever closer to 0, where counts and amounts crowd.
 
     Parameters
     ----------
     n_intervals : int
         m, number of even intervals, at least 1.
+    dyadic : bool, default=True
+        Whether there are four more under the first of them.
 
     Returns
     -------
-    ndarray of shape (m + 5,)
+    ndarray of shape (m + 5,), or (m + 1,) without the four
         Increasing from 0 to 1.
     """
-    dyadic = 0.5 ** np.arange(DYADIC, 0, -1) / n_intervals
-    return np.concatenate([[0.0], dyadic, np.arange(1, n_intervals + 1) / n_intervals])
+    under = 0.5 ** np.arange(DYADIC if dyadic else 0, 0, -1) / n_intervals
+    return np.concatenate([[0.0], under, np.arange(1, n_intervals + 1) / n_intervals])
 
 
 @dataclass(frozen=True)
 class AdditiveBasis:
     r"""The map from a row of a table to the functions of which an additive model is a linear combination.
 
-    A number gives its value scaled to [-1, 1], and hats: piecewise linear functions on public `knots` that are not negative and
-    add up to 1. A category gives one indicator per public category, and one for all other values. Two columns that are named
-    together give the products of their hats or indicators. Nothing is learnt from the records.
+    A number gives its scaled value, which is 0 at zero, or at the bound that is nearest to it, and reaches 1 or -1; and hats:
+    piecewise linear functions on public `knots` that are not negative and add up to 1. A category gives one indicator per
+    public category, and one for all other values. Two columns that are named together give the products of their hats or
+    indicators. Nothing is learnt from the records.
 
     Parameters
     ----------
@@ -69,19 +73,27 @@ class AdditiveBasis:
         Even intervals between knots; 0 for no hats.
     interactions : sequence of (str, str), default=()
         Pairs of columns.
+    dyadic : bool, default=True
+        Whether there are knots under the first even one.
+    length : float or None, default=None
+        What scaled values and indicators are divided by. None takes the norm of usual rows, in which a category counts 1 and a
+        number a third.
 
     Notes
     -----
-    **The norm of a row** is at most `row_norm`, whatever the values are, so that nothing has to be clipped: with p numbers and c
-    categories the scaled values and indicators have squares that add up to at most p + c, and are divided by its root; hats of
-    a number have squares that add up to at most :math:`(\sum h)^2 = 1`, and are divided by :math:`\sqrt p`; the products of two
-    such families have :math:`\sum_{ab} h_a^2 g_b^2 = \sum_a h_a^2 \sum_b g_b^2 \le 1`, and are divided by the root of the number
-    of pairs. So each of the three blocks has a norm of at most 1.
+    **The norm of a row.** Scaled values and indicators, divided by ``length``, have a norm of at most 1 unless the row is
+    longer than ``length``. Hats of a number have squares that add up to at most :math:`(\sum h)^2 = 1`, and are divided by the
+    root of the number p of such columns. The products of two such families have
+    :math:`\sum_{ab} h_a^2 g_b^2 = \sum_a h_a^2 \sum_b g_b^2 \le 1`, and are divided by the root of the number of pairs. So
+    each of up to three blocks has a norm of at most 1, and a row one of at most `data_norm`, the root of their number. With p
+    numbers and c categories no row whatsoever is longer than `row_norm`, which is the same for ``length = sqrt(p + c)``.
     """
 
     facts: Schema
     n_intervals: int
     interactions: Sequence[tuple[str, str]] = ()
+    dyadic: bool = True
+    length: float | None = None
 
     @property
     def numbers(self) -> list[str]:
@@ -94,14 +106,26 @@ class AdditiveBasis:
         return [name for name, column in self.facts.columns.items() if isinstance(column, Category)]
 
     @property
+    def data_norm(self) -> float:
+        """Norm of a row of the basis, unless its scaled values and indicators are longer than ``length``."""
+        return math.sqrt(1 + self._further_blocks)
+
+    @property
     def row_norm(self) -> float:
-        """Bound on the Euclidean norm of a row of the basis."""
-        return math.sqrt(1 + bool(self.numbers and self.n_intervals) + bool(self.interactions))
+        """Bound on the norm of every row of the basis."""
+        return math.sqrt(max(len(self.facts.columns) / self._length**2, 1.0) + self._further_blocks)
 
     @property
     def n_features(self) -> int:
         """Number of functions."""
         return self.terms[-1].columns.stop
+
+    @property
+    def n_stored(self) -> int:
+        """Number of functions that are not 0 at one record, at most."""
+        hats = {name: 2 for name in self.numbers}
+        alone = len(self.facts.columns) + (sum(hats.values()) if self.n_intervals else 0)
+        return alone + sum(math.prod(hats.get(name, 1) for name in pair) for pair in self.interactions)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -115,13 +139,18 @@ class AdditiveBasis:
             start += size
         return tuple(found)
 
-    def transform(self, frame: Any) -> sparse.csr_array:
+    @cached_property
+    def knots(self) -> np.ndarray:
+        """Where hats peak, for bounds at 0 and 1."""
+        return knots(max(self.n_intervals, 1), self.dyadic)
+
+    def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.
 
         Parameters
         ----------
-        frame : DataFrame
-            With the columns of the schema; others are not looked at.
+        X : DataFrame, or ndarray of shape (n_samples, n_columns)
+            With the columns of the schema; others of a frame are not looked at, an array has exactly them, all numbers.
 
         Returns
         -------
@@ -133,48 +162,116 @@ class AdditiveBasis:
         TypeError, ValueError
             If a column is missing, or something in it is no finite number where one is expected; nothing is quoted.
         """
-        frame = SchemaColumns.of(self.facts).transform(frame)
-        scaled, alone = self._scaled(frame), self._indicators(frame)
-        hats = {name: self._hats(values) for name, values in scaled.items()} if self.n_intervals or self.interactions else {}
-        linear = 1 / math.sqrt(len(self.facts.columns))
-        blocks: list[Any] = []
-        for term in self.terms:
-            if len(term.names) == 2:
-                one, other = (alone[name] if name in alone else hats[name] for name in term.names)
-                blocks.append(products_by_row(one, other) / math.sqrt(len(self.interactions)))
-                continue
-            (name,) = term.names
-            blocks.append(linear * (alone[name] if name in alone else sparse.csr_array(scaled[name])))
-            if name in scaled and self.n_intervals:
-                blocks.append(hats[name] / math.sqrt(len(scaled)))
-        return sparse.csr_array(sparse.hstack(blocks, format="csr"))
+        parts = list(self._parts(self._columns(X), self.terms))
+        return sparse.csr_array(sparse.hstack(parts, format="csr"))
+
+    def of_term(self, term: Term, values: dict[str, np.ndarray]) -> sparse.csr_array:
+        """Return the functions of one term, at given values of its columns.
+
+        Parameters
+        ----------
+        term : Term
+            One of `terms`.
+        values : dict of ndarray of shape (n,)
+            Of the term's columns, in their units.
+
+        Returns
+        -------
+        CSR of shape (n, width of the term)
+            Rows as `transform` has them.
+        """
+        (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term])
+        return part
+
+    def grid(self, name: str) -> np.ndarray:
+        """Return public values of a column at which to look at a term, in its units: all categories, or between bounds.
+
+        Parameters
+        ----------
+        name : str
+            A column of the schema.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            Categories, "other" among them; or increasing numbers, all knots among them.
+        """
+        column = self.facts.columns[name]
+        if isinstance(column, Category):
+            return np.array(encoded(column.categories), dtype=object)
+        steps = np.arange(PER_HAT) / PER_HAT
+        places = np.append((self.knots[:-1, None] + np.diff(self.knots)[:, None] * steps).ravel(), 1.0)
+        low, high = column.bounds
+        if column.scale == "linear":
+            return low + (high - low) * places
+        low, high = (math.copysign(math.log1p(abs(end)), end) for end in column.bounds)
+        logarithms = low + (high - low) * places
+        return np.clip(np.copysign(np.expm1(np.abs(logarithms)), logarithms), *column.bounds)
+
+    @property
+    def _further_blocks(self) -> int:
+        return bool(self.numbers and self.n_intervals) + bool(self.interactions)
+
+    @property
+    def _length(self) -> float:
+        return self.facts.data_norm if self.length is None else self.length
 
     def _width(self, name: str) -> int:
         """Number of indicators, or of hats."""
         column = self.facts.columns[name]
-        return len(encoded(column.categories)) if isinstance(column, Category) else len(knots(max(self.n_intervals, 1)))
+        return len(encoded(column.categories)) if isinstance(column, Category) else self.knots.size
 
-    def _scaled(self, frame: Any) -> dict[str, np.ndarray]:
-        """Numbers in [-1, 1], a column each."""
-        columns = {name: column for name, column in self.facts.columns.items() if isinstance(column, Number)}
-        return {
-            name: BoundedScaler([column.bounds], scale=column.scale, fill=column.fill).fit_transform(frame[[name]].to_numpy())
+    def _columns(self, X: Any) -> dict[str, Any]:
+        """A table of one column by name."""
+        if not hasattr(X, "columns"):
+            return {name: X[:, [place]] for place, name in enumerate(self.facts.columns)}
+        frame = SchemaColumns.of(self.facts).transform(X)
+        return {name: frame[[name]] for name in self.facts.columns}
+
+    def _parts(self, columns: dict[str, Any], terms: Sequence[Term]) -> Iterator[sparse.csr_array]:
+        """Functions of each term, from tables of one column."""
+        paired = {name for term in terms if len(term.names) == 2 for name in term.names}
+        families = {  # not negative, and no sum of squares above 1
+            name: self._indicators(name, column) if name in self.categories else self._hats(self._scaled(name, column))
             for name, column in columns.items()
+            if self.n_intervals or name in paired or name in self.categories
         }
+        for term in terms:
+            if len(term.names) == 2:
+                one, other = (families[name] for name in term.names)
+                yield products_by_row(one, other) / math.sqrt(len(self.interactions))
+                continue
+            (name,) = term.names
+            if name in self.categories:
+                yield families[name] / self._length
+                continue
+            value = sparse.csr_array(self._value(name, columns[name]) / self._length)
+            hats = [families[name] / math.sqrt(len(self.numbers))] if self.n_intervals else []
+            yield sparse.csr_array(sparse.hstack([value, *hats], format="csr"))
+
+    def _value(self, name: str, column: Any) -> np.ndarray:
+        """A number, scaled: from 0 at zero, or at the bound that is nearest to it, to 1 or -1."""
+        (zero,) = self._scaled(name, np.zeros((1, 1)))[:, 0]
+        return (self._scaled(name, column) - zero) / (1 + abs(zero))
+
+    def _scaled(self, name: str, column: Any) -> np.ndarray:
+        """A number in [-1, 1]."""
+        facts = self.facts.columns[name]
+        assert isinstance(facts, Number)
+        scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
+        return np.asarray(scaler.fit_transform(column.to_numpy() if hasattr(column, "to_numpy") else column))
 
     def _hats(self, scaled: np.ndarray) -> sparse.csr_array:
-        places = 2 * knots(max(self.n_intervals, 1))[:, None] - 1
+        places = 2 * self.knots[:, None] - 1
         hats = SplineTransformer(degree=1, knots=places, extrapolation="constant", sparse_output=True)
         return sparse.csr_array(hats.fit(places).transform(scaled))
 
-    def _indicators(self, frame: Any) -> dict[str, sparse.csr_array]:
-        columns = {name: column for name, column in self.facts.columns.items() if isinstance(column, Category)}
-        found = {}
-        for name, column in columns.items():
-            known = KnownCategories([list(column.categories)], other=OTHER).fit_transform(frame[[name]])
-            encoder = OneHotEncoder(categories=[encoded(column.categories)])
-            found[name] = sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
-        return found
+    def _indicators(self, name: str, column: Any) -> sparse.csr_array:
+        facts = self.facts.columns[name]
+        assert isinstance(facts, Category)
+        known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
+        encoder = OneHotEncoder(categories=[encoded(facts.categories)])
+        return sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
 
 
 def products_by_row(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:

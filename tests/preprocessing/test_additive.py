@@ -1,5 +1,7 @@
 """The basis of additive models: what it holds, and how long its rows can be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +20,7 @@ FACTS = Schema.read(
     }
 )
 PAIRS = (("sex", "town"), ("age", "sex"), ("age", "income"))
-BASES = [AdditiveBasis(FACTS, m, pairs) for m in (0, 1, 4, 16) for pairs in ((), PAIRS)]
+BASES = [AdditiveBasis(FACTS, m, pairs, dyadic=m != 1) for m in (0, 1, 4, 16) for pairs in ((), PAIRS)]
 every = pytest.mark.parametrize("basis", BASES, ids=lambda basis: f"{basis.n_intervals}-{len(basis.interactions)}")
 
 
@@ -38,6 +40,7 @@ def people(rng, n):
 
 def test_knots():
     np.testing.assert_allclose(knots(4), [0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1])
+    np.testing.assert_allclose(knots(4, dyadic=False), [0, 1 / 4, 1 / 2, 3 / 4, 1])
     for m in range(1, 17):
         assert len(knots(m)) == m + 5 and (np.diff(knots(m)) > 0).all()
 
@@ -47,8 +50,58 @@ def test_no_row_is_longer_than_the_bound_and_some_are_nearly_as_long(basis, rng)
     frame = people(rng, 2000)
     norms = np.linalg.norm(basis.transform(frame).toarray(), axis=1)
     assert norms.max() <= basis.row_norm * (1 + 1e-12)
-    ends = pd.DataFrame({"age": [0.0, 100.0], "income": [0.0, 1e5], "sex": ["f", "m"], "town": ["a", "b"]})
+    ends = pd.DataFrame({"age": [100.0], "income": [1e5], "sex": ["f"], "town": ["a"]})
     np.testing.assert_allclose(np.linalg.norm(basis.transform(ends).toarray(), axis=1), basis.row_norm)
+
+
+@every
+def test_rows_within_their_length_are_within_the_data_norm(basis, rng):
+    """And with a length that no row exceeds, both bounds are the same."""
+    table = basis.transform(people(rng, 2000)).toarray()
+    linear = [term.columns.start if term.names[0] in basis.numbers else term.columns for term in basis.terms[:4]]
+    usual = np.linalg.norm(table[:, np.r_[tuple(linear)]], axis=1) <= 1
+    assert usual.any() and np.linalg.norm(table[usual], axis=1).max() <= basis.data_norm * (1 + 1e-12)
+    longest = replace(basis, length=2.0)
+    assert longest.row_norm == longest.data_norm
+    assert np.linalg.norm(longest.transform(people(rng, 200)).toarray(), axis=1).max() <= longest.data_norm * (1 + 1e-12)
+
+
+def test_values_are_zero_at_zero_or_at_the_nearest_bound():
+    ends = {"a": [0, 4], "b": [2, 4], "c": [-4, -2], "d": [-2, 4], "e": [-8, 1]}
+    facts = Schema.read({"columns": {name: {"kind": "number", "bounds": pair} for name, pair in ends.items()}})
+    basis = AdditiveBasis(facts, 0, length=1.0)
+    columns = [np.array([-9, low, (low + high) / 2, 0, high, 9.0]) for low, high in ends.values()]
+    expected = [
+        [0, 0, 0.5, 0, 1, 1],
+        [0, 0, 0.5, 0, 1, 1],
+        [-1, -1, -0.5, 0, 0, 0],
+        [-0.5, -0.5, 0.25, 0, 1, 1],
+        [-1, -1, -7 / 16, 0, 1 / 8, 1 / 8],
+    ]
+    np.testing.assert_allclose(basis.transform(np.column_stack(columns)).toarray(), np.transpose(expected), atol=1e-12)
+
+
+@every
+def test_a_term_at_given_values_is_the_same_part_of_the_table(basis, rng):
+    frame = people(rng, 60)
+    table = basis.transform(frame).toarray()
+    for term in basis.terms:
+        values = {name: frame[name].to_numpy() for name in term.names}
+        np.testing.assert_array_equal(basis.of_term(term, values).toarray(), table[:, term.columns])
+
+
+@every
+def test_no_record_has_more_functions_than_stated(basis, rng):
+    assert np.diff(basis.transform(people(rng, 500)).indptr).max() <= basis.n_stored
+
+
+@every
+def test_grids_hold_the_knots_and_all_categories(basis):
+    assert basis.grid("sex").tolist() == ["f", "m", "other"] and basis.grid("town").tolist() == ["a", "b", "other"]
+    for name, units in {"age": lambda u: 100 * u, "income": lambda u: np.expm1(u * np.log1p(1e5))}.items():
+        grid = basis.grid(name)
+        assert (np.diff(grid) > 0).all() and (grid[0], grid[-1]) == basis.facts.columns[name].bounds
+        np.testing.assert_allclose(np.isclose(grid[:, None], units(basis.knots), rtol=1e-9).any(axis=0), True)
 
 
 @every
@@ -61,7 +114,7 @@ def test_hats_add_up_to_one_and_interpolate(basis, rng):
     assert (hats >= -1e-12).all() and ((hats > 1e-12).sum(axis=1) <= 2).all()
     np.testing.assert_allclose(hats.sum(axis=1), 1.0)
     values = rng.normal(size=hats.shape[1])
-    np.testing.assert_allclose(hats @ values, np.interp(frame["age"], 100 * knots(basis.n_intervals), values), atol=1e-9)
+    np.testing.assert_allclose(hats @ values, np.interp(frame["age"], 100 * basis.knots, values), atol=1e-9)
 
 
 @every
@@ -77,7 +130,7 @@ def test_products_are_those_of_both_columns(rng):
     table = basis.transform(frame).toarray()
     age, income, sex, town, *pairs = (table[:, term.columns] for term in basis.terms)
     hats = [np.sqrt(2) * part[:, 1:] for part in (age, income)]
-    indicators = [2 * sex, 2 * town]
+    indicators = [FACTS.data_norm * sex, FACTS.data_norm * town]
     expected = [(indicators[0], indicators[1]), (hats[0], indicators[0]), (hats[0], hats[1])]
     for found, (one, other) in zip(pairs, expected, strict=True):
         wanted = np.einsum("ia,ib->iab", one, other).reshape(len(frame), -1) / np.sqrt(3)
