@@ -4,6 +4,8 @@ __version__ = "0.1.0.dev0"
 
 from skdp._files import load_model, save_model
 from skdp.estimators import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
@@ -29,6 +31,8 @@ from skdp.privacy import (
 __all__ = [
     "BudgetExceededError",
     "DPAUCMaximizer",
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",

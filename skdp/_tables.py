@@ -19,7 +19,16 @@ from sklearn.utils.validation import validate_data
 from skdp._validation import check_classes
 from skdp.privacy.errors import warn
 
-__all__ = ["Facts", "quoting_no_data", "read_features", "read_regression_table", "read_table", "read_unlabelled"]
+__all__ = [
+    "Facts",
+    "quoting_no_data",
+    "read_features",
+    "read_numbers",
+    "read_regression_table",
+    "read_table",
+    "read_unlabelled",
+    "text_columns",
+]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
@@ -151,9 +160,16 @@ def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
     return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels)
 
 
-def read_unlabelled(estimator: Any, X: Any) -> Any:
+def read_numbers(estimator: Any, X: Any) -> np.ndarray:
+    """Check a dense training table of finite numbers, before its labels are looked at; column names are kept."""
+    table = quoting_no_data(X, lambda: validate_data(estimator, X, dtype=np.float64))
+    _keep_names(estimator, X)
+    return np.asarray(table)
+
+
+def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc")) -> Any:
     """Check a table to predict for: the features of the training table, finite numbers."""
-    options = {"reset": False, "accept_sparse": ["csr", "csc"], "dtype": [np.float64, np.float32]}
+    options = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}
     table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
     fitted, given = _fitted_names(estimator), _column_names(X)
     if (fitted is None) != (given is None):
@@ -183,9 +199,13 @@ def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.
     """X and y as scikit-learn checks them, column names on the estimator."""
     X = _added_up(X)
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
+    _keep_names(estimator, X)
+    return table, y
+
+
+def _keep_names(estimator: Any, X: Any) -> None:
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
-    return table, y
 
 
 def _fitted_names(estimator: Any) -> list[str] | None:
@@ -248,13 +268,13 @@ def _safe(error: Exception, X: Any) -> Exception:
         return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
     return ValueError(
         "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
-        f"{_text_columns(X)} Encode text in X first, with categories that are public: OneHotEncoder(categories=[...]). "
+        f"{text_columns(X)} Encode text in X first, with categories that are public: OneHotEncoder(categories=[...]). "
         "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
     )
 
 
-def _text_columns(X: Any) -> str:
-    """A sentence that names the columns of a pandas frame whose dtype, a public fact, is no number."""
+def text_columns(X: Any) -> str:
+    """Return a sentence that names the columns of a pandas frame whose dtype, a public fact, is no number."""
     dtypes: Any = getattr(X, "dtypes", None)
     if not hasattr(dtypes, "items"):
         return ""

@@ -14,6 +14,7 @@ __all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kind
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 RANKED = {"ranking binary": Logistic(), "network binary": Logistic()}
 SADDLES = {"saddle numbers": NoLoss("regression")}
+ADDITIVE = {f"additive {kind}": loss for kind, loss in PLAIN.items()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
 MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
 LOSSES = {
@@ -24,11 +25,15 @@ LOSSES = {
     "quantile numbers": Quantile(0.5),
     **RANKED,
     **SADDLES,
+    **ADDITIVE,
 }
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
+# behind the functions of the columns there is a plain problem: one solver stands for all
+ONLY = {"additive binary": "standardized_gd", "additive multinomial": "standardized_gd", "additive numbers": "whitened_gd"}
 GIVEN = {  # what an estimator cannot fit without, by its name
     "DPLinearRegression": BOUNDED,
     "DPConstrainedRegression": BOUNDED,
+    "DPAdditiveRegressor": BOUNDED,
     "DPMinimax": {"saddle": Regression},
 }
 OF_KIND = {"network binary": {"scorer": "mlp", "hidden_layer_sizes": (4, 3)}}  # what makes the kind of problem
@@ -40,6 +45,8 @@ KINDS = {
     "DPQuantileRegressor": ("quantile numbers",),
     "DPAUCMaximizer": tuple(RANKED),
     "DPMinimax": tuple(SADDLES),
+    "DPAdditiveClassifier": ("additive binary", "additive multinomial"),
+    "DPAdditiveRegressor": ("additive numbers",),
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
@@ -58,7 +65,7 @@ def fitting(kind, solver=None):
         problem = AUCProblem(100, 3, **facts, ranking=True, hidden_layer_sizes=layers)
     else:
         problem = Problem(100, 3, **facts)
-    names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers]
+    names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers and ONLY.get(kind, name) == name]
     return names if solver is None else solver.name in names
 
 

@@ -23,7 +23,15 @@ from skdp import DPLogisticRegression, _tables
 from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
-from skdp.solvers import SGD, SGDA, SOLVERS, GradientDescent, RescaledGradientDescent, StandardizedGradientDescent
+from skdp.solvers import (
+    SGD,
+    SGDA,
+    SOLVERS,
+    GradientDescent,
+    RescaledGradientDescent,
+    StandardizedGradientDescent,
+    WhitenedGradientDescent,
+)
 
 CLEAN = (TypeError, ValueError, PrivacyAccountingError)
 OURS = (NotPrivateWarning, WeakPrivacyWarning, DataConversionWarning)
@@ -76,8 +84,13 @@ def check_fit(estimator, X, y):
     assert fitted.privacy_spent_.delta > 0 or SOLVERS[fitted.privacy_report_.solver].pure
     n_classes = getattr(fitted, "classes_", np.empty(0)).size
     if hasattr(fitted, "coef_"):
-        assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), fitted.n_features_in_)
+        assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), width_of(fitted))
     assert not SECRETS.search(fitted.privacy_report_.to_json())
+
+
+def width_of(fitted):
+    """Number of coefficients of an output."""
+    return fitted.basis_.n_features if hasattr(fitted, "basis_") else fitted.n_features_in_
 
 
 def numbers_of(fitted):
@@ -118,6 +131,8 @@ SENSIBLE = {
         "welsch",
     ],
     "scorer": ["linear", "mlp"],
+    "interactions": [[(0, 1)], [(0, 0)], [("x0", "x1")], [(0, 9)]],
+    "feature_bounds": [{"x0": (0, 1), "x1": (0, 1), "x2": (0, 1)}],
     "hidden_layer_sizes": [(4,), [4, 2]],
     "constraint": ["box", "l1", "l2", "simplex", L2Ball(0.5), L2Ball],
 }
@@ -168,12 +183,14 @@ def test_every_value_of_every_parameter(name, solver):
         check_plan(fit_of(solver, **{name: value}))
 
 
+FIRST = (GradientDescent(2), StandardizedGradientDescent(2), WhitenedGradientDescent(2), SGDA(2))
 OTHER_KINDS = [
-    (next(solver for solver in (GradientDescent(2), StandardizedGradientDescent(2), SGDA(2)) if fitting(kind, solver)), kind)
+    (next(solver for solver in FIRST if fitting(kind, solver)), kind)
     for kind in NAMES
     if kind not in ("binary", "multinomial", "numbers")
 ]
 OWN = ("loss", "threshold", "target_bounds", "constraint", "radius", "fit_intercept")  # seen by the estimator, not by the solver
+OWN += ("feature_bounds", "interactions", "knots")
 OWN += ("saddle", "scorer", "hidden_layer_sizes", "positive_rate", "class_balance")
 OWN_OF_OTHERS = [(*other, name) for other in OTHER_KINDS for name in OWN if name in NAMES[other[1]]]
 

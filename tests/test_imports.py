@@ -31,7 +31,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},
     "solvers": {"losses", "penalties", "constraints", "mirror_maps", "samplings", "minimax", "scorers", "_validation"},
-    "estimators": {"solvers", "losses", "penalties", "constraints", "minimax", "scorers", "_validation", "_tables", "_progress"},
+    "estimators": {
+        *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
+        *("preprocessing", "_validation", "_tables", "_progress"),
+    },
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,5 +1,6 @@
 """The estimators, one family per file."""
 
+from skdp.estimators._additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._logistic import DPLogisticRegression
@@ -11,6 +12,8 @@ from skdp.estimators._svm import DPLinearSVC
 
 __all__ = [
     "DPAUCMaximizer",
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
     "DPLinearRegression",

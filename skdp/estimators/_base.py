@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
-from skdp._tables import Facts
+from skdp._tables import Facts, read_unlabelled
 from skdp._validation import check_feature_bounds, check_integer, check_number, check_scale, shown
 from skdp.constraints import Constraint
 from skdp.estimators._plan import Plan
@@ -122,7 +122,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
         check_number("l1_ratio", self.l1_ratio, minimum=0.0, maximum=1.0)
         self._constraint()
-        check_feature_bounds(self.feature_bounds)
+        self._check_bounds()
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
@@ -130,6 +130,9 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
         NoiseSource(self.random_state)
+
+    def _check_bounds(self) -> None:
+        check_feature_bounds(self.feature_bounds)
 
     def _constraint(self) -> Constraint | None:
         """Set of the features' coefficients, in the units of y."""
@@ -141,20 +144,34 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         """Public facts of the fit; ``particular`` are those of one kind of estimator."""
-        bounds = check_feature_bounds(self.feature_bounds, n_features)
         constraint, (_, unit) = self._constraint(), self._units()
         return kind(
             n_samples=n_samples,
-            n_features=n_features,
             loss=loss,
-            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
-            data_norm=_longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm),
+            budget=self._budget(n_samples),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             l1_ratio=float(self.l1_ratio),
             constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
-            feature_bounds=bounds,
+            **self._row_facts(n_samples, n_features),
             **particular,
         )
+
+    def _budget(self, n_samples: int) -> Budget:
+        return Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples)
+
+    def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
+        """What is public about the rows behind the gate, by the names of `Problem`."""
+        bounds = check_feature_bounds(self.feature_bounds, n_features)
+        data_norm = _longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm)
+        return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": bounds}
+
+    def _rows_of(self, X: Any) -> Any:
+        """Rows of a table to predict for, in the columns of ``coef_``."""
+        return read_unlabelled(self, X)
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        """Further public choices for the report, by name."""
+        return {}
 
     def _pay(self, plan: Plan, statement: PrivacyReport) -> tuple[str, ...]:
         """Charge the whole schedule, before the training data go behind the gate, and return the receipts."""

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_table, read_unlabelled
+from skdp._tables import Facts, read_table
 from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
@@ -37,6 +37,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
         """Loss of the raw predictions."""
+
+    def _label_set(self) -> Any:
+        """The labels that are public, or None."""
+        return self.classes
 
     @with_callbacks
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
@@ -84,7 +88,8 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
         check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES)
         self._check_parameters()
-        classes = None if self.classes is None else check_classes(self.classes)
+        given = self._label_set()
+        classes = None if given is None else check_classes(given)
         weights = check_class_weight(self.class_weight, classes)
         unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
         plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
@@ -105,7 +110,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             more.
         """
         check_is_fitted(self)
-        raw = read_unlabelled(self, X) @ self.coef_.T + self.intercept_
+        raw = self._rows_of(X) @ self.coef_.T + self.intercept_
         return raw[:, 0] if self.classes_.size == 2 else raw
 
     def predict(self, X: Any) -> np.ndarray:
@@ -125,7 +130,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_table(scratch, X, y, self.classes)
+        return read_table(scratch, X, y, self._label_set())
 
     def _plan_of(self, facts: Facts) -> Plan:
         weights = check_class_weight(self.class_weight, facts.classes)
@@ -136,7 +141,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
 
     def _assumed_of_y(self) -> str:
-        if self.classes is None:
+        if self._label_set() is None:
             return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
         return "every label is one of the given classes"
 

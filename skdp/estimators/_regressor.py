@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_regression_table, read_unlabelled
+from skdp._tables import Facts, read_regression_table
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_integer, check_scale, shown
 from skdp.estimators._base import MOST_SAMPLES, DPEstimator
 from skdp.estimators._plan import Plan
@@ -104,7 +104,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
             In the units of y.
         """
         check_is_fitted(self)
-        return self._predicted(read_unlabelled(self, X))
+        return self._predicted(self._rows_of(X))
 
     def _predicted(self, table: Any) -> np.ndarray:
         predictions = table @ self.coef_ + self.intercept_

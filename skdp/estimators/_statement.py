@@ -125,7 +125,7 @@ def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
 
 def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     problem = plan.problem
-    shape = {"n_samples": problem.n_samples, "n_features": problem.n_features}
+    shape = {"n_samples": problem.n_samples, "n_features": problem.n_columns}
     if facts is None:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
@@ -147,6 +147,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
         **({} if problem.constraint is None else {"constraint": _brief(estimator._constraint())}),
+        **estimator._described(plan),
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 

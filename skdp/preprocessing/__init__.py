@@ -1,8 +1,10 @@
 """Preparation of tables with public knowledge only: nothing here learns from the records, so nothing here costs privacy."""
 
+from skdp.preprocessing._additive import AdditiveBasis, Term
+from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._read import read_table
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["BoundedScaler", "RowNormClipper", "Schema", "from_schema", "read_table"]
+__all__ = ["AdditiveBasis", "BoundedScaler", "RowNormClipper", "Schema", "SchemaColumns", "Term", "from_schema", "read_table"]

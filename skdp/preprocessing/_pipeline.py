@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -71,6 +70,8 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
     0 -0.43        0.0        0.87          0.00
     1  0.00        0.0        0.00          0.87
     """
+    from sklearn.compose import ColumnTransformer  # heavy, and estimators import this package
+
     facts = Schema.read(schema)
     parts = list(_parts(facts, sparse_output))
     columns = ColumnTransformer(

@@ -1,7 +1,7 @@
 """Solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
 
 from skdp.solvers._auc import AUCProblem
-from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise
 from skdp.solvers._minimax import MinimaxProblem, NoLoss
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
@@ -51,4 +51,5 @@ __all__ = [
     "Uncertainty",
     "WhitenedGradientDescent",
     "choose_solver",
+    "signal_to_noise",
 ]

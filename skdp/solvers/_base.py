@@ -18,9 +18,14 @@ from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._uncertainty import Uncertainty
 
-__all__ = ["Ask", "Problem", "Solver", "SolverResult"]
+__all__ = ["Ask", "Problem", "Solver", "SolverResult", "signal_to_noise"]
 
 Ask = Callable[[Query], np.ndarray]
+
+
+def signal_to_noise(budget: Budget, n_samples: int) -> float:
+    """Return `Problem.signal_to_noise` of a budget, and of so many records."""
+    return gaussian_mu(budget.epsilon, budget.delta) * n_samples / Gradient.relative_sensitivity[budget.adjacency]
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class Problem:
         Share of the second of two classes, in (0, 1), where it is public.
     class_balance : float, default=0.0
         Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
+    n_stored : int or None, default=None
+        Entries of a row that are not 0, at most, where that is public: a pass over a sparse table takes as long.
     """
 
     n_samples: int
@@ -78,6 +85,7 @@ class Problem:
     ranking: bool = False
     positive_rate: float | None = None
     class_balance: float = 0.0
+    n_stored: int | None = None
 
     @property
     def offers(self) -> frozenset[str]:
@@ -100,6 +108,11 @@ class Problem:
             "pointwise": not self.ranking,
         }
         return frozenset(name for name, holds in facts.items() if holds)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the table as the estimator was given it."""
+        return self.n_features
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,8 +145,7 @@ class Problem:
 
         mu is the Gaussian-DP parameter of the budget, and k is 2 under ``replace_one``, 1 under ``zero_out``.
         """
-        mu = gaussian_mu(self.budget.epsilon, self.budget.delta)
-        return mu * self.n_samples / Gradient.relative_sensitivity[self.budget.adjacency]
+        return signal_to_noise(self.budget, self.n_samples)
 
     @property
     def start(self) -> np.ndarray:

@@ -338,7 +338,7 @@ class StandardizedGradientDescent(Solver):
             return int(self.n_steps)
         if not problem.budget.private:
             return NOISELESS
-        cells = problem.n_samples * problem.n_features * problem.loss.n_outputs
+        cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
         affordable = min(max(WORK / cells, FEWEST), MOST)
         further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))  # the start is forgotten geometrically
         return int(min(max(affordable, FEWEST + further), NOISELESS))

@@ -7,6 +7,8 @@ from saddles import Regression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
@@ -28,6 +30,10 @@ ESTIMATORS = [
     DPLinearRegression(math.inf, target_bounds=(-1000, 1000), data_norm=1000.0),
     DPLinearSVC(),
     DPLinearSVC(loss="hinge"),
+    DPAdditiveClassifier(),
+    DPAdditiveClassifier(math.inf),
+    DPAdditiveRegressor(target_bounds=(-4, 4)),
+    DPAdditiveRegressor(math.inf, target_bounds=(-1000, 1000), feature_bounds=5.0),
     DPAUCMaximizer(),
     DPAUCMaximizer(math.inf, class_balance=0.5),
     DPConstrainedClassifier(),

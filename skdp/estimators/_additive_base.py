@@ -1,0 +1,155 @@
+"""What the private additive models share: public functions of the columns, then an ordinary private fit on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._tables import Facts, read_numbers, read_unlabelled, text_columns
+from skdp._validation import check_integer, shown
+from skdp.estimators._base import DPEstimator
+from skdp.estimators._plan import Plan
+from skdp.estimators._public_columns import check_interactions, check_public_columns, named_columns, public_columns
+from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
+from skdp.privacy.queries import Loss
+from skdp.solvers import Problem, SolverResult, signal_to_noise
+
+__all__ = ["AdditiveModel", "AdditiveProblem"]
+
+MOST_INTERVALS = 256
+
+
+@dataclass(frozen=True)
+class AdditiveProblem(Problem):
+    """Public facts of a fit of an additive model: rows are public functions of those of the table.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        The functions.
+    """
+
+    basis: Any = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the table."""
+        return len(self.basis.facts.columns)
+
+
+class AdditiveModel(DPEstimator):
+    """Base of additive models: sums of a function of each column, and of each pair that somebody names.
+
+    Subclasses have the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` beside those of `DPEstimator`,
+    and say how many hats are worth their noise.
+    """
+
+    _dyadic: ClassVar[bool] = True  # whether knots crowd under the first even one
+    l1_ratio: Any = 0.0  # what other estimators have as parameters
+    fit_intercept: Any = True
+    intercept_scaling: Any = 1.0
+    _refused: ClassVar[dict[str, str]] = {
+        "fit_intercept": "there is always one: functions of columns are told apart from each other by their means",
+        "intercept_scaling": "the solvers have a scale of their own",
+        "l1_ratio": "the penalty is L2; alpha sets its strength",
+        "max_bins": "knots=... sets the number of even intervals between knots",
+        "n_knots": "knots=... sets the number of even intervals between knots",
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text needs a schema, and zeros are values like others, so tables are dense."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
+        return tags
+
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        """Even intervals between knots that are worth their noise, 0 for no hats; from public facts."""
+        raise NotImplementedError
+
+    def _n_columns(self, n_features: int | None) -> int:
+        """Number of columns for a plan."""
+        facts = check_public_columns(self.schema, self.feature_bounds)
+        if facts is None and n_features is None:
+            raise TypeError("n_features=None; expected the number of columns of X, which only a schema tells.")
+        return int(n_features) if facts is None else len(facts.columns)  # type: ignore[arg-type]
+
+    def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
+        """The functions of the columns; without names those of a plan, in which pairs of numbers are all alike."""
+        facts = public_columns(self.schema, self.feature_bounds, n_columns, names)
+        known = list(facts.columns)
+        if names is None and self.schema is None:
+            pairs = [(known[0], known[0]) for _ in self.interactions]
+        else:
+            pairs = [named_columns("interactions", pair, known) for pair in self.interactions]  # type: ignore[misc]
+        length = None if self.data_norm is None else float(self.data_norm)
+        basis = AdditiveBasis(facts, 0, tuple(pairs), self._dyadic, length)
+        if not isinstance(self.knots, str):
+            return replace(basis, n_intervals=int(self.knots))
+        return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._budget(n_samples), n_samples), basis))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_interactions(self.interactions)
+        if isinstance(self.knots, str):
+            if self.knots != "auto":
+                raise ValueError(f"knots={shown(self.knots)}; expected 'auto' or a number of intervals.")
+        else:
+            check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
+
+    def _check_bounds(self) -> None:
+        check_public_columns(self.schema, self.feature_bounds)
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        columns, names = self._columns(scratch, X)
+        basis = self._basis(len(columns), scratch.n_features_in_, names)
+        del X
+        facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
+        given = None if names is None else np.array(names, dtype=object)
+        return replace(facts, n_features=scratch.n_features_in_, feature_names=given), table, labels
+
+    def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str] | None]:
+        """The columns of a training table, whose names and number the scratch copy gets."""
+        if self.schema is not None:
+            frame = columns_of(Schema.read(self.schema), X)
+            validate_data(scratch, frame, skip_check_array=True)
+            return frame, list(scratch.feature_names_in_)
+        if text := text_columns(X):
+            raise ValueError(
+                f"{text.strip()} Name the categories that are public: schema={{'columns': {{'job': {{'kind': 'category', "
+                "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
+            )
+        numbers = read_numbers(scratch, X)
+        return numbers, list(scratch.feature_names_in_) if hasattr(scratch, "feature_names_in_") else None
+
+    def _rows_of(self, X: Any) -> Any:
+        check_is_fitted(self)
+        columns = columns_of(self.basis_.facts, X) if self.schema is not None else read_unlabelled(self, X, accept_sparse=False)
+        return self.basis_.transform(columns)
+
+    def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
+        basis = self._basis(n_samples, n_features)
+        width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
+        return {**width, "data_norm": basis.data_norm, "basis": basis}
+
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
+        return super()._problem(n_samples, n_features, loss, AdditiveProblem, **particular)
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        basis = plan.problem.basis  # type: ignore[attr-defined]
+        hats = f"hats on {basis.knots.size} public knots each" if basis.n_intervals else "no hats, whose noise would win"
+        numbers = f"{len(basis.numbers)} numbers with {hats}" if basis.numbers else "no numbers"
+        pairs = f", {len(basis.interactions)} pairs" if basis.interactions else ""
+        return {"basis": f"{numbers}, {len(basis.categories)} categories{pairs}: {basis.n_features} functions"}
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        names = None if facts.feature_names is None else facts.feature_names.tolist()
+        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
+        return {**model, "basis_": self._basis(facts.n_samples, facts.n_features, names)}
+
+
+def columns_of(facts: Schema, X: Any) -> Any:
+    """Return the columns of a data frame that a schema names, in its order."""
+    return SchemaColumns.of(facts).transform(X)[list(facts.columns)]

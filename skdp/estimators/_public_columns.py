@@ -1,0 +1,118 @@
+"""The public facts of a table's columns, from a schema or from bounds, and the columns that a person names."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skdp._validation import check_bounds, check_feature_bounds, shown
+from skdp.preprocessing import Schema
+
+__all__ = ["check_interactions", "check_public_columns", "named_columns", "public_columns"]
+
+PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')], each pair once"
+
+
+def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
+    """Check both parameters, one of which may be given, and return the schema if that is one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If both are given, or one is no schema or no bounds.
+    """
+    if schema is None:
+        if isinstance(feature_bounds, Mapping):
+            for name, pair in feature_bounds.items():
+                check_bounds(f"feature_bounds[{name!r}]", pair)
+        else:
+            check_feature_bounds(feature_bounds)
+        return None
+    if feature_bounds is not None:
+        raise ValueError(
+            f"feature_bounds={shown(feature_bounds)} beside schema=...; expected one of them: a schema has the bounds of numbers."
+        )
+    return Schema.read(schema)
+
+
+def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Sequence[str] | None = None) -> Schema:
+    """Return what is public about the columns: the schema, or for a table of numbers their bounds.
+
+    Parameters
+    ----------
+    schema : path-like, dict, Schema or None
+        As given to the estimator.
+    feature_bounds : float, array-like, dict or None
+        As given to the estimator; None stands for 1.
+    n_features : int
+        Number of columns, where there is no schema.
+    names : sequence of str or None, default=None
+        Their names. Columns of an array are called x0, x1, and so on.
+
+    Returns
+    -------
+    Schema
+        In the order of the columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the bounds do not fit the table.
+    """
+    facts = check_public_columns(schema, feature_bounds)
+    if facts is not None:
+        return facts
+    if isinstance(feature_bounds, Mapping):
+        names = list(feature_bounds) if names is None else names
+        if len(names) != n_features or set(names) != set(feature_bounds):
+            raise ValueError(f"feature_bounds has the keys {list(feature_bounds)!r}; expected the columns of X: {list(names)!r}.")
+        pairs = [check_bounds(f"feature_bounds[{name!r}]", feature_bounds[name]) for name in names]
+    else:
+        pairs = _pairs(feature_bounds, n_features)
+    names = [f"x{place}" for place in range(n_features)] if names is None else names
+    columns = {name: {"kind": "number", "bounds": list(pair)} for name, pair in zip(names, pairs, strict=True)}
+    return Schema.read({"columns": columns})
+
+
+def _pairs(feature_bounds: Any, n_features: int) -> list[tuple[float, float]]:
+    largest = check_feature_bounds(feature_bounds, n_features)
+    given = np.asarray(1.0 if feature_bounds is None else feature_bounds, dtype=np.float64)
+    if given.ndim == 2:
+        return [(float(low), float(high)) for low, high in given]
+    bounds = largest if isinstance(largest, tuple) else (1.0 if largest is None else largest,) * n_features
+    return [(-bound, bound) for bound in bounds]
+
+
+def check_interactions(interactions: Any) -> None:
+    """Raise TypeError or ValueError unless there are pairs of different names or places of columns, each once."""
+    if isinstance(interactions, (str, Mapping)) or not isinstance(interactions, Sequence):
+        raise TypeError(f"interactions={shown(interactions)}; {PAIRS}.")
+    for pair in interactions:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_name, pair)):
+            raise TypeError(f"interactions={shown(interactions)}; {PAIRS}.")
+    distinct = {frozenset(pair) for pair in interactions}
+    if len(distinct) < len(interactions) or any(len(pair) < 2 for pair in distinct):
+        raise ValueError(f"interactions={shown(interactions)}; {PAIRS}.")
+
+
+def named_columns(parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns that are given by name or place.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    found = []
+    for name in given:
+        if isinstance(name, str) and name in names:
+            found.append(name)
+        elif not isinstance(name, str) and 0 <= name < len(names):
+            found.append(names[name])
+        else:
+            raise ValueError(f"{parameter} has {name!r}; expected columns of X: {list(names)!r}, or their places.")
+    return tuple(found)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int, np.integer)) and not isinstance(value, (bool, np.bool_))
