@@ -52,6 +52,9 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     knots : "auto" or int, default="auto"
         Number of even intervals between knots of a number; four more knots crowd under the first. 0 is no hats: linear in the
         numbers. "auto" takes between 4 and 16, more where noise is smaller, and none where it would win.
+    monotone : dict or None, default=None
+        Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
+        in order by isotonic regression, which costs no budget; pairs are left as they are.
     alpha : float or None, default=None
         Strength of a further L2 penalty on the coefficients of the basis, which spares the intercept; None leaves it to the
         solver (0 for "standardized_gd", which has a ridge of its own).
@@ -82,6 +85,12 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         Released intercept.
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels.
+    noise_ : CoefficientNoise
+        What is known of the coefficients' noise, where the solver tells it.
+    shape_functions_ : dict of ShapeFunction
+        The function of each column, with a band of noise.
+    baseline_ : ndarray of shape (1,)
+        Raw prediction of a usual record, of shape (n_classes,) for more than two classes.
     n_iter_ : int
         Number of steps, public.
     privacy_spent_ : PrivacySpent
@@ -145,6 +154,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         feature_bounds: Any = None,
         interactions: Any = (),
         knots: Any = "auto",
+        monotone: dict[Any, int] | None = None,
         alpha: float | None = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
@@ -161,6 +171,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         self.feature_bounds = feature_bounds
         self.interactions = interactions
         self.knots = knots
+        self.monotone = monotone
         self.alpha = alpha
         self.data_norm = data_norm
         self.clip_norm = clip_norm
@@ -239,6 +250,9 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     knots : "auto" or int, default="auto"
         Number of even intervals between knots of a number. 0 is no hats: linear in the numbers. "auto" takes 16, 8 or 4, as
         many as the noise allows, and none where it would win.
+    monotone : dict or None, default=None
+        Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
+        in order by isotonic regression, which costs no budget; pairs are left as they are.
     alpha : float or None, default=None
         Strength of a further L2 penalty on the coefficients of the basis, which spares the intercept; None leaves it to the
         solver (0 for "whitened_gd", which shrinks by what it knows of the noise).
@@ -264,6 +278,12 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         Released intercept.
     target_bounds_ : tuple of float
         The range of predictions.
+    noise_ : CoefficientNoise
+        What is known of the coefficients' noise, where the solver tells it.
+    shape_functions_ : dict of ShapeFunction
+        The function of each column, with a band of noise.
+    baseline_ : ndarray of shape (1,)
+        Raw prediction of a usual record.
     n_iter_ : int
         Number of steps, public; 0 where only the mean of y was estimated.
     privacy_spent_ : PrivacySpent
@@ -326,6 +346,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         feature_bounds: Any = None,
         interactions: Any = (),
         knots: Any = "auto",
+        monotone: dict[Any, int] | None = None,
         alpha: float | None = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
@@ -341,6 +362,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         self.feature_bounds = feature_bounds
         self.interactions = interactions
         self.knots = knots
+        self.monotone = monotone
         self.alpha = alpha
         self.data_norm = data_norm
         self.clip_norm = clip_norm

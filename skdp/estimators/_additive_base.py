@@ -12,6 +12,13 @@ from skdp._validation import check_integer, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_columns, public_columns
+from skdp.estimators._shapes import (
+    ShapeFunction,
+    Shapes,
+    check_monotone,
+    monotone_coefficients,
+    monotone_directions,
+)
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
@@ -99,8 +106,52 @@ class AdditiveModel(DPEstimator):
         else:
             check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
 
+        check_monotone(self.monotone)
+
     def _check_bounds(self) -> None:
         check_public_columns(self.schema, self.feature_bounds)
+
+    @property
+    def shape_functions_(self) -> dict[Any, ShapeFunction]:
+        """The function of each column, by its name, and of each pair, by both: grid, values, band, importance."""
+        shapes = self._shapes()
+        return {
+            term.names[0] if len(term.names) == 1 else term.names: shapes.function(term, squeeze=len(shapes.coef) == 1)
+            for term in shapes.basis.terms
+        }
+
+    @property
+    def baseline_(self) -> np.ndarray:
+        """Raw prediction of a usual record, of shape (n_outputs,): what `explain` starts from."""
+        shapes = self._shapes()
+        return np.ravel(self.intercept_) + shapes.coef @ shapes.centre
+
+    def explain(self, X: Any) -> np.ndarray:
+        """Return what each column, and each named pair, adds to the raw prediction of each record.
+
+        Parameters
+        ----------
+        X : DataFrame, or array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_terms), or (n_samples, n_terms, n_classes) for more than two classes
+            In the order of ``shape_functions_``. With ``baseline_`` they add up to the log-odds of a classifier, or to the
+            prediction of a regressor before it is clipped to ``target_bounds``.
+        """
+        rows, shapes = self._rows_of(X), self._shapes()
+        parts = [
+            rows[:, term.columns] @ shapes.coef[:, term.columns].T - shapes.coef[:, term.columns] @ shapes.centre[term.columns]
+            for term in shapes.basis.terms
+        ]
+        contributions = np.stack(parts, axis=1)
+        return contributions[:, :, 0] if len(shapes.coef) == 1 else contributions
+
+    def _shapes(self) -> Shapes:
+        check_is_fitted(self)
+        directions = monotone_directions(self.monotone, self.basis_)
+        return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
@@ -135,6 +186,10 @@ class AdditiveModel(DPEstimator):
         return {**width, "data_norm": basis.data_norm, "basis": basis}
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
+        if self.monotone and loss.n_outputs > 1:
+            raise ValueError(
+                f"monotone={shown(self.monotone)} with {loss.n_outputs} classes; expected two: a function per class."
+            )
         return super()._problem(n_samples, n_features, loss, AdditiveProblem, **particular)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
@@ -146,8 +201,14 @@ class AdditiveModel(DPEstimator):
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         names = None if facts.feature_names is None else facts.feature_names.tolist()
+        basis = self._basis(facts.n_samples, facts.n_features, names)
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
-        return {**model, "basis_": self._basis(facts.n_samples, facts.n_features, names)}
+        noise = getattr(result, "noise", None)
+        noise = noise and replace(noise, unit=self._units()[1])
+        if directions := monotone_directions(self.monotone, basis):
+            shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
+            model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
+        return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
 
 
 def columns_of(facts: Schema, X: Any) -> Any:

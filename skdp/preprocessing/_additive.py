@@ -183,13 +183,15 @@ class AdditiveBasis:
         (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term])
         return part
 
-    def grid(self, name: str) -> np.ndarray:
+    def grid(self, name: str, fine: bool = True) -> np.ndarray:
         """Return public values of a column at which to look at a term, in its units: all categories, or between bounds.
 
         Parameters
         ----------
         name : str
             A column of the schema.
+        fine : bool, default=True
+            Whether there are points between the knots of a number.
 
         Returns
         -------
@@ -199,7 +201,7 @@ class AdditiveBasis:
         column = self.facts.columns[name]
         if isinstance(column, Category):
             return np.array(encoded(column.categories), dtype=object)
-        steps = np.arange(PER_HAT) / PER_HAT
+        steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
         places = np.append((self.knots[:-1, None] + np.diff(self.knots)[:, None] * steps).ravel(), 1.0)
         low, high = column.bounds
         if column.scale == "linear":

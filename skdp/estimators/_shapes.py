@@ -1,0 +1,184 @@
+"""Reading an additive model: the function of each column, its band of noise, and what it adds for a record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.isotonic import isotonic_regression
+
+from skdp._validation import shown
+from skdp.estimators._public_columns import named_columns
+from skdp.preprocessing import AdditiveBasis, Term
+
+__all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
+
+LEVEL = 0.95
+LEAST_WEIGHT = 1e-3  # of a knot, in averages over records: released frequencies are noisy
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeFunction:
+    """What one column, or a pair of columns, adds to the raw prediction.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The column, or two.
+    grid : ndarray of shape (k,), or tuple of two of shape (k1,) and (k2,)
+        Values of each column: increasing numbers in its units, or its categories.
+    values : ndarray of shape (k,), (k1, k2), or with a last axis of n_classes
+        What is added there: log-odds of a classifier, units of y of a regressor. A usual record has 0.
+    lower, upper : ndarray of the same shape, or None
+        95 % band of the noise that was added for privacy: it covers, at each point, the mean of such curves over fits with fresh
+        noise to the same records. What other records would have given is not in it. None where the solver tells no noise.
+    importance : float
+        Root mean square of the values over records, as far as released frequencies tell.
+    """
+
+    names: tuple[str, ...]
+    grid: Any
+    values: np.ndarray
+    lower: np.ndarray | None
+    upper: np.ndarray | None
+    importance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Coefficients of a basis, seen term by term; all of it is computed from releases and public facts.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        The functions.
+    coef : ndarray of shape (n_outputs, n_functions)
+        Their coefficients.
+    noise : CoefficientNoise or None
+        What is known of their noise.
+    directions : dict
+        1 or -1 by column that is monotone.
+    """
+
+    basis: AdditiveBasis
+    coef: np.ndarray
+    noise: Any
+    directions: Mapping[str, int]
+
+    @cached_property
+    def centre(self) -> np.ndarray:
+        """Functions of a usual record, of shape (n_functions,): released means, or what all values alike would give."""
+        if self.noise is not None:
+            return np.asarray(self.noise.geometry.centre)
+        means = [np.asarray(self._rows(term).mean(axis=0)).ravel() for term in self.basis.terms]
+        return np.concatenate(means)
+
+    def function(self, term: Term, squeeze: bool) -> ShapeFunction:
+        """Return the function of a term; ``squeeze`` drops the last axis of a single output."""
+        rows, columns = self._rows(term), term.columns
+        centred = rows - self.centre[columns]
+        values = centred @ self.coef[:, columns].T
+        grids = tuple(self.basis.grid(name, self._fine(term)) for name in term.names)
+        shape = tuple(grid.size for grid in grids) + (() if squeeze else (self.coef.shape[0],))
+        lower = upper = None
+        if self.noise is not None:
+            wide = np.zeros((len(rows), self.basis.n_features))
+            wide[:, columns] = centred
+            half = float(ndtri((1 + LEVEL) / 2)) * self.noise.standard_errors(wide)
+            lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
+        weights = self._weights(term, rows)
+        importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
+        grid = grids[0] if len(grids) == 1 else grids
+        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance)
+
+    def _fine(self, term: Term) -> bool:
+        return len(term.names) == 1
+
+    def _rows(self, term: Term) -> np.ndarray:
+        """Functions of the term on its grid; for a pair the second column changes first."""
+        grids = [self.basis.grid(name, self._fine(term)) for name in term.names]
+        places = np.meshgrid(*grids, indexing="ij")
+        return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)}).toarray()
+
+    def _weights(self, term: Term, rows: np.ndarray) -> np.ndarray:
+        """How frequent the points of the grid are, from the released means of hats and indicators."""
+        means = np.maximum(self.centre[term.columns], 0.0)
+        weights = rows[:, self._families(term)] @ means[self._families(term)]
+        weights = np.maximum(weights, LEAST_WEIGHT * max(weights.sum(), 1e-300)) if weights.size else weights
+        return weights / weights.sum()
+
+    def _families(self, term: Term) -> slice:
+        """Columns of a term that are hats, indicators or products: all but the value of a number that has hats."""
+        hats = len(term.names) == 1 and term.names[0] in self.basis.numbers and self.basis.n_intervals > 0
+        return slice(1 if hats else 0, None)
+
+    def _in_order(self, term: Term, values: np.ndarray) -> np.ndarray:
+        direction = self.directions.get(term.names[0], 0) if len(term.names) == 1 else 0
+        return in_order(values[:, 0], direction)[:, None] if direction else values
+
+
+def in_order(values: np.ndarray, direction: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the nearest values that increase (1) or decrease (-1)."""
+    return np.asarray(isotonic_regression(values, sample_weight=weights, increasing=direction > 0), dtype=np.float64)
+
+
+def monotone_coefficients(shapes: Shapes) -> np.ndarray:
+    """Return the coefficients of the nearest model whose named functions are monotone: post-processing of released ones.
+
+    Parameters
+    ----------
+    shapes : Shapes
+        Of one output.
+
+    Returns
+    -------
+    ndarray of shape (1, n_functions)
+        The function of a number with hats is given by its values at the knots, which are brought in order, weighted by how
+        frequent they are; a slope of the wrong sign becomes 0.
+    """
+    basis, coef = shapes.basis, shapes.coef.copy()
+    for term in basis.terms:
+        direction = shapes.directions.get(term.names[0], 0) if len(term.names) == 1 else 0
+        if not direction:
+            continue
+        if not basis.n_intervals:
+            coef[0, term.columns] = direction * np.maximum(direction * coef[0, term.columns], 0.0)
+            continue
+        (name,) = term.names
+        rows = basis.of_term(term, {name: basis.grid(name, fine=False)}).toarray()
+        hats = rows[:, 1:]
+        weights = np.maximum(hats @ np.maximum(shapes.centre[term.columns][1:], 0.0), 0.0)
+        weights = np.maximum(weights, LEAST_WEIGHT * max(float(weights.max()), 1e-300))
+        values = in_order(rows @ coef[0, term.columns], direction, weights)
+        coef[0, term.columns] = np.append(0.0, values / hats.max(axis=1))
+    return coef
+
+
+def check_monotone(monotone: Any) -> None:
+    """Raise TypeError or ValueError unless there is a direction, 1 or -1, per column."""
+    expected = "expected a dict from column to 1 (never falls) or -1 (never rises), or None"
+    if monotone is None:
+        return
+    if not isinstance(monotone, Mapping):
+        raise TypeError(f"monotone={shown(monotone)}; {expected}.")
+    if not all(isinstance(way, (int, np.integer)) and not isinstance(way, bool) and way in (1, -1) for way in monotone.values()):
+        raise ValueError(f"monotone={shown(monotone)}; {expected}.")
+
+
+def monotone_directions(monotone: Any, basis: AdditiveBasis) -> dict[str, int]:
+    """Return the direction by name of a column of numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column of numbers.
+    """
+    directions = {}
+    for column, way in (monotone or {}).items():
+        (name,) = named_columns("monotone", [column], list(basis.facts.columns))
+        if name not in basis.numbers:
+            raise ValueError(f"monotone has {name!r}, a column of categories, which have no order; expected numbers.")
+        directions[name] = int(way)
+    return directions
