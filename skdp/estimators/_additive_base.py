@@ -11,7 +11,7 @@ from skdp._tables import Facts, read_numbers, read_unlabelled, text_columns
 from skdp._validation import check_integer, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
-from skdp.estimators._public_columns import check_interactions, check_public_columns, named_columns, public_columns
+from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, places, public_columns
 from skdp.estimators._shapes import (
     ShapeFunction,
     Shapes,
@@ -84,15 +84,19 @@ class AdditiveModel(DPEstimator):
         return int(n_features) if facts is None else len(facts.columns)  # type: ignore[arg-type]
 
     def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
-        """The functions of the columns; without names those of a plan, in which pairs of numbers are all alike."""
+        """The functions of the columns, after a check of all that names columns.
+
+        Without names they are those of a plan, in which pairs of numbers are all alike.
+        """
         facts = public_columns(self.schema, self.feature_bounds, n_columns, names)
         known = list(facts.columns)
         if names is None and self.schema is None:
-            pairs = [(known[0], known[0]) for _ in self.interactions]
+            pairs = tuple((known[0], known[0]) for _ in self.interactions)
         else:
-            pairs = [named_columns("interactions", pair, known) for pair in self.interactions]  # type: ignore[misc]
+            pairs = named_pairs(self.interactions, known)
+            monotone_directions(self.monotone, facts)
         length = None if self.data_norm is None else float(self.data_norm)
-        basis = AdditiveBasis(facts, 0, tuple(pairs), self._dyadic, length)
+        basis = AdditiveBasis(facts, 0, pairs, self._dyadic, length)
         if not isinstance(self.knots, str):
             return replace(basis, n_intervals=int(self.knots))
         return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._budget(n_samples), n_samples), basis))
@@ -150,19 +154,19 @@ class AdditiveModel(DPEstimator):
 
     def _shapes(self) -> Shapes:
         check_is_fitted(self)
-        directions = monotone_directions(self.monotone, self.basis_)
+        directions = monotone_directions(self.monotone, self.basis_.facts)
         return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
-        basis = self._basis(len(columns), scratch.n_features_in_, names)
+        basis = self._basis(len(columns), len(names), names)
         del X
         facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
-        given = None if names is None else np.array(names, dtype=object)
-        return replace(facts, n_features=scratch.n_features_in_, feature_names=given), table, labels
+        given = getattr(scratch, "feature_names_in_", None)
+        return replace(facts, n_features=len(names), feature_names=given), table, labels
 
-    def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str] | None]:
-        """The columns of a training table, whose names and number the scratch copy gets."""
+    def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
+        """The columns of a training table and their names; the scratch copy gets those of a frame, and the number."""
         if self.schema is not None:
             frame = columns_of(Schema.read(self.schema), X)
             validate_data(scratch, frame, skip_check_array=True)
@@ -173,7 +177,7 @@ class AdditiveModel(DPEstimator):
                 "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
             )
         numbers = read_numbers(scratch, X)
-        return numbers, list(scratch.feature_names_in_) if hasattr(scratch, "feature_names_in_") else None
+        return numbers, list(getattr(scratch, "feature_names_in_", places(numbers.shape[1])))
 
     def _rows_of(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -200,12 +204,12 @@ class AdditiveModel(DPEstimator):
         return {"basis": f"{numbers}, {len(basis.categories)} categories{pairs}: {basis.n_features} functions"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        names = None if facts.feature_names is None else facts.feature_names.tolist()
+        names = places(facts.n_features) if facts.feature_names is None else facts.feature_names.tolist()
         basis = self._basis(facts.n_samples, facts.n_features, names)
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
         noise = getattr(result, "noise", None)
         noise = noise and replace(noise, unit=self._units()[1])
-        if directions := monotone_directions(self.monotone, basis):
+        if directions := monotone_directions(self.monotone, basis.facts):
             shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}

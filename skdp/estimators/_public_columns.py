@@ -8,7 +8,7 @@ import numpy as np
 from skdp._validation import check_bounds, check_feature_bounds, shown
 from skdp.preprocessing import Schema
 
-__all__ = ["check_interactions", "check_public_columns", "named_columns", "public_columns"]
+__all__ = ["check_interactions", "check_public_columns", "named_columns", "named_pairs", "places", "public_columns"]
 
 PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')], each pair once"
 
@@ -69,9 +69,14 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
         pairs = [check_bounds(f"feature_bounds[{name!r}]", feature_bounds[name]) for name in names]
     else:
         pairs = _pairs(feature_bounds, n_features)
-    names = [f"x{place}" for place in range(n_features)] if names is None else names
+    names = places(n_features) if names is None else names
     columns = {name: {"kind": "number", "bounds": list(pair)} for name, pair in zip(names, pairs, strict=True)}
     return Schema.read({"columns": columns})
+
+
+def places(n_features: int) -> list[str]:
+    """Return the names of the columns of an array, as scikit-learn has them."""
+    return [f"x{place}" for place in range(n_features)]
 
 
 def _pairs(feature_bounds: Any, n_features: int) -> list[tuple[float, float]]:
@@ -90,8 +95,25 @@ def check_interactions(interactions: Any) -> None:
     for pair in interactions:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_name, pair)):
             raise TypeError(f"interactions={shown(interactions)}; {PAIRS}.")
-    distinct = {frozenset(pair) for pair in interactions}
-    if len(distinct) < len(interactions) or any(len(pair) < 2 for pair in distinct):
+    _check_distinct(interactions, interactions)
+
+
+def named_pairs(interactions: Sequence[Any], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the names of pairs of columns that are given by name or place.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or a pair is of one column, or twice there.
+    """
+    pairs = [named_columns("interactions", pair, names) for pair in interactions]
+    _check_distinct(interactions, pairs)
+    return tuple((one, other) for one, other in pairs)
+
+
+def _check_distinct(interactions: Any, pairs: Sequence[Any]) -> None:
+    distinct = {frozenset(pair) for pair in pairs}
+    if len(distinct) < len(pairs) or any(len(pair) < 2 for pair in distinct):
         raise ValueError(f"interactions={shown(interactions)}; {PAIRS}.")
 
 

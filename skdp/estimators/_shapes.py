@@ -11,7 +11,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skdp._validation import shown
 from skdp.estimators._public_columns import named_columns
-from skdp.preprocessing import AdditiveBasis, Term
+from skdp.preprocessing import AdditiveBasis, Category, Schema, Term
 
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
 
@@ -167,7 +167,7 @@ def check_monotone(monotone: Any) -> None:
         raise ValueError(f"monotone={shown(monotone)}; {expected}.")
 
 
-def monotone_directions(monotone: Any, basis: AdditiveBasis) -> dict[str, int]:
+def monotone_directions(monotone: Any, facts: Schema) -> dict[str, int]:
     """Return the direction by name of a column of numbers.
 
     Raises
@@ -177,8 +177,8 @@ def monotone_directions(monotone: Any, basis: AdditiveBasis) -> dict[str, int]:
     """
     directions = {}
     for column, way in (monotone or {}).items():
-        (name,) = named_columns("monotone", [column], list(basis.facts.columns))
-        if name not in basis.numbers:
+        (name,) = named_columns("monotone", [column], list(facts.columns))
+        if isinstance(facts.columns[name], Category):
             raise ValueError(f"monotone has {name!r}, a column of categories, which have no order; expected numbers.")
         directions[name] = int(way)
     return directions

@@ -5,6 +5,17 @@ from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._read import read_table
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
-from skdp.preprocessing._schema import Schema
+from skdp.preprocessing._schema import Category, Number, Schema
 
-__all__ = ["AdditiveBasis", "BoundedScaler", "RowNormClipper", "Schema", "SchemaColumns", "Term", "from_schema", "read_table"]
+__all__ = [
+    "AdditiveBasis",
+    "BoundedScaler",
+    "Category",
+    "Number",
+    "RowNormClipper",
+    "Schema",
+    "SchemaColumns",
+    "Term",
+    "from_schema",
+    "read_table",
+]

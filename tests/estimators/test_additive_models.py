@@ -1,0 +1,336 @@
+"""Additive models: public functions of the columns in front of an ordinary fit, and how they are read."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.solvers import StandardizedGradientDescent, WhitenedGradientDescent
+
+COLUMNS = {
+    "age": {"kind": "number", "bounds": [0, 100]},
+    "income": {"kind": "number", "bounds": [0, 1e5], "scale": "log", "fill": 0},
+    "town": {"kind": "category", "categories": ["a", "b", "c"]},
+}
+SCHEMA = {"columns": COLUMNS, "target": "ill", "classes": ["no", "yes"]}
+BOUNDS = [(0.0, 100.0), (-2.0, 2.0)]
+GIVEN = {DPAdditiveClassifier: {}, DPAdditiveRegressor: {"target_bounds": (-4, 4)}}
+both = pytest.mark.parametrize("kind", GIVEN)
+
+
+def people(rng, n=400):
+    frame = pd.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(n)],
+            "town": rng.choice(["a", "b", "c", "elsewhere"], n),
+            "age": rng.uniform(0, 100, n),
+            "income": rng.exponential(3e4, n),
+        }
+    )
+    frame["ill"] = np.where((frame["age"] > 60) ^ (frame["town"] == "b"), "yes", "no")
+    return frame
+
+
+def numbers(rng, n=400):
+    X = np.column_stack([rng.uniform(0, 100, n), rng.uniform(-2, 2, n)])
+    return X, ((X[:, 0] > 50) ^ (X[:, 1] > 1)).astype(int)
+
+
+def fitted(kind, X, y, **parameters):
+    return kind(**{"random_state": 0, **GIVEN[kind], **parameters}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "kind, plain, solver",
+    [
+        (DPAdditiveClassifier, DPLogisticRegression, StandardizedGradientDescent(20)),
+        (DPAdditiveRegressor, DPLinearRegression, WhitenedGradientDescent(10)),
+    ],
+)
+def test_a_fit_is_the_ordinary_one_on_the_functions(kind, plain, solver, rng):
+    X, y = numbers(rng)
+    model = fitted(kind, X, y, feature_bounds=BOUNDS, solver=solver, interactions=[(0, 1)], knots=3)
+    basis = AdditiveBasis(model.basis_.facts, 3, [("x0", "x1")], dyadic=kind is DPAdditiveClassifier)
+    table = basis.transform(X)
+    other = plain(**GIVEN[kind], solver=solver, data_norm=math.sqrt(3), random_state=0).fit(table, y)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    np.testing.assert_array_equal(model.intercept_, other.intercept_)
+    np.testing.assert_array_equal(model.predict(X), other.predict(table))
+    assert [str(line) for line in model.privacy_report_.releases] == [str(line) for line in other.privacy_report_.releases]
+
+
+@both
+@pytest.mark.parametrize("knots", ("auto", 0, 5))
+def test_nothing_public_depends_on_the_records(kind, knots, rng):
+    """Knots, bounds, categories, width and schedule of quite different tables of one shape are the same."""
+    models = []
+    for scale in (1.0, 1e-6, 1e9):
+        frame = people(rng).assign(age=scale * rng.normal(size=400), town=rng.choice(["a", "x"], 400))
+        y = (frame["age"] > 0).astype(int)
+        models.append(
+            fitted(kind, frame, y, schema={"columns": COLUMNS}, classes=[0, 1])
+            if "classes" in kind().get_params()
+            else fitted(kind, frame, y, schema={"columns": COLUMNS})
+        )
+    first = models[0]
+    for model in models[1:]:
+        assert model.basis_ == first.basis_ and model.basis_.terms == first.basis_.terms
+        np.testing.assert_array_equal(model.basis_.knots, first.basis_.knots)
+        assert [str(line) for line in model.privacy_report_.releases] == [str(line) for line in first.privacy_report_.releases]
+        assert model.privacy_report_.public == first.privacy_report_.public
+
+
+@pytest.mark.parametrize(
+    "s, m", [(5.99, 0), (6.0, 4), (102, 4), (295, 5), (480, 5), (826, 6), (933, 7), (1183, 7), (2639, 9), (3659, 11), (1e9, 16)]
+)
+def test_the_rule_for_classes(s, m):
+    """The examples of the study that the rule comes from."""
+    basis = AdditiveBasis(Schema.read({"columns": {name: {"kind": "number", "bounds": [0, 1]} for name in "abc"}}), 0)
+    assert DPAdditiveClassifier()._n_intervals(3 * s, basis) == m
+    assert DPAdditiveClassifier()._n_intervals(math.inf, basis) == 16
+
+
+@pytest.mark.parametrize("m", (4, 8, 16))
+def test_the_rule_for_numbers(m):
+    """The most intervals m for which the signal-to-noise ratio per function is at least 15 m / 4."""
+    basis = AdditiveBasis(Schema.read({"columns": COLUMNS}), 0, dyadic=False)
+    size = 2 * (1 + m + 1) + 4
+    model = DPAdditiveRegressor(target_bounds=(0, 1))
+    assert model._n_intervals(15 * m / 4 * size * (1 + 1e-9), basis) == m
+    assert model._n_intervals(15 * m / 4 * size * (1 - 1e-9), basis) == {4: 0, 8: 4, 16: 8}[m]
+
+
+def test_only_numbers_are_expanded(rng):
+    columns = {"town": COLUMNS["town"]}
+    model = fitted(DPAdditiveClassifier, people(rng), np.arange(400) % 2, schema={"columns": columns})
+    assert model.basis_.n_intervals == 0 and model.coef_.shape == (1, 4)
+
+
+@both
+def test_bounds_in_all_forms_are_the_same(kind, rng):
+    X, _ = numbers(rng)
+    y, frame = np.arange(400) % 2, pd.DataFrame(X, columns=["a", "b"])
+    forms = [
+        fitted(kind, X, y, feature_bounds=[(-100, 100), (-100, 100)]),
+        fitted(kind, X, y, feature_bounds=100),
+        fitted(kind, X, y, feature_bounds=[100.0, 100.0]),
+        fitted(kind, frame, y, feature_bounds={"b": (-100, 100), "a": (-100, 100)}),
+        fitted(kind, frame[["b", "a"]][["a", "b"]], y, feature_bounds=np.array([[-100.0, 100.0]] * 2)),
+        fitted(kind, frame, y, schema={"columns": {name: {"kind": "number", "bounds": [-100, 100]} for name in "ab"}}),
+    ]
+    for model in forms:
+        np.testing.assert_array_equal(model.coef_, forms[0].coef_)
+        assert model.n_features_in_ == 2
+    np.testing.assert_array_equal(fitted(kind, X / 100, y).coef_, forms[0].coef_)
+    assert forms[3].feature_names_in_.tolist() == ["a", "b"]
+
+
+@both
+def test_values_outside_the_bounds_are_those_at_the_bounds_and_unknown_categories_are_others(kind, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS})
+    rows = frame.head(3)
+    for one, other in (
+        ({"age": 1e300}, {"age": 100.0}),
+        ({"age": -1.0}, {"age": 0.0}),
+        ({"income": np.nan}, {"income": 0.0}),
+        ({"town": "Paris"}, {"town": None}),
+        ({"town": "Paris"}, {"town": "other"}),
+    ):
+        np.testing.assert_array_equal(model.predict(rows.assign(**one)), model.predict(rows.assign(**other)))
+    np.testing.assert_array_equal(model.predict(rows[["income", "town", "age"]]), model.predict(rows))
+
+
+@both
+def test_a_gap_is_refused_before_anything_is_paid_for(kind, rng):
+    frame = people(rng)
+    model = kind(schema={"columns": COLUMNS}, **GIVEN[kind])
+    y = np.arange(400) % 2
+    with PrivacyLedger(epsilon=10, delta=1e-4) as ledger:
+        for broken, message in (
+            (frame.assign(age=frame["age"].where(frame["age"] < 50)), "contains NaN"),
+            (frame.assign(age=np.inf), "infinity"),
+            (frame.assign(age="77.25 years"), "cannot be read|no numbers"),
+            (frame.drop(columns="town"), r"no columns \['town'\]"),
+            (frame[["town", "age", "income"]].to_numpy(), "expected a data frame"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=message) as error:
+                model.fit(broken, y)
+            assert "77.25" not in str(error.value)
+        assert not hasattr(model, "coef_") and not ledger.entries
+
+
+MISTAKES = [
+    ({"schema": SCHEMA, "feature_bounds": 1.0}, "one of them"),
+    ({"schema": {"columns": {}}}, "columns"),
+    ({"feature_bounds": {"a": (0, 1)}}, r"keys \['a'\]"),
+    ({"feature_bounds": {"x0": (1, 0), "x1": (0, 1)}}, "low < high"),
+    ({"feature_bounds": [1.0, 1.0, 1.0]}, "bounds for 2"),
+    ({"interactions": "age"}, "list of pairs"),
+    ({"interactions": [(0,)]}, "list of pairs"),
+    ({"interactions": [(0, 1), (1, 0)]}, "each pair once"),
+    ({"interactions": [(0, "x0")]}, "different columns"),
+    ({"interactions": [(0, 7)]}, "interactions has 7"),
+    ({"interactions": [("x0", "x9")]}, "interactions has 'x9'"),
+    ({"knots": -1}, "knots=-1"),
+    ({"knots": "many"}, "knots='many'"),
+    ({"knots": 2.5}, "knots=2.5"),
+    ({"monotone": {"x0": 2}}, "never falls"),
+    ({"monotone": ["x0"]}, "never falls"),
+    ({"monotone": {"x7": 1}}, "monotone has 'x7'"),
+]
+
+
+@both
+@pytest.mark.parametrize("parameters, message", MISTAKES)
+def test_mistakes_are_named_before_anything_is_paid_for(kind, parameters, message, rng):
+    X, y = numbers(rng)
+    with PrivacyLedger(epsilon=10, delta=1e-4) as ledger, pytest.raises((TypeError, ValueError), match=message):
+        kind(**GIVEN[kind], **parameters).fit(X, y)
+    assert not ledger.entries
+
+
+def test_text_without_a_schema_and_sparse_tables_say_what_to_do(rng):
+    with pytest.raises(ValueError, match=r"\['name', 'town', 'ill'\].*schema="):
+        DPAdditiveClassifier().fit(people(rng), np.arange(400) % 2)
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        DPAdditiveClassifier().fit(sparse.csr_array(numbers(rng)[0]), np.arange(400) % 2)
+    with pytest.raises(ValueError, match="3 classes"):
+        DPAdditiveClassifier(monotone={0: 1}).fit(numbers(rng)[0], np.arange(400) % 3)
+
+
+def test_classes_of_a_schema_are_public(rng):
+    frame = people(rng)
+    model = fitted(DPAdditiveClassifier, frame, frame["ill"], schema=SCHEMA)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert "one of the given classes" in str(model.privacy_report_)
+    only = frame[frame["ill"] == "no"]
+    assert fitted(DPAdditiveClassifier, only, only["ill"], schema=SCHEMA).classes_.tolist() == ["no", "yes"]
+    given = fitted(DPAdditiveClassifier, frame, np.arange(400) % 3, schema=SCHEMA, classes=[0, 1, 2])
+    assert given.classes_.tolist() == [0, 1, 2] and given.predict_proba(frame).shape == (400, 3)
+
+
+@both
+def test_a_plan_is_what_a_fit_does(kind, rng):
+    X, y = numbers(rng)
+    frame = people(rng)
+    for table, parameters in (
+        (X, {"feature_bounds": BOUNDS, "interactions": [(0, 1)]}),
+        (pd.DataFrame(X, columns=["a", "b"]), {"feature_bounds": 100, "interactions": [("a", "b")]}),
+        (frame, {"schema": {"columns": COLUMNS}, "interactions": [("age", "town")]}),
+    ):
+        model = fitted(kind, table, y, **parameters)
+        planned = clone(model).plan(400, None if "schema" in parameters else 2)
+        assert [str(line) for line in planned.releases] == [str(line) for line in model.privacy_report_.releases]
+        assert planned.public["resolved"] == model.privacy_report_.public["resolved"]
+        assert planned.public["n_features"] == model.n_features_in_
+    with pytest.raises(TypeError, match="n_features=None"):
+        kind(**GIVEN[kind]).plan(400)
+
+
+def silent(kind, X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fitted(kind, X, y, epsilon=math.inf, **parameters)
+
+
+def test_without_noise_a_sum_of_functions_is_found(rng):
+    """One that is piecewise linear with the knots of the model, and of which a linear model explains little."""
+    X = np.column_stack([rng.uniform(0, 4, 20_000), rng.uniform(0, 4, 20_000)])
+    shapes = [np.array([0.0, 1, -1, 1, 0]), np.array([1.0, 0, 0, 0, 1])]
+    y = sum(np.interp(column, range(5), shape) for column, shape in zip(X.T, shapes, strict=True))
+    facts = {"feature_bounds": [(0, 4), (0, 4)], "target_bounds": (-3, 3), "data_norm": math.sqrt(2)}  # no row is longer
+    model = silent(DPAdditiveRegressor, X, y, knots=4, **facts)
+    assert model.score(X, y) > 0.9999
+    assert silent(DPAdditiveRegressor, X, y, knots=0, **facts).score(X, y) < 0.2
+    for found, shape in zip(model.shape_functions_.values(), shapes, strict=True):
+        values = np.interp(range(5), found.grid, found.values)
+        np.testing.assert_allclose(values - values.mean(), shape - shape.mean(), atol=0.02)
+
+
+def test_an_interaction_that_is_named_is_found(rng):
+    X, y = numbers(rng, 20_000)
+    alone, together = (
+        silent(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS, knots=8, interactions=pairs).score(X, y)
+        for pairs in ((), [(0, 1)])
+    )
+    assert alone < 0.9 < 0.97 < together
+
+
+@both
+@pytest.mark.parametrize("interactions", ((), [("age", "town"), ("age", "income")]))
+def test_contributions_add_up(kind, interactions, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS}, interactions=interactions, knots=4)
+    raw = model.decision_function(frame) if kind is DPAdditiveClassifier else model.predict(frame)
+    inside = np.abs(raw) < 4 if kind is DPAdditiveRegressor else np.full(400, True)
+    assert inside.any()
+    np.testing.assert_allclose((model.explain(frame).sum(axis=1) + model.baseline_)[inside], raw[inside], atol=1e-9)
+    assert list(model.shape_functions_) == ["age", "income", "town", *interactions]
+
+
+def test_contributions_of_three_classes_add_up(rng):
+    frame = people(rng)
+    model = fitted(DPAdditiveClassifier, frame, np.arange(400) % 3, schema={"columns": COLUMNS}, knots=4)
+    contributions = model.explain(frame)
+    assert contributions.shape == (400, 3, 3)
+    np.testing.assert_allclose(contributions.sum(axis=1) + model.baseline_, model.decision_function(frame), atol=1e-9)
+    assert all(shape.values.shape[-1] == 3 for shape in model.shape_functions_.values())
+
+
+@both
+def test_shape_functions_are_the_contributions(kind, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS}, interactions=[("age", "town")], knots=4)
+    explained = model.explain(frame)
+    for place, (name, shape) in enumerate(model.shape_functions_.items()):
+        if name == "age":
+            wanted = np.interp(frame["age"], shape.grid, shape.values)
+        elif name == "income":
+            wanted = np.interp(np.log1p(frame["income"].clip(upper=1e5)), np.log1p(shape.grid), shape.values)
+        elif name == "town":
+            assert shape.grid.tolist() == ["a", "b", "c", "other"]
+            wanted = frame["town"].map(dict(zip(shape.grid, shape.values, strict=True))).fillna(shape.values[-1])
+        else:
+            ages, towns = shape.grid
+            column = {town: np.interp(frame["age"], ages, shape.values[:, i]) for i, town in enumerate(towns)}
+            wanted = [column.get(town, column["other"])[i] for i, town in enumerate(frame["town"])]
+        np.testing.assert_allclose(explained[:, place], wanted, atol=1e-9)
+
+
+@both
+@pytest.mark.parametrize("knots", (0, 4))
+@pytest.mark.parametrize("direction", (1, -1))
+def test_functions_are_monotone_where_that_is_asked(kind, knots, direction, rng):
+    """Also where the records say the opposite, and the rest of the model is as it was."""
+    frame = people(rng)
+    y = (frame["age"] + rng.normal(size=400) > 50).astype(int)
+    parameters = {"schema": {"columns": COLUMNS}, "knots": knots, "epsilon": 10.0}
+    free = fitted(kind, frame, y, **parameters)
+    bound = fitted(kind, frame, y, monotone={"age": direction, 1: -direction}, **parameters)
+    for name, way in (("age", direction), ("income", -direction)):
+        steps = way * np.diff(bound.shape_functions_[name].values)
+        assert (steps >= -1e-12).all()
+    np.testing.assert_array_equal(bound.shape_functions_["town"].values, free.shape_functions_["town"].values)
+    if direction == 1:
+        assert np.ptp(bound.shape_functions_["age"].values) > 0.5 * np.ptp(free.shape_functions_["age"].values)
+
+
+@both
+def test_pickles_clones_and_names(kind, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS})
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert model.feature_names_in_.tolist() == list(COLUMNS) and model.n_features_in_ == 3
+    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "basis_")
+    for refused in ("max_bins", "n_knots", "fit_intercept", "l1_ratio"):
+        with pytest.raises(TypeError, match=f"does not take {refused}"):
+            kind(**{refused: 1})
