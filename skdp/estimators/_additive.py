@@ -60,8 +60,9 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         solver (0 for "standardized_gd", which has a ridge of its own).
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a record's scaled numbers (in [-1, 1], 0 at zero or at the nearest bound) and
-        indicators together; longer ones are scaled down to it during the fit. None takes that of usual records,
-        ``sqrt(n_numbers / 3 + n_categories)``. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
+        indicators together; longer ones are scaled down to it during the fit. None takes
+        ``sqrt(n_categories + n_numbers / 3 + 0.6 * sqrt(n_numbers))``, which one record in 40 exceeds where numbers are spread
+        evenly. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; None leaves it to the solver.
     classes : array-like of shape (n_classes,) or None, default=None
@@ -258,8 +259,9 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         solver (0 for "whitened_gd", which shrinks by what it knows of the noise).
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a record's scaled numbers (in [-1, 1], 0 at zero or at the nearest bound) and
-        indicators together; longer ones are scaled down to it during the fit. None takes that of usual records,
-        ``sqrt(n_numbers / 3 + n_categories)``. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
+        indicators together; longer ones are scaled down to it during the fit. None takes
+        ``sqrt(n_categories + n_numbers / 3 + 0.6 * sqrt(n_numbers))``, which one record in 40 exceeds where numbers are spread
+        evenly. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; None leaves it to the solver.
     random_state : int, Generator, RandomState or None, default=None

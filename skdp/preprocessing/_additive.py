@@ -19,6 +19,10 @@ __all__ = ["AdditiveBasis", "Term", "knots"]
 
 DYADIC = 4  # knots under the first of the even ones, each half as far from the lower bound
 PER_HAT = 16  # points of a grid between two knots
+USUAL, SPREAD = (
+    1 / 3,
+    math.sqrt(4 / 45),
+)  # mean and standard deviation of the square of a number that is spread evenly over [-1, 1]
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,9 @@ class AdditiveBasis:
     dyadic : bool, default=True
         Whether there are knots under the first even one.
     length : float or None, default=None
-        What scaled values and indicators are divided by. None takes the norm of usual rows, in which a category counts 1 and a
-        number a third.
+        What scaled values and indicators are divided by. None takes a norm that one row in 40 exceeds where all numbers are
+        spread evenly over [-1, 1]: the root of :math:`c + p/3 + 2\sqrt{4p/45}` for c categories and p numbers, and of c + p at
+        most.
 
     Notes
     -----
@@ -216,7 +221,10 @@ class AdditiveBasis:
 
     @property
     def _length(self) -> float:
-        return self.facts.data_norm if self.length is None else self.length
+        if self.length is not None:
+            return self.length
+        p = len(self.numbers)
+        return math.sqrt(min(USUAL * p + 2 * SPREAD * math.sqrt(p), p) + len(self.categories))
 
     def _width(self, name: str) -> int:
         """Number of indicators, or of hats."""
