@@ -92,7 +92,7 @@ class Blocks:
             return self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
         if not isinstance(part, slice):
             return self.table[part].astype(np.float64, copy=False)
-        return sparse.csr_matrix(self._compressed(part.start, part.stop), shape=(part.stop - part.start, self.n_features))
+        return sharing(sparse.csr_matrix, self._compressed(part.start, part.stop), (part.stop - part.start, self.n_features))
 
     def columns(self) -> Iterator[tuple[slice, Any]]:
         """Yield float64 runs of columns with as many cells as a block of rows.
@@ -103,7 +103,7 @@ class Blocks:
         width = max(1, BLOCK * self.n_features // self.n_samples)
         for start in range(0, self.n_features, width):
             stop = min(start + width, self.n_features)
-            yield slice(start, stop), sparse.csc_matrix(self._compressed(start, stop), shape=(self.n_samples, stop - start))
+            yield slice(start, stop), sharing(sparse.csc_matrix, self._compressed(start, stop), (self.n_samples, stop - start))
 
     def predictions(self, block: Any, coef: np.ndarray) -> np.ndarray:
         """Return ``block @ coef``.
@@ -122,6 +122,21 @@ class Blocks:
         first, last = self.table.indptr[start], self.table.indptr[stop]
         entries = self.table.data[first:last].astype(np.float64, copy=False)
         return entries, self.table.indices[first:last], self.table.indptr[start : stop + 1] - first
+
+
+def sharing(kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
+    """Return a compressed block with the arrays as they are: SciPy's constructor would copy parts of long ones at every pass."""
+    block = kind(shape)
+    block.data, block.indices, block.indptr = arrays
+    return block
+
+
+def transposed(block: Any) -> Any:
+    """Return the transpose, which shares its arrays."""
+    if not sparse.issparse(block):
+        return block.T
+    kind = sparse.csc_matrix if block.format == "csr" else sparse.csr_matrix
+    return sharing(kind, (block.data, block.indices, block.indptr), block.shape[::-1])
 
 
 def pieces(part: Part, length: int) -> Iterator[Part]:

@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.blocks import Blocks, Part, dense, pieces, row_norms, scaled, squared, standardized_squares, summation_error
+from skdp.privacy.blocks import (
+    Blocks,
+    Part,
+    dense,
+    pieces,
+    row_norms,
+    scaled,
+    squared,
+    standardized_squares,
+    summation_error,
+    transposed,
+)
 from skdp.privacy.column_sums import ColumnSums
 from skdp.privacy.columns import Columns
 from skdp.privacy.records import SHORTEST, Batch, Kernel, Records, fixed
@@ -338,13 +349,13 @@ class Rows(ColumnSums):
         for part in self._blocks.parts():
             block = self._blocks.rows(part)
             residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
-            term = np.concatenate([block.T @ residuals, intercept])
+            term = np.concatenate([transposed(block) @ residuals, intercept])
             total = term if total is None else np.add(total, term, out=total)
         return np.asarray(total)
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         residuals, intercept = self._residuals_by_columns(coef, kernel)
-        return np.concatenate([*(chunk.T @ residuals for _, chunk in self._blocks.columns()), intercept])
+        return np.concatenate([*(transposed(chunk) @ residuals for _, chunk in self._blocks.columns()), intercept])
 
     def _residuals_by_columns(self, coef: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
         raw = np.zeros((self.n_samples, coef.shape[1]))
