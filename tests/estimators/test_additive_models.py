@@ -129,6 +129,8 @@ def test_bounds_in_all_forms_are_the_same(kind, rng):
         np.testing.assert_array_equal(model.coef_, forms[0].coef_)
         assert model.n_features_in_ == 2
     np.testing.assert_array_equal(fitted(kind, X / 100, y).coef_, forms[0].coef_)
+    by_name = fitted(kind, frame, y, feature_bounds={"b": (-2, 2), "a": (0, 100)})
+    np.testing.assert_array_equal(by_name.coef_, fitted(kind, X, y, feature_bounds=BOUNDS).coef_)
     assert forms[3].feature_names_in_.tolist() == ["a", "b"]
 
 
@@ -202,6 +204,9 @@ def test_text_without_a_schema_and_sparse_tables_say_what_to_do(rng):
         DPAdditiveClassifier().fit(people(rng), np.arange(400) % 2)
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         DPAdditiveClassifier().fit(sparse.csr_array(numbers(rng)[0]), np.arange(400) % 2)
+    X, y = numbers(rng)
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        fitted(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS).predict(sparse.csr_array(X))
     with pytest.raises(ValueError, match="3 classes"):
         DPAdditiveClassifier(monotone={0: 1}).fit(numbers(rng)[0], np.arange(400) % 3)
 
