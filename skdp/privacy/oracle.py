@@ -3,14 +3,17 @@
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import GridGaussian, GumbelNoise, NoiseSource
+from skdp.privacy.noise import MAX_FEATURES, GridGaussian, GumbelNoise, NoiseSource
 from skdp.privacy.queries import Query, Scores
 from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection, SinglePass
@@ -54,6 +57,7 @@ class Oracle:
         self._on_release, self._process = on_release, os.getpid()
         self._pending = iter(self._schedule)
         self._transcript: list[Release] = []
+        self._answering = False
         self._uses = np.zeros(rows.n_samples if schedule.passes_once else 0, dtype=np.uint8)
 
     @property
@@ -92,13 +96,45 @@ class Oracle:
         """
         release = self._admit(query)
         records = self._use(getattr(query, "records", None), release)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with self._undisturbed():
             answer = self._answer(query, release, records)
         self._transcript.append(release)
         if self._on_release is not None:
             self._on_release()
         return answer
+
+    def map_rows(self, matrix: Any) -> None:
+        """Let all further queries be about rows ``x @ matrix``, clipped to the same norm anew; this is no release.
+
+        *Proof that it costs nothing.* A mapped row depends on its own record and on earlier releases, which are the same for
+        both tables, and so are the mapped rows of all records that they share; null records stay null. Every query bounds
+        what one record adds to it whatever its row is, by clips that see the mapped row, so its sensitivity is what it was.
+
+        Parameters
+        ----------
+        matrix : sparse of shape (n_features, m)
+            From earlier releases and public facts only.
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the matrix is not finite or of another shape, or while a query is answered. Also if the rows cannot be mapped,
+            without the reason, which may quote data.
+        """
+        if self._answering or os.getpid() != self._process:
+            raise PrivacyAccountingError("Rows are mapped between two releases of one process; expected no query to be open.")
+        n_features = self._rows.n_features
+        if (
+            not sparse.issparse(matrix)
+            or matrix.ndim != 2
+            or matrix.shape[0] != n_features
+            or not 0 < matrix.shape[1] <= MAX_FEATURES
+        ):
+            raise PrivacyAccountingError(f"Rows are mapped by a sparse matrix; expected its shape to be ({n_features}, m).")
+        if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix.tocoo().data).all():
+            raise PrivacyAccountingError("Rows are mapped by a matrix of finite numbers, which the one given is not.")
+        with self._undisturbed():
+            self._rows = _quoting_nothing("The map of rows", lambda: self._rows.mapped(matrix))
 
     def finish(self) -> None:
         """Check that every scheduled release was made.
@@ -188,11 +224,27 @@ class Oracle:
         return noise.select(self._evaluate(query, self._rows), self._noise)
 
     def _evaluate(self, query: Query, rows: Rows) -> np.ndarray:
-        failure: Exception | None = None
+        return _quoting_nothing(type(query).__name__, lambda: query.evaluate(rows))
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Neither warnings, which may quote data, nor anything else of the gate's in between."""
+        outer, self._answering = self._answering, True
         try:
-            return query.evaluate(rows)
-        except MemoryError:
-            failure = MemoryError(f"{type(query).__name__} needs more memory than there is.")
-        except (Exception, SystemExit):  # whose text Python prints, too
-            failure = PrivacyAccountingError(f"{type(query).__name__} failed; epsilon=inf on public data shows why.")
-        raise failure  # outside of the except clause, so that the error, which may quote data, is not its context
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            self._answering = outer
+
+
+def _quoting_nothing(name: str, work: Callable[[], Any]) -> Any:
+    """What some work on the data returns; its errors say whose they are and no more."""
+    failure: Exception | None = None
+    try:
+        return work()
+    except MemoryError:
+        failure = MemoryError(f"{name} needs more memory than there is.")
+    except (Exception, SystemExit):  # whose text Python prints, too
+        failure = PrivacyAccountingError(f"{name} failed; epsilon=inf on public data shows why.")
+    raise failure  # outside of the except clause, so that the error, which may quote data, is not its context

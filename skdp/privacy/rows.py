@@ -69,13 +69,9 @@ class Rows(ColumnSums):
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._columns: Columns | None = None
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
-        self._intercept_scaling, self._class_weight = intercept_scaling, class_weight
+        self._data_norm, self._intercept_scaling, self._class_weight = data_norm, intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
-        with np.errstate(all="ignore"):
-            norms = row_norms(self._blocks)
-            self._scales = data_norm / np.maximum(norms, data_norm)  # 0 where the squared norm overflowed
-            np.hypot(np.minimum(norms, data_norm, out=norms), intercept_scaling, out=norms)
-            self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+        self._clip()
 
     @property
     def summation_error(self) -> float:
@@ -128,10 +124,26 @@ class Rows(ColumnSums):
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
 
+    def mapped(self, matrix: Any) -> "Rows":
+        """Return the same records with rows ``x @ matrix``, x as it was given, clipped to ``data_norm`` anew.
+
+        Parameters
+        ----------
+        matrix : sparse of shape (n_features, m)
+            From earlier releases.
+
+        Returns
+        -------
+        Rows
+            Stored as CSR; null records stay null.
+        """
+        table, blocks = self._copied(), self._blocks.mapped(matrix)
+        table._whole, table._blocks, table.n_features = None, blocks, blocks.n_features
+        table._clip()
+        return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))
+
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "Rows":
         """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
-
-        A square matrix as scale stands for ``scale.T @ (x - centre)``.
 
         Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
 
@@ -140,7 +152,7 @@ class Rows(ColumnSums):
         centre : ndarray of shape (n_features,)
             From earlier releases.
         scale : ndarray of shape (n_features,) or (n_features, n_features)
-            From earlier releases.
+            From earlier releases; a matrix stands for ``scale.T @ (x - centre)``.
 
         Returns
         -------
@@ -376,6 +388,13 @@ class Rows(ColumnSums):
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
         residuals *= self._scales[part, None]
         return residuals, intercept
+
+    def _clip(self) -> None:
+        with np.errstate(all="ignore"):
+            norms, longest = row_norms(self._blocks), self._data_norm
+            self._scales = longest / np.maximum(norms, longest)  # 0 where the squared norm overflowed
+            np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
+            self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
 
     def _copied(self) -> "Rows":
         """The same table without what was kept for later queries, which may not hold for what it is made into."""

@@ -1,7 +1,8 @@
 """What a solver will release, stated before it runs: releases, their mechanisms, and how many of each."""
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,39 @@ class Schedule:
     def by_column(self) -> bool:
         """Whether columns are read, and no whole rows, so that a sparse table stored by rows has to be converted once."""
         return not self.by_row and any(getattr(release.query, "by_column", False) for _, release in self.entries)
+
+    @property
+    def full_gaussian(self) -> bool:
+        """Whether all releases are Gaussian and of all records, so that their squared parameters add up."""
+        return all(isinstance(release.mechanism, Gaussian) for _, release in self.entries)
+
+    def preceded_by(self, release: Release, share: float) -> "Schedule":
+        """Return the schedule with one more release in front; the others keep their weights.
+
+        Parameters
+        ----------
+        release : Release
+            Its own weight does not matter.
+        share : float
+            Of the squared Gaussian-DP parameter that goes to it, in (0, 1).
+
+        Returns
+        -------
+        Schedule
+            The new release first.
+
+        Raises
+        ------
+        PrivacyAccountingError
+            Unless all releases are Gaussian and of all records: others have no such parameter.
+        """
+        if not (self.full_gaussian and isinstance(release.mechanism, Gaussian)):
+            raise PrivacyAccountingError("Only Gaussian releases of all records can share a budget with one in front of them.")
+        total = math.fsum(
+            count / line.mechanism.weight**2 for count, line in self.entries if isinstance(line.mechanism, Gaussian)
+        )
+        first = replace(release, mechanism=Gaussian(math.sqrt((1 - share) / (share * total))))
+        return Schedule(((1, first), *self.entries))
 
     @property
     def curve(self) -> Curve | None:

@@ -7,6 +7,7 @@ from skdp.privacy.queries.calibration import ScoreGradient
 from skdp.privacy.queries.class_moments import ClassMoments
 from skdp.privacy.queries.difference import Difference
 from skdp.privacy.queries.gradient import Gradient
+from skdp.privacy.queries.hat_sums import HatSums
 from skdp.privacy.queries.histogram import DistanceHistogram, ResidualHistogram
 from skdp.privacy.queries.labels import ClassCounts, LabelSum
 from skdp.privacy.queries.minimum import Minimum
@@ -36,6 +37,7 @@ __all__ = [
     "FeatureSums",
     "FeatureTargetSums",
     "Gradient",
+    "HatSums",
     "JointGradient",
     "JointMoments",
     "LabelSum",

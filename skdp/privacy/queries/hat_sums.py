@@ -1,0 +1,86 @@
+"""How many records are near each of some public places of their columns, by rows that hold hats."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.blocks import row_squares
+from skdp.privacy.records import Batch
+from skdp.privacy.rows import Rows
+
+__all__ = ["HatSums"]
+
+
+@dataclass(frozen=True, eq=False)
+class HatSums:
+    """Sum over all records of the entries of a row in some columns, which are to hold non-negative functions of small norm.
+
+    Negative entries count as 0, and where the others together are longer than 1 they are scaled down to that.
+
+    Parameters
+    ----------
+    columns : ndarray of int of shape (size,)
+        Public places.
+    """
+
+    columns: np.ndarray
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+    by_row: ClassVar[bool] = True
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return self.columns.size
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
+
+        Proof. Shared records contribute the same and cancel. One record contributes a vector v of norm at most 1 by clipping,
+        a null record, whose row is 0, nothing. For two, :math:`\|v - w\|^2 = \|v\|^2 + \|w\|^2 - 2 v^\top w \le 2`, as no entry
+        of v or w is negative and :math:`v^\top w \ge 0` therefore. Two unit vectors without a common column attain it.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sums.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Sums, in the order of the columns.
+        """
+        return rows.batch_sum(self._sums, self.size)
+
+    def _sums(self, batch: Batch) -> np.ndarray:
+        part = batch.rows[:, self.columns]  # a copy
+        entries = part.data if sparse.issparse(part) else part
+        np.maximum(entries, 0.0, out=entries)
+        return part.T @ (1.0 / np.maximum(np.sqrt(row_squares(part)), 1.0))
