@@ -3,8 +3,8 @@
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
 gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``rates`` lets
-tables grow under losses with a kink, ``minimax`` ranks by saddle problems, ``resources`` measures time and memory,
-``audit`` attacks the guarantee.
+tables grow under losses with a kink, ``minimax`` ranks by saddle problems, ``additive`` compares additive models with linear
+ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
 """
 
 import argparse
@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import audit, constants, coordinates, curve, evaluations, floor, margins, minimax_auc, rates, resources
+from benchmarks import additive, audit, constants, coordinates, curve, evaluations, floor, margins, minimax_auc, rates, resources
+from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
@@ -56,6 +57,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_coordinates,
         add_margins,
         add_minimax,
+        add_additive,
     )
     for add in (*additions, add_resources, add_audit):
         add(commands)
@@ -220,6 +222,28 @@ def start_minimax(given: argparse.Namespace) -> None:
     """Compare ways to rank."""
     tables, repeats = (["mammography"], 2) if given.quick else (given.tables, given.repeats)
     minimax_auc.compare(tables, repeats, given.network_repeats, given.jobs, given.out)
+
+
+def add_additive(commands: Any) -> None:
+    """Command that compares additive models with linear ones."""
+    command = commands.add_parser("additive", help="additive models beside linear ones; writes additive.json, .md and .png")
+    command.add_argument("--tables", type=names(FRAMES), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=20, help="fits per cell of whole tables; default: %(default)s")
+    command.add_argument("--subset-repeats", type=positive, default=20, help="of subsets and variants; default: %(default)s")
+    command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
+    command.add_argument(
+        "--quick", action="store_true", help="two minutes: three tables, 2 fits per cell, whatever else is given"
+    )
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_additive)
+
+
+def start_additive(given: argparse.Namespace) -> None:
+    """Compare additive models with linear ones."""
+    tables, repeats, parts = (given.tables, given.repeats, given.subset_repeats)
+    if given.quick:
+        tables, repeats, parts = ["mammography", "spambase", "california"], 2, 2
+    additive.compare(tables, repeats, parts, given.jobs, given.out)
 
 
 def add_resources(commands: Any) -> None:

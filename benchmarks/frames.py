@@ -1,4 +1,4 @@
-"""Benchmark tables as a user has them: a data frame or an array in its own units, and what is public about its columns.
+"""Benchmark tables as a user has them: a data frame in its own units, and what is public about its columns.
 
 Rows are not scaled and categories are not encoded; the parts for training and testing are those of `benchmarks.tables`.
 """
@@ -27,7 +27,7 @@ class Frame:
     Parameters
     ----------
     table : Table
-        Training and test part; records are rows of a data frame, or of an array. Targets are as in `benchmarks.tables`.
+        Training and test part; records are rows of a data frame. Targets are as in `benchmarks.tables`.
     schema : dict
         Bounds, scales and categories of the columns.
     data_norm : float or None, default=None
@@ -79,10 +79,11 @@ def bank(directory: Path) -> Frame:
 
 
 def mammography(directory: Path) -> Frame:
-    """Calcification in an image (Woods et al. 1993): an array of 6 standardised measurements, of which 4 deviations count."""
+    """Calcification in an image (Woods et al. 1993): 6 standardised measurements, of which 4 deviations count."""
     X, y, _ = read_npz(directory / "mammography.npz")
     columns = {f"x{place}": number((-4, 4)) for place in range(X.shape[1])}
-    return Frame(taken(X, random_split(row_numbers(X), y)), {"columns": columns}, 1.0)
+    frame = pd.DataFrame(X, columns=list(columns))
+    return Frame(taken(frame, random_split(row_numbers(frame), y)), {"columns": columns}, 1.0)
 
 
 def covertype(directory: Path) -> Frame:
@@ -98,17 +99,19 @@ def covertype(directory: Path) -> Frame:
 
 
 def ijcnn1(directory: Path) -> Frame:
-    """Misfiring of an engine (IJCNN 2001 challenge, as LIBSVM has it): an array of 22 columns in [-1, 1]."""
+    """Misfiring of an engine (IJCNN 2001 challenge, as LIBSVM has it): 22 columns in [-1, 1]."""
     X, y, part = read_npz(directory / "ijcnn1.npz")
     columns = {f"x{place}": number((-1, 1)) for place in range(X.shape[1])}
-    return Frame(taken(X, published_split(row_numbers(X), y, part)), {"columns": columns}, 1.0)
+    frame = pd.DataFrame(X, columns=list(columns))
+    return Frame(taken(frame, published_split(row_numbers(frame), y, part)), {"columns": columns}, 1.0)
 
 
 def spambase(directory: Path) -> Frame:
-    """Unwanted mail (UCI Spambase): an array of 54 frequencies in percent and 3 lengths of runs of capital letters."""
+    """Unwanted mail (UCI Spambase): 54 frequencies in percent and 3 lengths of runs of capital letters."""
     X, y, _ = read_npz(directory / "spambase.npz")
     columns = {f"frequency {place}": number((0, 100)) for place in range(54)} | logarithms(bounds.SPAMBASE_LOGARITHMS)
-    return Frame(taken(X, random_split(row_numbers(X), y)), {"columns": columns}, 1.0)
+    frame = pd.DataFrame(X, columns=list(columns))
+    return Frame(taken(frame, random_split(row_numbers(frame), y)), {"columns": columns}, 1.0)
 
 
 def california(directory: Path) -> Frame:
@@ -129,15 +132,15 @@ def bike(directory: Path) -> Frame:
     return Frame(taken(frame[list(columns)], random_split(row_numbers(frame), y, "regression")), {"columns": columns})
 
 
-def row_numbers(rows: Any) -> np.ndarray:
+def row_numbers(frame: pd.DataFrame) -> np.ndarray:
     """Numbers of the rows, to be split in their place."""
-    return np.arange(len(rows))
+    return np.arange(len(frame))
 
 
-def taken(rows: Any, places: Table) -> Table:
-    """Rows of a data frame or an array in the places of a split."""
-    at = rows.iloc if hasattr(rows, "iloc") else rows
-    return Table(at[places.X_train], places.y_train, at[places.X_test], places.y_test, places.task)
+def taken(frame: pd.DataFrame, places: Table) -> Table:
+    """Rows of a data frame in the places of a split."""
+    X_train, X_test = frame.iloc[places.X_train], frame.iloc[places.X_test]
+    return Table(X_train, places.y_train, X_test, places.y_test, places.task)
 
 
 def read_schema(name: str) -> dict[str, Any]:

@@ -5,17 +5,17 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.frames import FRAMES, load_frame
-from skdp.preprocessing._additive import AdditiveBasis
+from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._schema import OTHER, Schema
 
 # A column of the prepared table before rows are shortened, and what it is of the raw one
 SAME = {
     "adult": (-5, lambda X: (X["age"] - 17) / 73),
     "bank": (-1, lambda X: np.log1p(X["previous"]) / np.log1p(300)),
-    "mammography": (5, lambda X: X[:, 5].clip(-4, 4) / 4),
+    "mammography": (5, lambda X: X["x5"].clip(-4, 4) / 4),
     "covertype": (10 + 4 + 21, lambda X: X["soil type"] == 22),
-    "ijcnn1": (7, lambda X: X[:, 7]),
-    "spambase": (54, lambda X: np.log1p(X[:, 54]) / np.log1p(1200)),
+    "ijcnn1": (7, lambda X: X["x7"]),
+    "spambase": (54, lambda X: np.log1p(X["average run of capitals"]) / np.log1p(1200)),
     "california": (-1, lambda X: np.log1p(X["households"]) / np.log1p(6100) / 3),
     "bike": (-2, lambda X: X["hum"] / np.sqrt(12)),
 }

@@ -1,0 +1,249 @@
+"""What the benchmark of additive models writes: a page in Markdown, and a plot."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.additive_reference import EPSILONS, REFERENCE
+from benchmarks.scores import SCORES
+from benchmarks.writing import figure, row
+
+__all__ = ["draw", "markdown"]
+
+RESAMPLES, REFERENCE_FITS = 2000, 10
+LABELS = {name: score.label for name, score in SCORES["classification"].items()} | {"r2": "R2", "clipped_r2": "R2, clipped"}
+FIRST = ("auc", "clipped_r2")  # what comparisons and the plot go by
+WORST = {"auc": 0.006, "clipped_r2": 0.0}  # by how much a mean may be below that of the linear model where there are hats
+COLOURS = {"linear": "C0", "additive": "C1", "DP-EBM": "C2"}
+ABOUT = """\
+{adjacency}, delta = {delta}, everything by default. Cells are medians over {repeats} fits with different seeds (3 of DP-EBM),
+bootstrap standard errors in brackets. "linear" is `DPLogisticRegression` or `DPLinearRegression` with `data_norm=1` on rows
+of norm at most 1, "additive" is `DPAdditiveClassifier` or `DPAdditiveRegressor` on the table in its own units with its public
+facts. "reference" are figures of an earlier study, 10 seeds, medians; "errors" is the difference of both medians in bootstrap
+standard errors (of a median of our fits less one of 10 such fits), positive where ours is better. Regressions predict within the
+bounds of the target: that is "R2, clipped". s is mu n / p, the signal-to-noise per numeric column; below 6 a classifier has no
+hats.
+"""
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    results : dict
+        What the JSON holds.
+
+    Returns
+    -------
+    str
+        Text that ends in a newline.
+    """
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    lines = ["# Additive models", "", ABOUT.format(**results["settings"]), f"Versions: {versions}.", ""]
+    lines += overview(results["records"])
+    lines += failures(results["records"])
+    for table in dict.fromkeys(record["table"] for record in results["records"]):
+        own, free = ([r for r in results[key] if r["table"] == table] for key in ("records", "ceilings"))
+        lines += section(table, own, free)
+    lines += small_tables(results["subsets"]) + timing(results["speed"]) + variants(results["tried"], results["records"])
+    return "\n".join(lines) + "\n"
+
+
+def overview(records: list[dict[str, Any]]) -> list[str]:
+    """Means over the tables, additive and linear."""
+    lines = ["## Above the linear models?", "", "Means over fits, then over tables.", ""]
+    epsilons = list(dict.fromkeys(record["epsilon"] for record in records))
+    lines += header("score", epsilons)
+    for score in FIRST:
+        for model in ("linear", "additive"):
+            cells = [[mean(r, score) for r in found(records, model, e) if score in r["scores"]] for e in epsilons]
+            if all(cells):
+                lines.append(row([f"{LABELS[score]}, {model}, {len(cells[0])} tables", *(f"{np.mean(c):.4f}" for c in cells)]))
+    return [*lines, ""]
+
+
+def failures(records: list[dict[str, Any]]) -> list[str]:
+    """Cells that fall short of the reference, or of the linear model."""
+    short, below = [], []
+    for record in (record for record in records if record["model"] == "additive"):
+        about = f"{record['table']} at {record['epsilon']:g}"
+        short += [
+            f"{about}, {LABELS[score]}: {median(record, score):.4f} for {other:.4f}, {errors:.1f} errors"
+            for score in record["scores"]
+            for other, errors in [compared(record, score)]
+            if errors < -2
+        ]
+        (plain,) = found(records, "linear", record["epsilon"], record["table"])
+        for score in (score for score in FIRST if score in record["scores"]):
+            gap = mean(record, score) - mean(plain, score)
+            if gap < -WORST[score]:
+                below.append(f"{about} (s = {record['signal_per_number']:.0f}), {LABELS[score]}: mean {gap:+.4f}")
+    lines = ["More than two standard errors short of the reference:", "", *bullets(short), ""]
+    worst = f"Mean AUC more than {WORST['auc']} below the linear model, or R2 below it at all:"
+    return [*lines, worst, "", *bullets(below), ""]
+
+
+def bullets(texts: list[str]) -> list[str]:
+    """A list; "none" where it is empty."""
+    return [f"- {text}" for text in texts or ["none"]]
+
+
+def header(first: str, epsilons: list[float]) -> list[str]:
+    """First two lines of a table with a column per epsilon."""
+    return [row([first, *(f"epsilon {epsilon:g}" for epsilon in epsilons)]), row(["---"] * (len(epsilons) + 1))]
+
+
+def section(table: str, records: list[dict[str, Any]], ceilings: list[dict[str, Any]]) -> list[str]:
+    """All scores of one table."""
+    epsilons = list(dict.fromkeys(record["epsilon"] for record in records))
+    signals = ", ".join(f"{r['signal_per_number']:.0f}" for r in found(records, "additive"))
+    lines = [f"## {table}", "", f"s = {signals}.", "", *header("score", epsilons)]
+    for score in records[0]["scores"]:
+        for model in dict.fromkeys(record["model"] for record in records):
+            own = found(records, model)
+            lines.append(row([f"{LABELS[score]}, {model}", *(f"{median(r, score):.4f} ({error(r, score):.4f})" for r in own)]))
+            if model in REFERENCE.get(table, {}):
+                pairs = [compared(r, score) for r in own]
+                lines.append(row([f"reference, {model}", *(f"{value:.4f}, {errors:+.1f} errors" for value, errors in pairs)]))
+    plain = (f"{r['model']} {', '.join(f'{LABELS[s]} {median(r, s):.4f}' for s in r['scores'])}" for r in ceilings)
+    return [*lines, "", f"Without privacy: {'; '.join(plain)}.", ""]
+
+
+def small_tables(records: list[dict[str, Any]]) -> list[str]:
+    """Subsets: means of both models, and their paired difference."""
+    if not records:
+        return []
+    repeats = len(records[0]["scores"]["auc"])
+    about = f"AUC, means over {repeats} subsets with a fit of each model; the difference is paired, with its standard error."
+    heads = ["table", "n", "epsilon", "s", "linear", "additive", "difference", "median difference"]
+    lines = ["## Small tables", "", about, "", row(heads), row(["---"] * len(heads))]
+    for record in (record for record in records if record["model"] == "additive"):
+        key = {name: record[name] for name in ("table", "n_train", "epsilon")}
+        (plain,) = (r for r in records if r["model"] == "linear" and key.items() <= r.items())
+        gaps = np.subtract(record["scores"]["auc"], plain["scores"]["auc"])
+        spread = f"{gaps.mean():+.4f} ± {standard_error(gaps):.4f}"
+        texts = [record["table"], str(record["n_train"]), f"{record['epsilon']:g}", f"{record['signal_per_number']:.1f}"]
+        lines.append(row([*texts, f"{mean(plain, 'auc'):.4f}", f"{mean(record, 'auc'):.4f}", spread, f"{np.median(gaps):+.4f}"]))
+    return [*lines, ""]
+
+
+def timing(speed: dict[str, float]) -> list[str]:
+    """Time of a fit, as ratios."""
+    if not speed:
+        return []
+    sizes = "A default fit on all {n_records:.0f} records of adult as they are, categories as words, {n_functions:.0f} functions:"
+    ours = "{ours_ms:.0f} ms, of which the functions take {basis_ms:.0f} ms."
+    theirs = "`LogisticRegression` of scikit-learn on one-hot columns and standardised numbers, encoding included:"
+    ratio = "{scikit_learn_ms:.0f} ms, so ours takes {ratio_to_scikit_learn:.2f} times as long."
+    dense = "On the functions as a sparse table a fit takes {sparse_to_dense:.2f} times what it takes on them as a dense one."
+    return ["## Time", "", *(text.format(**speed) for text in (f"{sizes} {ours}", f"{theirs} {ratio}", dense)), ""]
+
+
+def variants(tried: list[dict[str, Any]], records: list[dict[str, Any]]) -> list[str]:
+    """Differences that a change of the defaults makes."""
+    if not tried:
+        return []
+    about = "Means over fits with the same seeds, less those of the defaults, with paired standard errors: AUC, then log loss."
+    lines = ["## What was tried", "", about, ""]
+    for model in dict.fromkeys(record["model"] for record in tried):
+        epsilons = list(dict.fromkeys(record["epsilon"] for record in tried))
+        lines += [f"**{model}**", "", *header("table", epsilons)]
+        for table in dict.fromkeys(record["table"] for record in tried):
+            lines.append(row([table, *(changed(r, records) for r in tried if (r["table"], r["model"]) == (table, model))]))
+        lines.append("")
+    return lines
+
+
+def changed(record: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """A cell of a variant."""
+    (default,) = found(records, "additive", record["epsilon"], record["table"])
+    texts = []
+    for score in ("auc", "log_loss"):
+        values = np.array(record["scores"][score])
+        gaps = values - np.array(default["scores"][score])[: values.size]
+        texts.append(f"{gaps.mean():+.4f} ± {standard_error(gaps):.4f}")
+    return ", ".join(texts)
+
+
+def found(
+    records: list[dict[str, Any]], model: str, epsilon: float | None = None, table: str | None = None
+) -> list[dict[str, Any]]:
+    """Records of a model, perhaps of one epsilon and one table."""
+    chosen = [record for record in records if record["model"] == model and epsilon in (None, record["epsilon"])]
+    return [record for record in chosen if table in (None, record["table"])]
+
+
+def mean(record: dict[str, Any], score: str) -> float:
+    """Mean over the fits of a cell."""
+    return float(np.mean(record["scores"][score]))
+
+
+def median(record: dict[str, Any], score: str) -> float:
+    """Median over the fits of a cell."""
+    return float(np.median(record["scores"][score]))
+
+
+def standard_error(values: np.ndarray) -> float:
+    """Of a mean; not a number for a single value."""
+    return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
+
+
+def error(record: dict[str, Any], score: str, n_fits: int | None = None) -> float:
+    """Bootstrap standard error of the median of a cell, or of that of so many fits like its own."""
+    values = np.array(record["scores"][score])
+    drawn = np.random.default_rng(0).integers(values.size, size=(RESAMPLES, n_fits or values.size))
+    return float(np.median(values[drawn], axis=1).std())
+
+
+def compared(record: dict[str, Any], score: str) -> tuple[float, float]:
+    """Reference figure of a cell, and by how many standard errors our median is better; rounding counts."""
+    value = REFERENCE[record["table"]][record["model"]][score][EPSILONS.index(record["epsilon"])]
+    rounding = 10.0 ** (-3 if score.endswith("r2") else -4) / math.sqrt(12)
+    gap = median(record, score) - value
+    spread = math.hypot(error(record, score), error(record, score, REFERENCE_FITS), rounding)
+    return value, (-gap if score == "log_loss" else gap) / spread
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Plot the first score against epsilon, a panel per table; nothing where matplotlib is missing.
+
+    Parameters
+    ----------
+    results : dict
+        What the JSON holds.
+    path : Path
+        Of the PNG.
+    """
+    tables = list(dict.fromkeys(record["table"] for record in results["records"]))
+    width = min(len(tables), 4)
+    picture = figure(figsize=(3.6 * width, 3.2 * -(-len(tables) // width) + 0.6))
+    if picture is None:
+        return
+    handles: dict[str, Any] = {}
+    for place, table in enumerate(tables):
+        axes = picture.add_subplot(-(-len(tables) // width), width, place + 1)
+        own, free = ([r for r in results[key] if r["table"] == table] for key in ("records", "ceilings"))
+        panel(axes, own, free, handles)
+        axes.set(title=table, xlabel="epsilon", xscale="log")
+    picture.legend(handles.values(), handles, loc="outside lower center", ncols=min(len(handles), 4))
+    picture.savefig(path, dpi=100)
+
+
+def panel(axes: Any, records: list[dict[str, Any]], ceilings: list[dict[str, Any]], handles: dict[str, Any]) -> None:
+    """One table: medians with quartiles, the reference as crosses, models without privacy as lines."""
+    (score,) = set(FIRST) & set(records[0]["scores"])
+    for model in dict.fromkeys(record["model"] for record in records):
+        own, colour = found(records, model), COLOURS[model]
+        epsilons, scores = [r["epsilon"] for r in own], np.array([r["scores"][score] for r in own])
+        low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75], axis=1)
+        handles[model] = axes.plot(epsilons, middle, marker="o", markersize=3, color=colour)[0]
+        axes.fill_between(epsilons, low, high, color=colour, alpha=0.15, linewidth=0)
+        if model in REFERENCE.get(own[0]["table"], {}):
+            values = [compared(record, score)[0] for record in own]
+            handles[f"reference, {model}"] = axes.plot(epsilons, values, "x", color=colour)[0]
+    for record, style in zip(ceilings, ("--", "-.", ":"), strict=True):
+        handles[record["model"]] = axes.axhline(median(record, score), color="grey", linestyle=style, linewidth=1)
+    axes.set_ylabel(LABELS[score])
