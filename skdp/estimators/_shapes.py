@@ -36,6 +36,8 @@ class ShapeFunction:
         noise to the same records. What other records would have given is not in it. None where the solver tells no noise.
     importance : float
         Root mean square of the values over records, as far as released frequencies tell.
+    scales : tuple of str
+        Of each column: "linear" or "log", as the schema says, or "category".
     """
 
     names: tuple[str, ...]
@@ -44,6 +46,7 @@ class ShapeFunction:
     lower: np.ndarray | None
     upper: np.ndarray | None
     importance: float
+    scales: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,8 @@ class Shapes:
         weights = self._weights(term, rows)
         importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
         grid = grids[0] if len(grids) == 1 else grids
-        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance)
+        scales = tuple(getattr(self.basis.facts.columns[name], "scale", "category") for name in term.names)
+        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, scales)
 
     def _fine(self, term: Term) -> bool:
         return len(term.names) == 1

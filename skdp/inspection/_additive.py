@@ -1,0 +1,252 @@
+"""What an additive model has learnt: the function of each column, with its band of noise."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
+
+from skdp.inspection._additive_panels import Panel, panels_of, plain
+
+__all__ = ["AdditiveDisplay"]
+
+WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches of a panel, and of a letter of upright names under it
+
+
+class AdditiveDisplay:
+    """Functions of the columns of an additive model, the most important first.
+
+    A number has a curve, a category a bar for each of its values, a pair of columns a heat map. All panels but heat maps share
+    the vertical axis, so that heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
+    privacy; in a heat map a dot is where that band has 0 in it.
+
+    Parameters
+    ----------
+    functions : sequence of ShapeFunction
+        What to draw, in this order.
+    response : str
+        What the functions add to: the label of the vertical axis.
+    classes : sequence or None, default=None
+        Labels of the last axis of the values, where they have one.
+    n_all : int or None, default=None
+        Number of functions of the model, if some are left out.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib.axes.Axes
+        A panel per function, in their order; a pair has one per class.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    See Also
+    --------
+    skdp.DPAdditiveClassifier : Has such functions as ``shape_functions_``.
+    skdp.DPAdditiveRegressor : The same.
+
+    Notes
+    -----
+    **Privacy.** What is drawn was released, or is public. Drawing it costs nothing.
+    """
+
+    def __init__(
+        self, functions: Sequence[Any], *, response: str, classes: Sequence[Any] | None = None, n_all: int | None = None
+    ) -> None:
+        self.functions, self.response, self.classes, self.n_all = list(functions), response, classes, n_all
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        terms: Sequence[Any] | None = None,
+        n_terms: int = 12,
+        target: Any = None,
+        order: str = "given",
+        n_cols: int = 3,
+        ax: Any = None,
+    ) -> "AdditiveDisplay":
+        """Draw the functions of a fitted model.
+
+        Parameters
+        ----------
+        estimator : DPAdditiveClassifier or DPAdditiveRegressor
+            A fitted model; of a pipeline its last step.
+        terms : list of str or pair of str, or None, default=None
+            Columns and pairs to draw, in this order. None takes the most important ones.
+        n_terms : int, default=12
+            How many of them.
+        target : object, default=None
+            For more than two classes, the one whose functions to draw; None draws all of them.
+        order : {"given", "value"}, default="given"
+            Order of the bars of a category: as in the schema, or from the lowest to the highest.
+        n_cols : int, default=3
+            Panels in a row.
+        ax : matplotlib.axes.Axes, array-like of them, or None, default=None
+            Where to draw: one axes, which is divided, or one per panel. None makes a figure.
+
+        Returns
+        -------
+        AdditiveDisplay
+            The drawing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the estimator is no additive model, or has no such term or class.
+        NotFittedError
+            If it is not fitted.
+        """
+        known = _functions(estimator)
+        chosen = _most_important(known, n_terms) if terms is None else [_named(known, term) for term in terms]
+        classes = None if chosen[0].values.ndim == len(chosen[0].names) else list(estimator.classes_)
+        response = _response(estimator, target if classes else None)
+        if target is not None:
+            chosen, classes = [_of_class(function, classes, target) for function in chosen], None
+        display = cls(chosen, response=response, classes=classes, n_all=len(known) if terms is None else None)
+        return display.plot(ax=ax, order=order, n_cols=n_cols)
+
+    def plot(self, ax: Any = None, *, order: str = "given", n_cols: int = 3) -> "AdditiveDisplay":
+        """Draw a panel per function.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, array-like of them, or None, default=None
+            Where to draw: one axes, which is divided, or one per panel. None makes a figure.
+        order : {"given", "value"}, default="given"
+            Order of the bars of a category: as in the schema, or from the lowest to the highest.
+        n_cols : int, default=3
+            Panels in a row.
+
+        Returns
+        -------
+        AdditiveDisplay
+            The object itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If there are too few axes, or no such order.
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError("A plot needs matplotlib, which is missing; pip install matplotlib brings it.") from None
+        if order not in ("given", "value"):
+            raise ValueError(f"order={order!r}; expected 'given' or 'value'.")
+        if not n_cols >= 1:
+            raise ValueError(f"n_cols={n_cols!r}; expected a positive number.")
+        panels = [panel for function in self.functions for panel in panels_of(function, self.classes, order)]
+        self.axes_ = _axes(plt, panels, ax, n_cols)
+        self.figure_ = self.axes_[0].figure
+        for axes, panel in zip(self.axes_, panels, strict=True):
+            panel.draw(axes)
+            axes.spines[["top", "right"]].set_visible(False)
+        self._say([axes for axes, panel in zip(self.axes_, panels, strict=True) if not panel.is_pair], own=ax is None)
+        return self
+
+    def _say(self, plots: list[Any], own: bool) -> None:
+        """What the heights are, which colour is which class, and that some functions are left out."""
+        if own:
+            self.figure_.supylabel(plain(self.response), fontsize="medium")
+        elif plots:
+            plots[0].set_ylabel(plain(self.response))
+        if self.classes and plots:
+            where = {"loc": "outside upper center", "ncols": len(self.classes)} if own else {}
+            (self.figure_ if own else plots[0]).legend(*plots[0].get_legend_handles_labels(), frameon=False, **where)
+        if own and self.n_all is not None and self.n_all > len(self.functions):
+            note = f"the {len(self.functions)} most important of {self.n_all} functions"
+            self.figure_.supxlabel(note, fontsize="small")
+
+
+def _functions(estimator: Any) -> dict[Any, Any]:
+    try:
+        return dict(estimator.shape_functions_)
+    except NotFittedError:
+        raise
+    except AttributeError:
+        given = type(estimator).__name__
+        raise TypeError(f"estimator is a {given}; expected an additive model, of a pipeline its last step.") from None
+
+
+def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
+    if not n_terms >= 1:
+        raise ValueError(f"n_terms={n_terms!r}; expected a positive number.")
+    return sorted(known.values(), key=lambda function: -function.importance)[:n_terms]
+
+
+def _named(known: dict[Any, Any], term: Any) -> Any:
+    for key in [term] if isinstance(term, str) else [tuple(term), tuple(term)[::-1]]:
+        if key in known:
+            return known[key]
+    raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}.")
+
+
+def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
+    """The function of one class."""
+    if classes is None or target not in classes:
+        known = "None: the model has one function per column" if classes is None else f"one of {classes!r}"
+        raise ValueError(f"target={target!r}; expected {known}.")
+    place = classes.index(target)
+    values, lower, upper = (
+        None if part is None else part[..., place] for part in (function.values, function.lower, function.upper)
+    )
+    return replace(function, values=values, lower=lower, upper=upper)
+
+
+def _response(estimator: Any, target: Any) -> str:
+    if is_classifier(estimator):
+        classes = list(estimator.classes_)
+        one = target if target is not None else classes[1] if len(classes) == 2 else "the class"
+        return f"added to the log-odds of {one}" if len(classes) == 2 else f"added to the score of {one}"
+    facts = getattr(getattr(estimator, "basis_", None), "facts", None)
+    return f"added to {getattr(facts, 'target', None) or 'the prediction'}"
+
+
+def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int) -> np.ndarray:
+    """One axes per panel."""
+    if ax is not None and not hasattr(ax, "get_subplotspec"):
+        given = np.asarray(ax, dtype=object).ravel()
+        if len(given) < len(panels):
+            raise ValueError(f"ax has {len(given)} axes; expected one for each of {len(panels)} panels, or a single one.")
+        return given[: len(panels)]
+    if ax is not None and len(panels) == 1:
+        return np.array([ax], dtype=object)
+    n_cols = min(n_cols, max(len(panels), max(panel.n_units for panel in panels)))
+    places, n_rows = _places([min(panel.n_units, n_cols) for panel in panels], n_cols)
+    if ax is None:
+        letters = np.zeros(n_rows)
+        np.maximum.at(letters, [row for row, _ in places], [panel.n_upright for panel in panels])
+        height = HEIGHT * n_rows + LETTER * letters.sum() + 0.4
+        figure = plt.figure(figsize=(WIDTH * n_cols, height), layout="constrained")
+        cells = figure.add_gridspec(n_rows, n_cols)
+    else:
+        figure, cells = ax.figure, ax.get_subplotspec().subgridspec(n_rows, n_cols)
+        ax.set_axis_off()
+    return _shared([figure.add_subplot(cells[row, columns]) for row, columns in places], panels)
+
+
+def _shared(axes: list[Any], panels: list[Panel]) -> np.ndarray:
+    """The same axes; those with heights have one scale, which is written once per row."""
+    plots = [one for one, panel in zip(axes, panels, strict=True) if not panel.is_pair]
+    for one in plots[1:]:
+        one.sharey(plots[0])
+    rows = [one.get_subplotspec().rowspan.start for one in plots]
+    for place, one in enumerate(plots):
+        one.tick_params(labelleft=rows[place] not in rows[:place])
+    return np.array(axes, dtype=object)
+
+
+def _places(widths: list[int], n_cols: int) -> tuple[list[tuple[int, slice]], int]:
+    """Row and columns of each panel, in the first row that has room, and the number of rows."""
+    taken: list[int] = []
+    places = []
+    for width in widths:
+        row = next((row for row, used in enumerate(taken) if used + width <= n_cols), len(taken))
+        taken += [0] * (row == len(taken))
+        places.append((row, slice(taken[row], taken[row] + width)))
+        taken[row] += width
+    return places, len(taken)

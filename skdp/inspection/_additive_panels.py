@@ -1,0 +1,199 @@
+"""Panels of an additive model: curves, bars or a heat map on given axes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Panel", "panels_of", "plain"]
+
+COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#c0392b", "#666666", "#17a2b8", "#7f6000")
+DARK = "#333333"
+ROOM = 18  # categories for which a panel is wide enough
+LONGEST = 22  # characters of the name of a category
+LETTERS = 32  # characters that fit under a panel
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What is drawn on one axes.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    grids : tuple of ndarray
+        Places, of one column or of two.
+    scales : tuple of str
+        "linear", "log" or "category", for each.
+    names : tuple of str
+        Of the columns.
+    values : ndarray of shape (k, n_outputs), or (k1, k2, 1)
+        What is drawn there.
+    band : pair of ndarray of the same shape, or None
+        Lower and upper ends.
+    labels : tuple of str
+        Names of the outputs.
+    """
+
+    title: str
+    grids: tuple[np.ndarray, ...]
+    scales: tuple[str, ...]
+    names: tuple[str, ...]
+    values: np.ndarray
+    band: tuple[np.ndarray, np.ndarray] | None
+    labels: tuple[str, ...]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a heat map."""
+        return len(self.grids) == 2
+
+    @property
+    def n_units(self) -> int:
+        """How many times the usual width it needs."""
+        return -(-len(self.grids[0]) // ROOM) if self.scales[0] == "category" else 1
+
+    @property
+    def n_upright(self) -> int:
+        """Letters of the longest name along the bottom, if names are too long to be written level, else 0."""
+        if self.scales[0] != "category":
+            return 0
+        lengths = [len(name) for name in shortened(self.grids[0])]
+        widest = max(one + other for one, other in zip(lengths, lengths[1:] or lengths, strict=False)) / 2
+        return max(lengths) if (widest + 1) * len(lengths) > LETTERS * self.n_units else 0
+
+    def draw(self, ax: Any) -> None:
+        """Draw the panel.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Where to draw.
+        """
+        kind = self._heat_map if self.is_pair else self._bars if self.scales[0] == "category" else self._curves
+        kind(ax)
+        ax.set_title(plain(self.title), fontsize="medium")
+
+    def _curves(self, ax: Any) -> None:
+        for output, colour in self._outputs():
+            ax.plot(self.grids[0], self.values[:, output], color=colour, linewidth=1.6, label=plain(self.labels[output]))
+            if self.band is not None:
+                ends = (end[:, output] for end in self.band)
+                ax.fill_between(self.grids[0], *ends, color=colour, alpha=0.25, linewidth=0)
+        ax.axhline(0, color=DARK, linewidth=0.6, zorder=0)
+        ax.margins(x=0.02)
+        self._mark(ax.xaxis, 0)
+
+    def _bars(self, ax: Any) -> None:
+        width = 0.8 / len(self.labels)
+        for output, colour in self._outputs():
+            places = np.arange(len(self.values)) + width * (output - (len(self.labels) - 1) / 2)
+            ax.bar(places, self.values[:, output], width, color=colour, alpha=0.55, label=plain(self.labels[output]))
+            if self.band is not None:
+                ax.vlines(places, *(end[:, output] for end in self.band), color=DARK, linewidth=1.2)
+        ax.axhline(0, color=DARK, linewidth=0.6)
+        ax.set_xlim(-0.6, len(self.values) - 0.4)
+        self._mark(ax.xaxis, 0)
+
+    def _heat_map(self, ax: Any) -> None:
+        grids = zip(self.grids, self.scales, strict=True)
+        places = [np.arange(len(grid)) if scale == "category" else grid for grid, scale in grids]
+        largest = float(np.abs(self.values).max()) or 1.0
+        colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+        image = ax.pcolormesh(*places, self.values[:, :, 0].T, shading="nearest", **colours)
+        if self.band is not None:
+            unclear = ((self.band[0] <= 0) & (self.band[1] >= 0))[:, :, 0]
+            ax.plot(*(mesh[unclear] for mesh in np.meshgrid(*places, indexing="ij")), ".", color=DARK, markersize=2)
+        self._mark(ax.xaxis, 0)
+        self._mark(ax.yaxis, 1)
+        ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
+        ax.figure.colorbar(image, ax=ax)
+
+    def _mark(self, axis: Any, place: int) -> None:
+        """Names of categories, or a logarithm with its sign, linear around 0, as that of a schema."""
+        if self.scales[place] == "category":
+            names = [plain(name) for name in shortened(self.grids[place])]
+            axis.set_ticks(range(len(names)), names, rotation=90 if place == 0 and self.n_upright else 0, fontsize="small")
+        elif self.scales[place] == "log":
+            axis.axes.set(**{f"{axis.axis_name}scale": "symlog"})
+
+    def _outputs(self) -> Iterator[tuple[int, str]]:
+        return ((output, COLOURS[output % len(COLOURS)]) for output in range(len(self.labels)))
+
+
+def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[Panel]:
+    """Return the panel of a function; those of a pair are one per class.
+
+    Parameters
+    ----------
+    function : ShapeFunction
+        Of one column or two.
+    classes : sequence or None
+        Labels of the last axis of the values, where they have one.
+    order : {"given", "value"}
+        Of the bars of a category.
+
+    Returns
+    -------
+    list of Panel
+        What to draw.
+    """
+    is_pair = len(function.names) == 2
+    grids = tuple(function.grid) if is_pair else (function.grid,)
+    shape = (*(len(grid) for grid in grids), -1)
+    values = np.reshape(function.values, shape)
+    band = None if function.lower is None else (np.reshape(function.lower, shape), np.reshape(function.upper, shape))
+    title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
+    panel = Panel(title, grids, tuple(function.scales), tuple(function.names), values, band, labels)
+    if not is_pair:
+        return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]
+    return [_of_output(panel, output) for output in range(len(labels))]
+
+
+def shortened(categories: Iterable[Any]) -> list[str]:
+    """Return the names of categories, those that are too long cut off.
+
+    Parameters
+    ----------
+    categories : sequence
+        Names.
+
+    Returns
+    -------
+    list of str
+        At most 22 characters each.
+    """
+    return [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in map(str, categories)]
+
+
+def plain(text: Any) -> str:
+    """Return text in which matplotlib finds no mathematics.
+
+    Parameters
+    ----------
+    text : object
+        Name of a column, a category or a class.
+
+    Returns
+    -------
+    str
+        The same with its dollars escaped.
+    """
+    return str(text).replace("$", r"\$")
+
+
+def _by_value(panel: Panel) -> Panel:
+    place = np.argsort(panel.values.mean(axis=1), kind="stable")
+    band = None if panel.band is None else (panel.band[0][place], panel.band[1][place])
+    return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], band=band)
+
+
+def _of_output(panel: Panel, output: int) -> Panel:
+    """One of the heat maps of a pair."""
+    if len(panel.labels) == 1:
+        return panel
+    one, label = slice(output, output + 1), panel.labels[output]
+    band = None if panel.band is None else (panel.band[0][..., one], panel.band[1][..., one])
+    return replace(panel, title=f"{panel.title}: {label}", values=panel.values[..., one], band=band, labels=(label,))
