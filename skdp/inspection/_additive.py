@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 from skdp.inspection._additive_panels import Panel, panels_of, plain
@@ -99,8 +98,8 @@ class AdditiveDisplay:
             If it is not fitted.
         """
         known = _functions(estimator)
-        chosen = _most_important(known, n_terms) if terms is None else [_named(known, term) for term in terms]
-        classes = None if chosen[0].values.ndim == len(chosen[0].names) else list(estimator.classes_)
+        chosen = _most_important(known, n_terms) if terms is None else _named(known, terms)
+        classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()
         response = _response(estimator, target if classes else None)
         if target is not None:
             chosen, classes = [_of_class(function, classes, target) for function in chosen], None
@@ -178,11 +177,16 @@ def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
     return sorted(known.values(), key=lambda function: -function.importance)[:n_terms]
 
 
-def _named(known: dict[Any, Any], term: Any) -> Any:
-    for key in [term] if isinstance(term, str) else [tuple(term), tuple(term)[::-1]]:
-        if key in known:
-            return known[key]
-    raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}.")
+def _named(known: dict[Any, Any], terms: Any) -> list[Any]:
+    if isinstance(terms, str) or len(terms) == 0:
+        raise ValueError(f"terms={terms!r}; expected a list of some of {list(known)!r}.")
+    found = []
+    for term in terms:
+        keys = [tuple(term), tuple(term)[::-1]] if isinstance(term, (tuple, list)) else [term]
+        if not (same := [key for key in keys if key in known]):
+            raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}.")
+        found.append(known[same[0]])
+    return found
 
 
 def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
@@ -198,8 +202,8 @@ def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
 
 
 def _response(estimator: Any, target: Any) -> str:
-    if is_classifier(estimator):
-        classes = list(estimator.classes_)
+    if hasattr(estimator, "classes_"):
+        classes = np.asarray(estimator.classes_).tolist()
         one = target if target is not None else classes[1] if len(classes) == 2 else "the class"
         return f"added to the log-odds of {one}" if len(classes) == 2 else f"added to the score of {one}"
     facts = getattr(getattr(estimator, "basis_", None), "facts", None)

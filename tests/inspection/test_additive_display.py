@@ -1,0 +1,240 @@
+"""The display of an additive model draws its functions, and nothing else."""
+
+import sys
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from sklearn.pipeline import make_pipeline
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
+from skdp.estimators._shapes import ShapeFunction
+from skdp.inspection import AdditiveDisplay
+
+matplotlib.use("agg")
+
+AGES = np.array([0.0, 10.0, 50.0, 120.0])
+JOBS = np.array(["nurse", "mayor of $mall places and large ones", "other"], dtype=object)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    pyplot.close("all")
+
+
+def function(names, grid, importance, scales, shape, band=True):
+    """Made up, seeded by its name."""
+    values = np.random.default_rng(len(names[0])).normal(size=shape)
+    return ShapeFunction(names, grid, values, values - 0.3 if band else None, values + 0.5 if band else None, importance, scales)
+
+
+def model(n_classes=2, band=True, **particular):
+    """What the display asks of an additive model."""
+    last = () if n_classes == 2 else (n_classes,)
+    made_up = (
+        function(("age",), AGES, 0.5, ("linear",), (4, *last), band),
+        function(("job",), JOBS, 2.0, ("category",), (3, *last), band),
+        function(("gain",), AGES, 1.0, ("log",), (4, *last), band),
+        function(("age", "job"), (AGES, JOBS), 0.1, ("linear", "category"), (4, 3, *last), band),
+    )
+    functions = {names[0] if len(names := one.names) == 1 else names: one for one in made_up}
+    return SimpleNamespace(shape_functions_=functions, classes_=np.array(["no", "yes", "unknown"][:n_classes]), **particular)
+
+
+def titles(display):
+    return [ax.get_title() for ax in display.axes_]
+
+
+def band_of(ax):
+    """Lower and upper ends of what is shaded."""
+    (path,) = ax.collections[0].get_paths()
+    middle = len(path.vertices) // 2
+    return path.vertices[1:middle], path.vertices[middle + 1 : -1][::-1]
+
+
+def test_panels_are_in_order_of_importance():
+    display = AdditiveDisplay.from_estimator(model())
+    assert titles(display) == ["job", "gain", "age", "age × job"]  # noqa: RUF001
+    assert display.figure_ is display.axes_[0].figure
+    assert display.figure_.get_supylabel() == "added to the log-odds of yes"
+    assert display.figure_.get_supxlabel() == ""
+
+
+def test_the_least_important_are_left_out_and_that_is_said():
+    display = AdditiveDisplay.from_estimator(model(), n_terms=2)
+    assert titles(display) == ["job", "gain"]
+    assert display.figure_.get_supxlabel() == "the 2 most important of 4 functions"
+
+
+def test_named_terms_come_in_the_order_of_their_names():
+    display = AdditiveDisplay.from_estimator(model(), terms=["gain", ("job", "age")])
+    assert titles(display) == ["gain", "age × job"]  # noqa: RUF001
+    assert display.figure_.get_supxlabel() == ""
+
+
+@pytest.mark.parametrize("name", ("age", "gain"))
+def test_curve_and_band_are_those_of_the_function(name):
+    (ax,) = AdditiveDisplay.from_estimator(model(), terms=[name]).axes_
+    shape = model().shape_functions_[name]
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), np.column_stack([AGES, shape.values]))
+    lower, upper = band_of(ax)
+    np.testing.assert_allclose(lower[: len(AGES)], np.column_stack([AGES, shape.lower]))
+    np.testing.assert_allclose(upper[-len(AGES) :], np.column_stack([AGES, shape.upper]))
+    assert ax.get_xscale() == {"age": "linear", "gain": "symlog"}[name]
+    assert list(ax.lines[1].get_ydata()) == [0, 0]
+
+
+@pytest.mark.parametrize("order", ("given", "value"))
+def test_bars_and_their_ends_are_those_of_the_function(order):
+    (ax,) = AdditiveDisplay.from_estimator(model(), terms=["job"], order=order).axes_
+    shape = model().shape_functions_["job"]
+    place = np.argsort(shape.values) if order == "value" else np.arange(3)
+    np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], shape.values[place])
+    ends = np.array(ax.collections[0].get_segments())
+    np.testing.assert_array_equal(ends[:, :, 1], np.column_stack([shape.lower, shape.upper])[place])
+    np.testing.assert_allclose(ends[:, :, 0], np.repeat(np.arange(3)[:, None], 2, axis=1), atol=1e-12)
+    short = np.array(["nurse", r"mayor of \$mall places…", "other"])
+    assert [label.get_text() for label in ax.get_xticklabels()] == short[place].tolist()
+    ax.figure.canvas.draw()
+
+
+def test_a_pair_is_a_heat_map_around_zero_with_dots_where_noise_may_have_made_it():
+    (ax,) = AdditiveDisplay.from_estimator(model(), terms=[("age", "job")]).axes_
+    shape = model().shape_functions_[("age", "job")]
+    image = ax.collections[0]
+    np.testing.assert_array_equal(image.get_array().reshape(3, 4), shape.values.T)
+    assert image.get_clim() == (-np.abs(shape.values).max(), np.abs(shape.values).max())
+    unclear = (shape.lower <= 0) & (shape.upper >= 0)
+    assert 0 < unclear.sum() < unclear.size
+    expected = {(AGES[one], other) for one, other in np.argwhere(unclear)}
+    assert {tuple(point) for point in ax.lines[0].get_xydata()} == expected
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "job")
+    assert ax.get_yticklabels()[0].get_text() == "nurse"
+
+
+@pytest.mark.parametrize("n_classes", (2, 3))
+def test_without_a_band_none_is_drawn(n_classes):
+    display = AdditiveDisplay.from_estimator(model(n_classes, band=False))
+    assert all(type(one).__name__ == "QuadMesh" for ax in display.axes_ for one in ax.collections)
+    assert not any(ax.lines for ax in display.axes_ if "×" in ax.get_title())  # noqa: RUF001
+
+
+def test_every_class_has_a_colour_and_a_heat_map():
+    display = AdditiveDisplay.from_estimator(model(3))
+    assert titles(display)[3:] == [f"age × job: {label}" for label in ("no", "yes", "unknown")]  # noqa: RUF001
+    (legend,) = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["no", "yes", "unknown"]
+    job, gain = (display.axes_[place] for place in (0, 1))
+    shapes = model(3).shape_functions_
+    np.testing.assert_array_equal([bar.get_height() for bar in job.patches], shapes["job"].values.T.ravel())
+    np.testing.assert_array_equal([line.get_ydata() for line in gain.lines[:3]], shapes["gain"].values.T)
+    for output, ax in enumerate(display.axes_[3:]):
+        np.testing.assert_array_equal(ax.collections[0].get_array().reshape(3, 4), shapes["age", "job"].values[..., output].T)
+
+
+def test_one_class_can_be_drawn_alone():
+    display = AdditiveDisplay.from_estimator(model(3), target="unknown")
+    shapes = model(3).shape_functions_
+    assert titles(display) == ["job", "gain", "age", "age × job"]  # noqa: RUF001
+    np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), shapes["age"].values[:, 2])
+    np.testing.assert_allclose(band_of(display.axes_[2])[0][:4, 1], shapes["age"].lower[:, 2])
+    assert display.figure_.get_supylabel() == "added to the score of unknown"
+    assert not display.figure_.legends
+
+
+def test_curves_and_bars_share_their_heights():
+    display = AdditiveDisplay.from_estimator(model())
+    assert len({ax.get_ylim() for ax in display.axes_[:3]}) == 1
+    assert display.axes_[3].get_ylim() != display.axes_[0].get_ylim()
+
+
+def test_many_categories_take_more_room_and_no_panel_covers_another():
+    grids = {f"column {size}": np.arange(size).astype(str).astype(object) for size in (5, 20, 3, 60, 19, 4)}
+    functions = {name: function((name,), grid, 1, ("category",), len(grid)) for name, grid in grids.items()}
+    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions))
+    display.figure_.canvas.draw()
+    boxes = [ax.get_position() for ax in display.axes_]
+    widths = np.array([box.width for box in boxes])
+    assert (widths[[3]] > 1.3 * widths[[1, 4]]).all() and (widths[[1, 4]] > 1.5 * widths[[0, 2, 5]].max()).all()
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+
+
+def test_it_is_drawn_where_it_is_wanted():
+    _, axes = pyplot.subplots(2, 2)
+    display = AdditiveDisplay.from_estimator(model(), ax=axes)
+    assert display.axes_.tolist() == axes.ravel().tolist()
+    assert axes[0, 0].get_ylabel() == "added to the log-odds of yes"
+    _, ax = pyplot.subplots()
+    assert AdditiveDisplay.from_estimator(model(), terms=["age"], ax=ax).axes_.tolist() == [ax]
+    display = AdditiveDisplay.from_estimator(model(), ax=ax)
+    assert display.figure_ is ax.figure and len(display.axes_) == 4 and ax not in display.axes_
+    assert display.plot(n_cols=1).figure_ is not ax.figure
+
+
+def test_what_the_heights_are_is_said_for_a_regressor():
+    functions = model().shape_functions_
+    assert AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions)).response == "added to the prediction"
+    basis = SimpleNamespace(facts=SimpleNamespace(target="price in $"))
+    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions, basis_=basis))
+    assert display.figure_.get_supylabel() == r"added to price in \$"
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    (
+        ({"terms": ["wage"]}, r"terms has 'wage'; expected some of \['age', 'job', 'gain', \('age', 'job'\)\]"),
+        ({"terms": [("age", "gain")]}, r"terms has \('age', 'gain'\); expected some of"),
+        ({"terms": []}, r"terms=\[\]; expected"),
+        ({"terms": "age"}, r"terms='age'; expected a list"),
+        ({"terms": [3]}, r"terms has 3; expected some of"),
+        ({"n_terms": 0}, "n_terms=0; expected a positive number"),
+        ({"order": "size"}, "order='size'; expected 'given' or 'value'"),
+        ({"n_cols": 0}, "n_cols=0; expected a positive number"),
+        ({"target": "yes"}, "target='yes'; expected None: the model has one function per column"),
+        ({"ax": [None]}, "ax has 1 axes; expected one for each of 4 panels"),
+    ),
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        AdditiveDisplay.from_estimator(model(), **params)
+
+
+def test_an_unknown_class_is_refused():
+    with pytest.raises(ValueError, match=r"target='maybe'; expected one of \['no', 'yes', 'unknown'\]"):
+        AdditiveDisplay.from_estimator(model(3), target="maybe")
+
+
+def test_only_fitted_additive_models_have_functions():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (40, 1)), np.arange(40) % 2
+    linear = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1], random_state=0).fit(X, y)
+    for estimator in (linear, make_pipeline(DPAdditiveClassifier())):
+        with pytest.raises(TypeError, match="expected an additive model, of a pipeline its last step"):
+            AdditiveDisplay.from_estimator(estimator)
+    with pytest.raises(ValueError, match="not fitted"):
+        AdditiveDisplay.from_estimator(DPAdditiveClassifier())
+
+
+@pytest.mark.parametrize("n_classes", (0, 2, 3))
+def test_models_are_drawn_as_they_are(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 2))
+    params = {"interactions": [(0, 1)], "knots": 3, "random_state": 0}
+    if n_classes:
+        fitted = DPAdditiveClassifier(1.0, classes=range(n_classes), **params).fit(X, rng.integers(n_classes, size=3000))
+    else:
+        fitted = DPAdditiveRegressor(1.0, target_bounds=(-1, 1), **params).fit(X, X[:, 0] ** 2)
+    display = AdditiveDisplay.from_estimator(fitted, terms=["x0", "x1", ("x0", "x1")])
+    assert len(display.axes_) == 2 + (3 if n_classes == 3 else 1)
+    drawn = [line.get_ydata() for line in display.axes_[0].lines[: max(n_classes - 1, 1) if n_classes < 3 else 3]]
+    np.testing.assert_array_equal(np.squeeze(drawn).T, fitted.shape_functions_["x0"].values)
+    display.figure_.canvas.draw()
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        AdditiveDisplay.from_estimator(model())
