@@ -13,14 +13,17 @@ __all__ = [
     "Part",
     "clipped_products",
     "dense",
+    "entry_sums",
     "largest_entries",
     "pieces",
     "row_norms",
     "row_squares",
     "scaled",
+    "sharing",
     "squared",
     "standardized_squares",
     "summation_error",
+    "transposed",
 ]
 
 BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
@@ -189,6 +192,20 @@ def row_squares(block: Any) -> np.ndarray:
     if not sparse.issparse(block):
         return np.einsum("ij,ij->i", block, block)
     return squared(block) @ np.ones(block.shape[1])
+
+
+def entry_sums(blocks: Blocks, scales: np.ndarray) -> np.ndarray:
+    """Return the sums over all rows, scaled, of their entries and of the squares, of shape (2, n_features)."""
+    total = np.zeros((2, blocks.n_features))
+    if blocks.by_column:
+        for columns, chunk in blocks.columns():
+            chunk = scaled(chunk, scales)
+            total[:, columns] = [entries.T @ np.ones(blocks.n_samples) for entries in (chunk, squared(chunk))]
+        return total
+    for part in blocks.parts():
+        block = scaled(blocks.rows(part), scales[part])
+        total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
+    return total
 
 
 def dense(block: Any) -> np.ndarray:

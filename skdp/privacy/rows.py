@@ -10,10 +10,10 @@ from skdp.privacy.blocks import (
     Blocks,
     Part,
     dense,
+    entry_sums,
     pieces,
     row_norms,
     scaled,
-    squared,
     standardized_squares,
     summation_error,
     transposed,
@@ -173,23 +173,8 @@ class Rows(ColumnSums):
         return self._view[2]
 
     def moments(self) -> np.ndarray:
-        """Return the sums of the clipped rows and of their squares, entry by entry, without the intercept's constant.
-
-        Returns
-        -------
-        ndarray of shape (2, n_features)
-            Sums, and sums of squares, accumulated in float64.
-        """
-        total = np.zeros((2, self.n_features))
-        if self._blocks.by_column:
-            for columns, chunk in self._blocks.columns():
-                chunk = scaled(chunk, self._scales)
-                total[:, columns] = [block.T @ np.ones(self.n_samples) for block in (chunk, squared(chunk))]
-        else:
-            for part in self._blocks.parts():
-                block = scaled(self._blocks.rows(part), self._scales[part])
-                total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
-        return total
+        """Return the sums of the clipped rows and of their squares, entry by entry, without the intercept's constant."""
+        return entry_sums(self._blocks, self._scales)
 
     def totals(self) -> np.ndarray:
         """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to [-1, 1].
