@@ -3,6 +3,7 @@
 from skdp.solvers._auc import AUCProblem
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise
 from skdp.solvers._minimax import MinimaxProblem, NoLoss
+from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.block_coordinate import BlockCoordinateDescent
@@ -32,6 +33,7 @@ __all__ = [
     "AcceleratedMirrorDescent",
     "Ask",
     "BlockCoordinateDescent",
+    "CoefficientNoise",
     "DiscriminantAnalysis",
     "FrankWolfe",
     "GradientDescent",

@@ -16,6 +16,7 @@ from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
+from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._uncertainty import Uncertainty
 
 __all__ = ["Ask", "Problem", "Solver", "SolverResult", "signal_to_noise"]
@@ -221,12 +222,15 @@ class SolverResult:
         What intervals are made of.
     dual : ndarray of shape (n_dual,) or None, default=None
         Dual variables of a saddle problem.
+    noise : CoefficientNoise or None, default=None
+        How much of the coefficients is noise.
     """
 
     coef: np.ndarray
     n_iter: int | None
     uncertainty: Uncertainty | None = None
     dual: np.ndarray | None = None
+    noise: CoefficientNoise | None = None
 
 
 class Solver(BaseEstimator, ABC):

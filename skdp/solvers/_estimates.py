@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["deconvolved", "half_edge", "noisy_quantile", "posterior_factors", "tail_gains"]
+__all__ = ["deconvolved", "half_edge", "momentum_gains", "noisy_quantile", "posterior_factors", "tail_gains"]
 
 PRIORS = np.concatenate([[0.0], np.geomspace(1e-7, 1.0, 71)])  # variances that a prior may have, over the largest
 
@@ -103,6 +103,40 @@ def tail_gains(step: float, curvature: np.ndarray, finish: np.ndarray, warm_up: 
     gains = step * (1 - finish * curvature)[:, None] * sums
     gains[:, warm_up:] += finish[:, None]
     return gains / (n_steps - warm_up)
+
+
+def momentum_gains(
+    step: float, momentum: float, curvature: np.ndarray, penalty: np.ndarray, warm_up: int, n_steps: int
+) -> np.ndarray:
+    """Return how much of the noise of each gradient is in the average of the last iterates of heavy-ball steps.
+
+    The iteration ``velocity = momentum velocity + curvature theta + noise``, ``theta = (theta - step velocity) / shrinkage``,
+    with ``shrinkage = 1 + step / (1 - momentum) penalty``, is linear: an impulse of noise runs through it once, and later ones
+    like it.
+
+    Parameters
+    ----------
+    step, momentum : float
+        Step size and heavy-ball coefficient.
+    curvature, penalty : ndarray of shape (d,)
+        Of each coordinate: of the loss, and of a penalty that is dealt with implicitly.
+    warm_up, n_steps : int
+        The average runs over the iterates after the steps from number ``warm_up`` on, counted from 0.
+
+    Returns
+    -------
+    ndarray of shape (d, n_steps)
+        Factors of the noise.
+    """
+    shrinkage = 1 + step / (1 - momentum) * penalty
+    velocity, theta, reached = np.ones(curvature.size), np.zeros(curvature.size), np.zeros((curvature.size, n_steps + 1))
+    for number in range(n_steps):
+        if number:
+            velocity = momentum * velocity + curvature * theta
+        theta = (theta - step * velocity) / shrinkage
+        reached[:, number + 1] = reached[:, number] + theta
+    left = n_steps - np.arange(n_steps)  # iterates that an impulse reaches, and those before the average
+    return (reached[:, left] - reached[:, np.maximum(left - (n_steps - warm_up), 0)]) / (n_steps - warm_up)
 
 
 def posterior_factors(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:

@@ -11,6 +11,8 @@ from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
+from skdp.solvers._descent_noise import NoisySteps, bend_of_calibration, variances_left
+from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
 
 __all__ = ["StandardizedGradientDescent"]
@@ -229,10 +231,15 @@ class StandardizedGradientDescent(Solver):
         noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
         features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
         descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
-        coef = self._shrunk(problem, descent, self._descend(problem, descent, ask))
+        average = self._descend(problem, descent, ask)
+        coef, slope_variance = self._shrunk(problem, descent, average), 0.0
         if _calibrates(problem):
-            coef = self._calibrated(problem, features, coef, ask)
-        return SolverResult(features.to_rows(problem, coef), self._steps(problem))
+            coef, slope_variance = self._calibrated(problem, features, coef, ask)
+        steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
+        cap = 0.0 if descent.classes.class_weight else cap  # weights of the classes change what is clipped: nothing is believed
+        variances = variances_left(problem, features, steps, self._penalty(problem, features), cap, average, coef)
+        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance)
+        return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left)
 
     def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
@@ -249,12 +256,8 @@ class StandardizedGradientDescent(Solver):
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
         """Average of the last iterates, in the geometry of standardised rows."""
-        n_steps, classes = self._steps(problem), descent.classes
-        step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
-        if not problem.budget.private:  # nothing is clipped, so the step has to be stable
-            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
-            step_size = min(step_size, stable * classes.mean_weight)  # a class may weigh so much more than the mean
-        first = n_steps - max(1, round(self.tail_average * n_steps))
+        steps, classes = self._planned_steps(problem, descent), descent.classes
+        n_steps, first, step_size = steps.n_steps, steps.warm_up, steps.step
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = classes.start
         penalty = self._penalty(problem, descent.standard)
@@ -272,6 +275,16 @@ class StandardizedGradientDescent(Solver):
                 average += coef / (n_steps - first)
         return average
 
+    def _planned_steps(self, problem: Problem, descent: Descent) -> NoisySteps:
+        n_steps, mean_weight = self._steps(problem), descent.classes.mean_weight
+        step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
+        if not problem.budget.private:  # nothing is clipped, so the step has to be stable
+            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
+            step_size = min(step_size, stable * mean_weight)  # a class may weigh so much more than the mean
+        first = n_steps - max(1, round(self.tail_average * n_steps))
+        noise = descent.clip_norm * math.sqrt(n_steps / self._steps_share(problem)) / (problem.signal_to_noise * mean_weight)
+        return NoisySteps(n_steps, first, step_size, self.momentum, noise)
+
     def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
         """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
         variances, features = descent.standard.variances, slice(problem.n_features)
@@ -288,8 +301,8 @@ class StandardizedGradientDescent(Solver):
         kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
         return kept
 
-    def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> np.ndarray:
-        """Coefficients with a new slope and offset."""
+    def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
+        """Coefficients with a new slope and offset, and the relative variance of the slope."""
         features, signal = slice(problem.n_features), problem.signal_to_noise
         length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
         direction = coef / length
@@ -311,10 +324,14 @@ class StandardizedGradientDescent(Solver):
             point = (point - step * gradient / problem.n_samples * free) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
+        slope = max(average[0] / length, LEAST_SLOPE)
         calibrated = coef.copy()
-        calibrated[features] *= max(average[0] / length, LEAST_SLOPE)
+        calibrated[features] *= slope
         calibrated[problem.n_features :] = average[1]
-        return calibrated
+        noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / self.calibration_share) / signal
+        bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
+        steps = NoisySteps(self.n_calibration_steps, half, step, 0.0, noise)
+        return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)
 
     def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
         """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""

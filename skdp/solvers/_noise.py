@@ -1,0 +1,69 @@
+"""How much of released coefficients is noise, from the releases alone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.privacy.queries import Standardization
+
+__all__ = ["CoefficientNoise"]
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientNoise:
+    """Noise of released coefficients, with the records fixed: what would differ if the releases were drawn anew.
+
+    Errors of the coordinates are taken to be independent, in a geometry of earlier releases that is taken as given, beside one
+    common factor of all coefficients. Sampling of the records, and the bias of clipping and shrinkage, are not in it.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Map from rows to coordinates.
+    estimates : ndarray of shape (n_coordinates, n_outputs)
+        The released coefficients in the geometry: features, then the intercept where there is one.
+    variances : ndarray of shape (n_coordinates, n_outputs)
+        Of their noise.
+    slope_variance : float, default=0.0
+        Relative variance of a factor that all coefficients of the features share.
+    unit : float, default=1.0
+        Factor of all standard errors: what a raw prediction of 1 stands for.
+
+    Notes
+    -----
+    **Privacy.** Made of earlier releases and public facts: post-processing.
+    """
+
+    geometry: Standardization
+    estimates: np.ndarray
+    variances: np.ndarray
+    slope_variance: float = 0.0
+    unit: float = 1.0
+
+    def standard_errors(self, rows: Any) -> np.ndarray:
+        """Return standard deviations, over the noise, of linear combinations of the features' coefficients.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR of shape (m, n_features)
+            Factors of the coefficients of the features as they are; differences of records, say, or a part of a record less the
+            same part of the centre.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            Standard deviation of ``rows @ coef``, in the units of ``unit``.
+        """
+        d, scale = self.geometry.centre.size, self.geometry.scale
+        if scale.ndim == 1:
+            variances = _squared(rows) @ (np.square(scale)[:, None] * self.variances[:d])
+        else:
+            variances = np.square(np.asarray(rows @ scale)) @ self.variances[:d]
+        if self.slope_variance:
+            variances = variances + self.slope_variance * np.square(rows @ self.geometry.to_rows(self.estimates)[:d])
+        return np.asarray(self.unit * np.sqrt(variances))
+
+
+def _squared(rows: Any) -> Any:
+    return rows.multiply(rows).tocsr() if hasattr(rows, "multiply") else np.square(rows)
