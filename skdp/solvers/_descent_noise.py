@@ -10,7 +10,7 @@ from skdp.solvers._base import Problem
 from skdp.solvers._estimates import momentum_gains
 from skdp.solvers._standardization import Standard
 
-__all__ = ["NoisySteps", "bend_of_calibration", "clipped_bend", "variances_left"]
+__all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
 
 INFLATION = 10.0  # variance inflation factor from which collinearity counts as severe: features may share so much
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
@@ -144,3 +144,26 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
     p = expit(point[0] * score + point[1])
     bends = WEIGHTS * p * (1 - p)
     return float(bends @ score**2 - (bends @ score) ** 2 / max(float(bends.sum()), 1e-300))
+
+
+def hidden_variances(curvature: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """Return how much the steps learn of directions that noise hides, more or less than they are believed to.
+
+    The eigenvalues of a noisy second moment that do not stand out share what is left of its trace: their directions may be flat,
+    or as steep as any, and are different ones with other noise.
+
+    Parameters
+    ----------
+    curvature : ndarray of shape (d,)
+        Believed curvature c of each coordinate, at most 1; that of all hidden ones is the same, and the least.
+    estimates : ndarray of shape (d,)
+        What was learnt.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        ``c (1 - c)`` times the mean square of the hidden estimates, as if each were learnt with probability c; 0 for the others.
+    """
+    hidden = curvature <= curvature.min(initial=math.inf) * (1 + 1e-9)
+    square = float(np.square(estimates[hidden]).mean()) if hidden.any() else 0.0
+    return np.where(hidden, curvature * (1 - curvature) * square, 0.0)

@@ -18,7 +18,9 @@ from skdp.privacy.queries import (
 )
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._descent_noise import INFLATION, hidden_variances
 from skdp.solvers._estimates import posterior_factors, tail_gains
+from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers._whitening import (
     BINS,
@@ -224,8 +226,9 @@ class WhitenedGradientDescent(Solver):
         frame = release_frame(problem, shares, centre, ask)
         quantile, level = release_gradient_norm(problem, shares, centre, frame, ask)
         clip_norm = _clip_norm(problem, frame, quantile)
-        estimates, variances = self._descend(problem, shares, centre, frame, clip_norm, ask)
+        estimates, variances, loose = self._descend(problem, shares, centre, frame, clip_norm, ask)
         kept = _shrunk(problem, centre, frame, estimates, variances)
+        left_in = _variances_left(problem, centre, frame, estimates, kept, loose)
         spread = 0.5 if quantile is None else quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
         left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
         variances = variances + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
@@ -234,12 +237,16 @@ class WhitenedGradientDescent(Solver):
         noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
         widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
         uncertainty = Uncertainty(frame.geometry, estimates, variances, widening)
-        return SolverResult(_outer(problem, frame.geometry, kept), self.n_steps, uncertainty)
+        noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None])
+        return SolverResult(_outer(problem, frame.geometry, kept), self.n_steps, uncertainty, noise=noise_left)
 
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Average of the last iterates with its Newton finish, from the centre on, and the variances of its noise."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Average of the last iterates with its Newton finish, from the centre on, and the variances of its noise.
+
+        The variances are those for the believed curvature, and those for so much less of it that they are rarely too small.
+        """
         n_steps, first = self.n_steps, self._first()
         curvature, step = frame.curvature + frame.penalty, self._step(problem)
         offset = np.zeros(curvature.size)
@@ -261,7 +268,9 @@ class WhitenedGradientDescent(Solver):
             theta = theta + step * gradient
         finish = 1 / (curvature + DAMPING)
         gains = tail_gains(step, curvature, finish, first, n_steps)
-        return (iterates + finish * gradients) / (n_steps - first), np.square(gains * noise).sum(axis=1)
+        loose = tail_gains(step, frame.curvature / INFLATION + frame.penalty, finish, first, n_steps)
+        average = (iterates + finish * gradients) / (n_steps - first)
+        return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1)
 
     def _shares(self, problem: Problem) -> Shares:
         noise = 1 / problem.signal_to_noise
@@ -306,7 +315,10 @@ def mean_only(problem: Problem, ask: Ask) -> SolverResult:
     geometry = Standardization(np.zeros(d), np.full(d, 1 / norm), bool(problem.intercept_scaling), norm)
     kept = estimates.copy()
     kept[d:], estimates[d:] = mean * LONE_PRIOR / (LONE_PRIOR + noise**2), mean
-    return SolverResult(_outer(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances))
+    left_in = np.zeros((estimates.size, 1))  # all coefficients of features are 0
+    left_in[d:] = (noise * LONE_PRIOR / (LONE_PRIOR + noise**2)) ** 2
+    noise_left = CoefficientNoise(geometry, kept[:, None], left_in)
+    return SolverResult(_outer(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances), noise=noise_left)
 
 
 def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
@@ -329,6 +341,20 @@ def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarra
     d = problem.n_features
     factors = posterior_factors(estimates[:d], variances[:d], 1 / frame.size)
     return estimates * np.append(factors, centre.variance / np.maximum(centre.variance + variances[d:], 1e-300))
+
+
+def _variances_left(
+    problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, kept: np.ndarray, loose: np.ndarray
+) -> np.ndarray:
+    """Of the noise of shrunk coefficients, in the geometry; see `CoefficientNoise`."""
+    if not problem.budget.private:
+        return np.zeros(estimates.size)
+    d = problem.n_features
+    variances = loose.copy()
+    variances[:d] += hidden_variances(frame.curvature[:d], estimates[:d])
+    variances *= np.square(np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size)))
+    variances[d:] += centre.variance
+    return variances
 
 
 def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
