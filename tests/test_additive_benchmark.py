@@ -32,7 +32,7 @@ def made_up(rng, task="classification", n=300):
 
 
 def record(model, scores, epsilon=1.0, table="bank"):
-    about = {"table": table, "model": model, "epsilon": epsilon, "signal_per_number": 50.0, "seconds": 0.1}
+    about = {"table": table, "model": model, "epsilon": epsilon, "signal_per_number": 50.0}
     return about | {"scores": {name: list(values) for name, values in scores.items()}}
 
 
