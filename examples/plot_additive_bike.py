@@ -2,10 +2,10 @@
 Two columns that matter together
 ================================
 
-How many bicycles are hired in an hour? On working days people ride to work at eight and home at six; at weekends they ride in the
-afternoon. A sum of a function of the hour and a function of the day cannot say that. A pair of columns that somebody names can. The
-table is the bike sharing table of UCI (2011 and 2012). Its records are hours, so here an hour is what privacy protects; in a
-table of people it would be a person.
+How many bicycles are hired in an hour? On working days people ride to work at eight and home at six; at weekends they ride in
+the afternoon. A sum of a function of the hour and a function of the day cannot say that. A pair of columns that somebody names
+can. The table is the bike sharing table of UCI (2011 and 2012). Its records are hours, so here an hour is what privacy protects;
+in a table of people it would be a person.
 """
 
 # %%
