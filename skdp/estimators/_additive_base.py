@@ -207,8 +207,7 @@ class AdditiveModel(DPEstimator):
         names = places(facts.n_features) if facts.feature_names is None else facts.feature_names.tolist()
         basis = self._basis(facts.n_samples, facts.n_features, names)
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
-        noise = getattr(result, "noise", None)
-        noise = noise and replace(noise, unit=self._units()[1])
+        noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):
             shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)

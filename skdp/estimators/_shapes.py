@@ -12,6 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from skdp._validation import shown
 from skdp.estimators._public_columns import named_columns
 from skdp.preprocessing import AdditiveBasis, Category, Schema, Term
+from skdp.solvers import CoefficientNoise
 
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
 
@@ -67,7 +68,7 @@ class Shapes:
 
     basis: AdditiveBasis
     coef: np.ndarray
-    noise: Any
+    noise: CoefficientNoise | None
     directions: Mapping[str, int]
 
     @cached_property
