@@ -8,11 +8,12 @@ from scipy.special import expit
 
 from skdp.solvers._base import Problem
 from skdp.solvers._estimates import momentum_gains
-from skdp.solvers._standardization import Standard
+from skdp.solvers._standardization import Standard, mean_noise, moments
 
 __all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
 
 INFLATION = 10.0  # variance inflation factor from which collinearity counts as severe: features may share so much
+MOST_OF_SCALE = 0.5  # relative error of the scale at most, which its floor sees to
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -62,6 +63,7 @@ def variances_left(
     cap: float,
     average: np.ndarray,
     coef: np.ndarray,
+    moments_share: float,
 ) -> np.ndarray:
     """Return the variances of coefficients that are a multiple of the average of the last iterates.
 
@@ -79,6 +81,8 @@ def variances_left(
         Usual bound on the derivatives of the loss.
     average, coef : ndarray of shape ``problem.shape``
         The average of the last iterates, and the released coefficients in the same geometry.
+    moments_share : float
+        Share of the budget by which the scale is known.
 
     Returns
     -------
@@ -98,7 +102,12 @@ def variances_left(
         bend = clipped_bend(mean, spread, cap) / INFLATION
     variances = steps.variances(bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
-    return np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
+    repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
+    noise = mean_noise(problem, moments(problem), moments_share) * problem.data_norm  # of a second moment; the scale is its -1/2
+    signal = np.maximum(np.square(coef[:d]) - repeated[:d], 0.0)
+    relative = np.minimum(noise * np.square(standard.geometry.scale) / 2, MOST_OF_SCALE)
+    repeated[:d] += np.square(relative)[:, None] * signal
+    return repeated
 
 
 def clipped_bend(mean: float, variance: float, cap: float) -> float:

@@ -237,7 +237,8 @@ class StandardizedGradientDescent(Solver):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights of the classes change what is clipped: nothing is believed
-        variances = variances_left(problem, features, steps, self._penalty(problem, features), cap, average, coef)
+        penalty = self._penalty(problem, features)
+        variances = variances_left(problem, features, steps, penalty, cap, average, coef, self.moments_share)
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left)
 
