@@ -14,8 +14,9 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import ClassCounts, Standardization, StandardizedGradient, Whitening
 from skdp.solvers import CoefficientNoise, Problem, StandardizedGradientDescent, WhitenedGradientDescent
-from skdp.solvers._descent_noise import NoisySteps, clipped_bend, hidden_variances
+from skdp.solvers._descent_noise import NoisySteps, clipped_bend, hidden_variances, variances_left
 from skdp.solvers._estimates import momentum_gains
+from skdp.solvers._standardization import Standard
 
 RNG = np.random.default_rng(0)
 RESULTS = []  # of all fits: an estimator runs a copy of its solver
@@ -172,6 +173,25 @@ def test_it_is_pickled_with_nothing_of_the_records(kind):
         assert replace(copy, unit=2.0).standard_errors(np.eye(4)) == pytest.approx(2 * noise.standard_errors(np.eye(4)))
         sizes.append(len(pickle.dumps(noise)))
     assert sizes[0] == sizes[1]
+
+
+def left(n, factor):
+    """Variances of two coefficients that are a multiple of averages 3 and 4, for a table of n rows."""
+    problem = Problem(n, 2, Multinomial(3), Budget(1.0, 1e-6, "zero_out"), data_norm=1.0, intercept_scaling=1.0)
+    geometry = Standardization(np.zeros(2), np.full(2, 2.0), True, 1.0)
+    average = np.repeat([[3.0], [4.0], [0.0]], 3, axis=1)
+    standard, steps = Standard(geometry, np.full(2, 0.8), 2.6), NoisySteps(30, 15, 5.0, 0.8, 1e-3)
+    return variances_left(problem, standard, steps, np.zeros((2, 1)), 0.5, average, factor * average, 0.09)[:2]
+
+
+def test_variances_go_with_the_square_of_a_factor():
+    assert left(10**9, 0.5) == pytest.approx(0.25 * left(10**9, 1.0), rel=1e-6)
+
+
+def test_the_noise_of_the_scale_is_a_share_of_the_signal_and_a_half_at_most():
+    steps, signal = left(10**9, 1.0), np.repeat([[9.0], [16.0]], 3, axis=1)
+    assert (left(10**3, 1.0) > 1.01 * steps).all()
+    assert left(1, 1.0) == pytest.approx(steps + 0.25 * (signal - steps), rel=1e-6)
 
 
 def test_clipped_records_do_not_bend():
