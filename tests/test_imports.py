@@ -24,7 +24,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_tables": {"_validation"},
     "scorers": set(),
     "minimax": {"scorers", "_validation"},
-    "preprocessing": {"_validation", "_tables", "_files"},
+    "preprocessing": {"_validation", "_tables", "_files", "_projections"},
     "_files": set(),
     "_commands": {"_files", "estimators", "inspection", "preprocessing"},
     "_progress": set(),

@@ -5,6 +5,7 @@ import inspect
 import pickle
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,10 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 import skdp.estimators
+from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._base import DPEstimator
 from skdp.preprocessing import BoundedScaler
+from skdp.preprocessing._placing import finest
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
@@ -129,10 +132,9 @@ def frames_with_data(estimator, X, y):
         if not path.startswith(str(PACKAGE)):
             return
         name = Path(path).relative_to(PACKAGE).as_posix()
-        if name == "privacy/rows.py" and frame.f_code.co_name == "__init__" and event == "return":
-            guarded.extend(
-                [*stored_arrays(frame.f_locals["self"]._blocks.table), frame.f_locals["y"]]
-            )  # what it holds may be a copy
+        if name == "privacy/rows.py" and frame.f_code.co_name == "_clip" and event == "return":
+            rows = frame.f_locals["self"]
+            guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
             validated.append(True)
         if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
             return
@@ -169,19 +171,13 @@ WAYS = {
 def leak(monkeypatch, what):
     """Make the gate hand what it holds to a function of the package's own."""
     code = compile("def peek(table):\n    return table\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
-    scope, make = {}, Rows.__init__
+    scope, ask = {}, Oracle.ask
     exec(code, scope)
 
-    def keeping(self, *args, **bounds):
-        make(self, *args, **bounds)
-        kept.append(self)
-
     def asking(self, query):
-        scope["peek"](what(kept[-1]))
+        scope["peek"](what(self._rows))
         return ask(self, query)
 
-    kept, ask = [], Oracle.ask
-    monkeypatch.setattr(Rows, "__init__", keeping)
     monkeypatch.setattr(Oracle, "ask", asking)
 
 
@@ -194,6 +190,18 @@ def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
     leak(monkeypatch, WAYS[way])
     X = STORAGES[storage](rng.normal(size=(300, 3)))
     assert ("solvers/_base.py", "peek") in frames_with_data(clone(estimator), X, LABELS["binary"])
+
+
+@pytest.mark.parametrize("kind", (DPAdditiveClassifier, partial(DPAdditiveRegressor, target_bounds=(0, 1))))
+def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
+    """Those of an additive model with private knots; the twin hands them out."""
+    X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
+    model = kind(epsilon=9.0, knots="private", random_state=0)
+    assert frames_with_data(model, X, y) == set()
+    width = model.basis_.n_features
+    assert model.basis_.placed and width < finest(model.basis_).n_features
+    leak(monkeypatch, lambda rows: rows._blocks.table if rows.n_features == width else None)
+    assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
 
 
 def training_values(thing, X, y):

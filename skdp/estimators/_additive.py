@@ -1,10 +1,10 @@
 """Private additive models: a sum of a function of each column, read like a scorecard."""
 
-from dataclasses import replace
 from typing import Any
 
 from skdp.estimators._additive_base import AdditiveModel
 from skdp.estimators._classifier import DPProbabilisticClassifier
+from skdp.estimators._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
 from skdp.preprocessing import AdditiveBasis, Schema
@@ -12,11 +12,6 @@ from skdp.privacy.report import PrivacyReport
 from skdp.solvers import Solver
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
-
-FAINTEST, USUAL = 6.0, 200.0  # signal-to-noise per number: the least for which hats are worth it, and that of the middle rule
-FEWEST_INTERVALS, MOST_INTERVALS = 4, 16
-REGRESSION_INTERVALS = 16, 8, 4
-SIGNAL_PER_INTERVAL = 15 / 4  # signal-to-noise per function that an interval of a regression is worth
 
 
 class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
@@ -49,9 +44,11 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
         two, and every product costs: name few, and those that are known to matter.
-    knots : "auto" or int, default="auto"
+    knots : "auto", "private" or int, default="auto"
         Number of even intervals between knots of a number; four more knots crowd under the first. 0 is no hats: linear in the
-        numbers. "auto" takes between 4 and 16, more where noise is smaller, and none where it would win.
+        numbers. "auto" takes between 4 and 16, more where noise is smaller, and none where it would win. "private" has as many
+        knots, five of them even ones and the others where the records are, from a release with 5 % of the budget: for values
+        that crowd in a small part of their bounds.
     monotone : dict or None, default=None
         Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
         in order by isotonic regression, which costs no budget; pairs are left as they are.
@@ -79,7 +76,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     Attributes
     ----------
     basis_ : AdditiveBasis
-        The public functions: ``terms`` says which coefficients belong to which column.
+        The functions, of public or released knots: ``terms`` says which coefficients belong to which column.
     coef_ : ndarray of shape (1, n_functions) or (n_classes, n_functions)
         Released coefficients of the functions.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -118,10 +115,12 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: every record is mapped by itself, by public functions, and the fitted attributes are computed from the
-    releases of the solver's schedule on the result and from public values. Hats have a bounded norm by construction, and rows
-    that are longer than the bound are scaled down to it. Public are the shape of X, its column names, schema or bounds, the
-    class labels, all parameters and the number of steps; that X is finite and y within the classes is assumed. One record is
-    taken to be one person. Two fits spend twice; ``score`` on training records is not private.
+    releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
+    longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
+    are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
+    are the shape of X, its column names, schema or bounds, the class labels, all parameters and the number of steps; that X is
+    finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice; ``score`` on
+    training records is not private.
 
     References
     ----------
@@ -209,10 +208,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         return Schema.read(self.schema).classes if self.classes is None and self.schema is not None else self.classes
 
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        if not basis.numbers or signal / len(basis.numbers) < FAINTEST:
-            return 0
-        finest = FEWEST_INTERVALS * (signal / len(basis.numbers) / USUAL) ** (1 / 3)
-        return round(min(max(finest, FEWEST_INTERVALS), MOST_INTERVALS))
+        return intervals_for_classes(signal, basis)
 
 
 class DPAdditiveRegressor(AdditiveModel, DPRegressor):
@@ -248,9 +244,11 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
         two, and every product costs: name few, and those that are known to matter.
-    knots : "auto" or int, default="auto"
+    knots : "auto", "private" or int, default="auto"
         Number of even intervals between knots of a number. 0 is no hats: linear in the numbers. "auto" takes 16, 8 or 4, as
-        many as the noise allows, and none where it would win.
+        many as the noise allows, and none where it would win. "private" has as many knots, a few of them even ones and the
+        others where the records are, from a release with 5 % of the budget: for values that crowd in a small part of their
+        bounds.
     monotone : dict or None, default=None
         Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
         in order by isotonic regression, which costs no budget; pairs are left as they are.
@@ -273,7 +271,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     Attributes
     ----------
     basis_ : AdditiveBasis
-        The public functions: ``terms`` says which coefficients belong to which column.
+        The functions, of public or released knots: ``terms`` says which coefficients belong to which column.
     coef_ : ndarray of shape (n_functions,)
         Released coefficients of the functions.
     intercept_ : float
@@ -312,10 +310,12 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: every record is mapped by itself, by public functions, and the fitted attributes are computed from the
-    releases of the solver's schedule on the result and from public values. Hats have a bounded norm by construction, and rows
-    that are longer than the bound are scaled down to it. Public are the shape of X, its column names, schema or bounds,
-    ``target_bounds``, all parameters and the number of steps; that X and y are finite is assumed. One record is taken to be one
-    person. Two fits spend twice; ``score`` on training records is not private.
+    releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
+    longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
+    are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
+    are the shape of X, its column names, schema or bounds, ``target_bounds``, all parameters and the number of steps; that X
+    and y are finite is assumed. One record is taken to be one person. Two fits spend twice; ``score`` on training records is
+    not private.
 
     References
     ----------
@@ -394,5 +394,4 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         return super().plan(n_samples, self._n_columns(n_features))
 
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        sizes = {m: replace(basis, n_intervals=m).n_features for m in REGRESSION_INTERVALS if basis.numbers}
-        return next((m for m, size in sizes.items() if signal / size >= SIGNAL_PER_INTERVAL * m), 0)
+        return intervals_for_numbers(signal, basis)

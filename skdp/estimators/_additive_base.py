@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._tables import Facts, read_numbers, read_unlabelled, text_columns
 from skdp._validation import check_integer, shown
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._knots import drowned, front_of, release_knots
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, places, public_columns
 from skdp.estimators._shapes import (
@@ -20,6 +21,8 @@ from skdp.estimators._shapes import (
     monotone_directions,
 )
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
+from skdp.preprocessing._placing import finest
+from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
 
@@ -44,6 +47,19 @@ class AdditiveProblem(Problem):
     def n_columns(self) -> int:
         """Number of columns of the table."""
         return len(self.basis.facts.columns)
+
+
+@dataclass(frozen=True)
+class AdditiveResult(SolverResult):
+    """What a solver returns, and the functions that its coefficients are of.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        Public, or with knots from the first release.
+    """
+
+    basis: Any = None
 
 
 class AdditiveModel(DPEstimator):
@@ -101,12 +117,17 @@ class AdditiveModel(DPEstimator):
             return replace(basis, n_intervals=int(self.knots))
         return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._budget(n_samples), n_samples), basis))
 
+    def _placed(self, n_samples: int, basis: AdditiveBasis) -> bool:
+        """Whether knots are placed by a release of how many records are where, which is public."""
+        asked = isinstance(self.knots, str) and self.knots == "private"
+        return asked and not drowned(self._budget(n_samples), n_samples, basis)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_interactions(self.interactions)
         if isinstance(self.knots, str):
-            if self.knots != "auto":
-                raise ValueError(f"knots={shown(self.knots)}; expected 'auto' or a number of intervals.")
+            if self.knots not in ("auto", "private"):
+                raise ValueError(f"knots={shown(self.knots)}; expected 'auto', 'private' or a number of intervals.")
         else:
             check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
 
@@ -160,6 +181,7 @@ class AdditiveModel(DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
         basis = self._basis(len(columns), len(names), names)
+        basis = finest(basis) if self._placed(len(columns), basis) else basis
         del X
         facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
         given = getattr(scratch, "feature_names_in_", None)
@@ -187,7 +209,20 @@ class AdditiveModel(DPEstimator):
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         basis = self._basis(n_samples, n_features)
         width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
-        return {**width, "data_norm": basis.data_norm, "basis": basis}
+        front = front_of(basis) if self._placed(n_samples, basis) else {}
+        return {**width, "data_norm": basis.data_norm, "basis": basis, **front}
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
+        names = places(facts.n_features) if facts.feature_names is None else facts.feature_names.tolist()
+        basis = self._basis(facts.n_samples, facts.n_features, names)
+        return replace(plan, problem=replace(plan.problem, basis=basis))  # type: ignore[call-arg]
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        basis = plan.problem.basis  # type: ignore[attr-defined]
+        if plan.problem.front is not None:
+            basis = release_knots(plan.problem, basis, oracle)
+        return AdditiveResult(**vars(super()._solved(plan, oracle, rng)), basis=basis)
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
@@ -198,14 +233,14 @@ class AdditiveModel(DPEstimator):
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         basis = plan.problem.basis  # type: ignore[attr-defined]
-        hats = f"hats on {basis.knots.size} public knots each" if basis.n_intervals else "no hats, whose noise would win"
+        where = "public knots each" if plan.problem.front is None else "knots each, placed by the first release"
+        hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else "no hats, whose noise would win"
         numbers = f"{len(basis.numbers)} numbers with {hats}" if basis.numbers else "no numbers"
         pairs = f", {len(basis.interactions)} pairs" if basis.interactions else ""
         return {"basis": f"{numbers}, {len(basis.categories)} categories{pairs}: {basis.n_features} functions"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        names = places(facts.n_features) if facts.feature_names is None else facts.feature_names.tolist()
-        basis = self._basis(facts.n_samples, facts.n_features, names)
+        basis = result.basis  # type: ignore[attr-defined]
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):

@@ -182,11 +182,15 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the gate
-            result = plan.solver.solve(plan.problem, oracle.ask, noise.public_generator())
+            result = self._solved(plan, oracle, noise.public_generator())
         oracle.finish()
         if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
             raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
         return result
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        """Whatever comes before the solver, and what it returns."""
+        return plan.solver.solve(plan.problem, oracle.ask, rng)
 
     def _coefficients(self, problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n_outputs, n_features) and intercept in the units of y, within the constraint also after rounding."""

@@ -58,7 +58,7 @@ class Plan:
         chosen, reason = choose_solver(solver, problem)
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
-        schedule = chosen.schedule(problem)
+        schedule = _after_front(problem, chosen.schedule(problem), chosen)
         scale = calibrate(schedule, problem.budget)
         by_column = by_column and not schedule.by_row  # converted once
         return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
@@ -80,6 +80,18 @@ class Plan:
             "by_row": self.schedule.by_row,
             "by_column": self.schedule.by_column,
         }
+
+
+def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
+    """The solver's schedule, after the release that comes first, where there is one."""
+    if problem.front is None:
+        return schedule
+    if not schedule.full_gaussian:
+        raise ValueError(
+            f"solver={solver!r} has other releases than Gaussian ones of all records, which share no budget with the "
+            f"{problem.front.query.__name__} before them; expected a solver without such, as 'auto' chooses."
+        )
+    return schedule.preceded_by(problem.front, 1 - problem.share)
 
 
 def _check_constraint(problem: Problem) -> None:

@@ -1,8 +1,8 @@
 """Public functions of single columns, and of pairs that somebody names: what an additive model is a sum of."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -65,9 +65,9 @@ class AdditiveBasis:
     r"""The map from a row of a table to the functions of which an additive model is a linear combination.
 
     A number gives its scaled value, which is 0 at zero, or at the bound that is nearest to it, and reaches 1 or -1; and hats:
-    piecewise linear functions on public `knots` that are not negative and add up to 1. A category gives one indicator per
+    piecewise linear functions on `knots` that are not negative and add up to 1. A category gives one indicator per
     public category, and one for all other values. Two columns that are named together give the products of their hats or
-    indicators. Nothing is learnt from the records.
+    indicators. Nothing is learnt from the records but, where a release tells, the knots in ``placed``.
 
     Parameters
     ----------
@@ -83,6 +83,8 @@ class AdditiveBasis:
         What scaled values and indicators are divided by. None takes a norm that one row in 40 exceeds where all numbers are
         spread evenly over [-1, 1]: the root of :math:`c + p/3 + 2\sqrt{4p/45}` for c categories and p numbers, and of c + p at
         most.
+    placed : mapping of str to tuple of float, default={}
+        Knots of single columns of numbers, from 0 to 1, in place of the even ones; public, or released.
 
     Notes
     -----
@@ -99,6 +101,7 @@ class AdditiveBasis:
     interactions: Sequence[tuple[str, str]] = ()
     dyadic: bool = True
     length: float | None = None
+    placed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def numbers(self) -> list[str]:
@@ -137,7 +140,7 @@ class AdditiveBasis:
         """Parts of the model, in the order of the schema; pairs come last."""
         found, start = [], 0
         for names in (*((name,) for name in self.facts.columns), *map(tuple, self.interactions)):
-            size = math.prod(self._width(name) for name in names)
+            size = math.prod(self.n_functions(name) for name in names)
             if len(names) == 1 and names[0] in self.numbers:
                 size = 1 + (size if self.n_intervals else 0)
             found.append(Term(names, slice(start, start + size)))
@@ -146,8 +149,39 @@ class AdditiveBasis:
 
     @cached_property
     def knots(self) -> np.ndarray:
-        """Where hats peak, for bounds at 0 and 1."""
+        """Where hats peak, for bounds at 0 and 1, but for columns that have knots of their own."""
         return knots(max(self.n_intervals, 1), self.dyadic)
+
+    def knots_of(self, name: str) -> np.ndarray:
+        """Return where the hats of a number peak.
+
+        Parameters
+        ----------
+        name : str
+            A column of numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_hats,)
+            Increasing from 0 to 1, for bounds at 0 and 1.
+        """
+        return np.array(self.placed[name]) if name in self.placed else self.knots
+
+    def n_functions(self, name: str) -> int:
+        """Return the number of indicators of a column, or of its hats.
+
+        Parameters
+        ----------
+        name : str
+            A column of the schema.
+
+        Returns
+        -------
+        int
+            "other" among the indicators.
+        """
+        column = self.facts.columns[name]
+        return len(encoded(column.categories)) if isinstance(column, Category) else self.knots_of(name).size
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.
@@ -207,7 +241,8 @@ class AdditiveBasis:
         if isinstance(column, Category):
             return np.array(encoded(column.categories), dtype=object)
         steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
-        places = np.append((self.knots[:-1, None] + np.diff(self.knots)[:, None] * steps).ravel(), 1.0)
+        peaks = self.knots_of(name)
+        places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
         low, high = column.bounds
         if column.scale == "linear":
             return low + (high - low) * places
@@ -226,11 +261,6 @@ class AdditiveBasis:
         p = len(self.numbers)
         return math.sqrt(min(USUAL * p + 2 * SPREAD * math.sqrt(p), p) + len(self.categories))
 
-    def _width(self, name: str) -> int:
-        """Number of indicators, or of hats."""
-        column = self.facts.columns[name]
-        return len(encoded(column.categories)) if isinstance(column, Category) else self.knots.size
-
     def _columns(self, X: Any) -> dict[str, Any]:
         """A table of one column by name."""
         if not hasattr(X, "columns"):
@@ -242,7 +272,7 @@ class AdditiveBasis:
         """Functions of each term, from tables of one column."""
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
         families = {  # not negative, and no sum of squares above 1
-            name: self._indicators(name, column) if name in self.categories else self._hats(self._scaled(name, column))
+            name: self._indicators(name, column) if name in self.categories else self._hats(name, column)
             for name, column in columns.items()
             if self.n_intervals or name in paired or name in self.categories
         }
@@ -271,10 +301,10 @@ class AdditiveBasis:
         scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
         return np.asarray(scaler.fit_transform(column.to_numpy() if hasattr(column, "to_numpy") else column))
 
-    def _hats(self, scaled: np.ndarray) -> sparse.csr_array:
-        places = 2 * self.knots[:, None] - 1
+    def _hats(self, name: str, column: Any) -> sparse.csr_array:
+        places = 2 * self.knots_of(name)[:, None] - 1
         hats = SplineTransformer(degree=1, knots=places, extrapolation="constant", sparse_output=True)
-        return sparse.csr_array(hats.fit(places).transform(scaled))
+        return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
         facts = self.facts.columns[name]

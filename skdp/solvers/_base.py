@@ -15,7 +15,7 @@ from skdp.penalties import ElasticNet
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
-from skdp.privacy.schedule import Schedule
+from skdp.privacy.schedule import Release, Schedule
 from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._uncertainty import Uncertainty
 
@@ -68,6 +68,10 @@ class Problem:
         Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
     n_stored : int or None, default=None
         Entries of a row that are not 0, at most, where that is public: a pass over a sparse table takes as long.
+    front : Release or None, default=None
+        What is asked before the solver asks, with the rest of the budget.
+    share : float, default=1.0
+        Part of the squared Gaussian-DP parameter that is left for the solver.
     """
 
     n_samples: int
@@ -87,6 +91,8 @@ class Problem:
     positive_rate: float | None = None
     class_balance: float = 0.0
     n_stored: int | None = None
+    front: Release | None = None
+    share: float = 1.0
 
     @property
     def offers(self) -> frozenset[str]:
@@ -142,11 +148,12 @@ class Problem:
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Largest possible sum of clipped gradients over the noise of the whole budget, ``mu n / k``; ``inf`` without noise.
+        """Largest possible sum of clipped gradients over the noise of the solver's budget, ``mu n / k``; ``inf`` without noise.
 
-        mu is the Gaussian-DP parameter of the budget, and k is 2 under ``replace_one``, 1 under ``zero_out``.
+        mu is the Gaussian-DP parameter of the budget, of its square the `share`, and k is 2 under ``replace_one``, 1 under
+        ``zero_out``.
         """
-        return signal_to_noise(self.budget, self.n_samples)
+        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.share)
 
     @property
     def start(self) -> np.ndarray:

@@ -22,6 +22,7 @@ FACTS = Schema.read(
 USUAL = np.sqrt(2 + 2 / 3 + 2 * np.sqrt(8 / 45))
 PAIRS = (("sex", "town"), ("age", "sex"), ("age", "income"))
 BASES = [AdditiveBasis(FACTS, m, pairs, dyadic=m != 1) for m in (0, 1, 4, 16) for pairs in ((), PAIRS)]
+BASES += [AdditiveBasis(FACTS, 4, pairs, placed={"age": (0.0, 0.3, 0.35, 1.0)}) for pairs in ((), PAIRS)]
 every = pytest.mark.parametrize("basis", BASES, ids=lambda basis: f"{basis.n_intervals}-{len(basis.interactions)}")
 
 
@@ -111,7 +112,7 @@ def test_grids_hold_the_knots_and_all_categories(basis):
     for name, units in {"age": lambda u: 100 * u, "income": lambda u: np.expm1(u * np.log1p(1e5))}.items():
         grid = basis.grid(name)
         assert (np.diff(grid) > 0).all() and (grid[0], grid[-1]) == basis.facts.columns[name].bounds
-        np.testing.assert_allclose(np.isclose(grid[:, None], units(basis.knots), rtol=1e-9).any(axis=0), True)
+        np.testing.assert_allclose(np.isclose(grid[:, None], units(basis.knots_of(name)), rtol=1e-9).any(axis=0), True)
 
 
 @every
@@ -124,7 +125,7 @@ def test_hats_add_up_to_one_and_interpolate(basis, rng):
     assert (hats >= -1e-12).all() and ((hats > 1e-12).sum(axis=1) <= 2).all()
     np.testing.assert_allclose(hats.sum(axis=1), 1.0)
     values = rng.normal(size=hats.shape[1])
-    np.testing.assert_allclose(hats @ values, np.interp(frame["age"], 100 * basis.knots, values), atol=1e-9)
+    np.testing.assert_allclose(hats @ values, np.interp(frame["age"], 100 * basis.knots_of("age"), values), atol=1e-9)
 
 
 @every

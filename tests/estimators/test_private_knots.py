@@ -1,0 +1,167 @@
+"""Knots that follow the records: what is released for them, and that nothing else of the records is in them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
+from skdp.losses import Logistic
+from skdp.preprocessing._placing import FINEST, finest, hat_columns, place_knots
+from skdp.privacy.budget import Budget
+from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
+from skdp.privacy.errors import NotPrivateWarning
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import HatSums
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers import SGD, Problem, StandardizedGradientDescent, WhitenedGradientDescent
+
+SCHEMA = {
+    "columns": {
+        "age": {"kind": "number", "bounds": [0, 100]},
+        "income": {"kind": "number", "bounds": [0, 1e5], "scale": "log"},
+        "town": {"kind": "category", "categories": ["a", "b"]},
+    }
+}
+BRIEF = {DPAdditiveClassifier: StandardizedGradientDescent(3), DPAdditiveRegressor: WhitenedGradientDescent(3)}
+GIVEN = {DPAdditiveClassifier: {"classes": [0, 1]}, DPAdditiveRegressor: {"target_bounds": (0, 1)}}
+both = pytest.mark.parametrize("kind", GIVEN)
+adjacencies = pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+
+
+def people(rng, n=3000, centre=30.0):
+    age = rng.normal(centre, 3, n)
+    frame = pd.DataFrame({"age": age, "income": rng.exponential(10 * centre, n), "town": rng.choice(["a", "b", "c"], n)})
+    return frame, (age > centre).astype(int)
+
+
+def model_of(kind, **parameters):
+    given = {"schema": SCHEMA, "knots": "private", "solver": BRIEF[kind], "random_state": 0, "epsilon": 3.0}
+    return kind(**{**given, **GIVEN[kind], **parameters})
+
+
+class Watch:
+    """Keeps what is asked of each gate, and its schedule; answers hat sums with given numbers where there are any."""
+
+    def __init__(self, monkeypatch, answer=None):
+        self.asked, self.mapped, self.gate = [], [], None
+        ask, map_rows = Oracle.ask, Oracle.map_rows
+
+        def asking(gate, query):
+            self.gate = gate
+            found = ask(gate, query)
+            self.asked.append(query)
+            return answer if answer is not None and isinstance(query, HatSums) else found
+
+        def mapping(gate, matrix):
+            self.mapped.append((len(self.asked), matrix))
+            map_rows(gate, matrix)
+
+        monkeypatch.setattr(Oracle, "ask", asking)
+        monkeypatch.setattr(Oracle, "map_rows", mapping)
+
+
+@both
+@adjacencies
+@pytest.mark.parametrize("pairs", ((), [("age", "town"), ("age", "income")]))
+def test_the_first_release_is_of_hats_and_the_transcript_is_the_schedule(kind, adjacency, pairs, rng, monkeypatch):
+    watch = Watch(monkeypatch)
+    model = model_of(kind, adjacency=adjacency, interactions=pairs).fit(*people(rng))
+    first, *others = watch.gate.transcript
+    assert [type(query) for query in watch.asked] == [line.query for line in watch.gate.transcript]
+    assert first.query is HatSums and HatSums not in [line.query for line in others] and first.size == 2 * FINEST.size
+    assert [place for place, _ in watch.mapped] == [1]
+    scale, budget = watch.gate._scale, watch.gate._budget
+    made = Schedule(tuple((1, line) for line in watch.gate.transcript))
+    assert spent_epsilon(made, scale, budget) == pytest.approx(3.0, rel=1e-6)
+    assert model.privacy_spent_.epsilon == pytest.approx(3.0, rel=1e-6)
+    mu = [line.query.relative_sensitivity[adjacency] / noise_multiplier(line, scale, adjacency) for line in watch.gate.transcript]
+    assert mu[0] ** 2 / np.square(mu).sum() == pytest.approx(0.05)
+    plan = model.plan(3000) if kind is DPAdditiveRegressor else model.plan(3000, n_classes=2)
+    for report in (plan, model.privacy_report_):
+        assert report.releases[0].query == "HatSums" and "placed by the first release" in report.public["resolved"]["basis"]
+        assert report.releases[0].noise_multiplier == pytest.approx(noise_multiplier(first, scale, adjacency))
+
+
+def test_a_solver_is_told_how_much_noise_it_has():
+    """From the part of the budget that is left, which its schedule has after a release in front."""
+    budget = Budget(0.7, 1e-6, "zero_out")
+    whole = Problem(1000, 3, Logistic(), budget, 1.0, 1.0)
+    part = replace(whole, share=0.75)
+    assert part.signal_to_noise == pytest.approx(math.sqrt(0.75) * whole.signal_to_noise)
+    schedule = StandardizedGradientDescent().schedule(part)
+    front = Release(HatSums, Gaussian(), 1.0, 4)
+    assert calibrate(schedule.preceded_by(front, 0.25), budget) == pytest.approx(1000 / part.signal_to_noise)
+    assert calibrate(schedule, budget) == pytest.approx(1000 / whole.signal_to_noise, rel=1e-2)
+
+
+@both
+def test_knots_depend_on_the_records_through_that_release_alone(kind, rng, monkeypatch):
+    """Quite different tables have the same knots where its answer is the same, and others where it is not."""
+    tables = [people(rng, centre=centre) for centre in (10.0, 80.0)]
+    free = [model_of(kind).fit(*table).basis_ for table in tables]
+    assert free[0] != free[1]
+    bases = []
+    for seed in (0, 1):
+        with monkeypatch.context() as patch:
+            Watch(patch, 3000 * np.random.default_rng(seed).dirichlet(np.full(FINEST.size, 0.1), size=2).ravel())
+            bases.append([model_of(kind).fit(*table).basis_ for table in tables])
+    for one, other in bases:
+        assert one == other and one.terms == free[0].terms
+    assert bases[0][0] != bases[1][0]
+
+
+@both
+def test_public_knots_know_nothing_of_the_records(kind, rng):
+    bases = [model_of(kind, knots="auto").fit(*people(rng, centre=centre)).basis_ for centre in (10.0, 80.0)]
+    assert bases[0] == bases[1] and not bases[0].placed
+
+
+def test_without_noise_knots_are_those_of_exact_sums_and_the_fit_is_the_ordinary_one(rng):
+    """On functions of the records with these knots; the matrix of the gate rounds in other places."""
+    X, y = people(rng, 400)
+    with pytest.warns(NotPrivateWarning):
+        model = model_of(DPAdditiveClassifier, epsilon=math.inf, interactions=[("age", "town")]).fit(X, y)
+    fine = finest(model.basis_)
+    hats = fine.transform(X).toarray()[:, hat_columns(fine)]
+    for name, part in zip(("age", "income"), hats.mean(axis=0).reshape(2, -1) * math.sqrt(2), strict=True):
+        np.testing.assert_array_equal(model.basis_.knots_of(name), place_knots(part, model.basis_.knots.size))
+    table = model.basis_.transform(X)
+    with pytest.warns(NotPrivateWarning):
+        plain = DPLogisticRegression(math.inf, solver=BRIEF[DPAdditiveClassifier], data_norm=model.basis_.data_norm)
+        plain = plain.fit(table, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(table), atol=1e-9)
+    for name in ("age", "income"):
+        grid = model.shape_functions_[name].grid
+        assert grid.size == 16 * (model.basis_.knots.size - 1) + 1
+
+
+@both
+@pytest.mark.parametrize("n, epsilon", ((60, 3.0), (300, 0.4)))
+def test_where_noise_would_drown_the_sums_knots_are_public_and_nothing_is_spent_on_them(kind, n, epsilon, rng):
+    X, y = people(rng, n)
+    models = [model_of(kind, epsilon=epsilon, knots=knots).fit(X, y) for knots in ("private", "auto")]
+    assert models[0].basis_ == models[1].basis_ and not models[0].basis_.placed
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert models[0].privacy_report_.releases == models[1].privacy_report_.releases
+
+
+@both
+def test_solvers_with_other_releases_are_refused_before_anything_is_read(kind, rng, monkeypatch):
+    watch = Watch(monkeypatch)
+    with pytest.raises(ValueError, match=r"solver=SGD\(\) has other releases than Gaussian ones"):
+        model_of(kind, solver=SGD()).fit(*people(rng))
+    with pytest.raises(ValueError, match="'private' or a number"):
+        model_of(kind, knots="privately").fit(*people(rng))
+    assert watch.gate is None
+
+
+def test_more_classes_and_numbers_without_a_schema(rng):
+    X = rng.uniform(-1, 1, (3000, 2)) ** 5
+    y = np.digitize(np.abs(X[:, 0]), [0.01, 0.2])
+    model = DPAdditiveClassifier(3.0, knots="private", interactions=[(1, 0)], random_state=0).fit(X, y)
+    assert model.coef_.shape == (3, model.basis_.n_features) and list(model.basis_.placed) == ["x0", "x1"]
+    assert np.abs(model.basis_.knots_of("x0") - 0.5).min() == 0 and model.score(X, y) > 0.7
