@@ -47,8 +47,9 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     knots : "auto", "private" or int, default="auto"
         Number of even intervals between knots of a number; four more knots crowd under the first. 0 is no hats: linear in the
         numbers. "auto" takes between 4 and 16, more where noise is smaller, and none where it would win. "private" has as many
-        knots, five of them even ones and the others where the records are, from a release with 5 % of the budget: for values
-        that crowd in a small part of their bounds.
+        knots, five of them even ones and the others where the records are, from a release with 5 % of the budget: for bounds
+        that are known to suit the values badly. Of six tables it gained .02 to .03 of AUC on one and up to .015 on another,
+        and lost up to .014 on the others.
     monotone : dict or None, default=None
         Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
         in order by isotonic regression, which costs no budget; pairs are left as they are.
@@ -247,8 +248,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     knots : "auto", "private" or int, default="auto"
         Number of even intervals between knots of a number. 0 is no hats: linear in the numbers. "auto" takes 16, 8 or 4, as
         many as the noise allows, and none where it would win. "private" has as many knots, a few of them even ones and the
-        others where the records are, from a release with 5 % of the budget: for values that crowd in a small part of their
-        bounds.
+        others where the records are, from a release with 5 % of the budget: up to .004 more of R2 on one of two tables.
     monotone : dict or None, default=None
         Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
         in order by isotonic regression, which costs no budget; pairs are left as they are.

@@ -75,9 +75,9 @@ def test_nothing_public_depends_on_the_records(kind, knots, rng):
         frame = people(rng).assign(age=scale * rng.normal(size=400), town=rng.choice(["a", "x"], 400))
         y = (frame["age"] > 0).astype(int)
         models.append(
-            fitted(kind, frame, y, schema={"columns": COLUMNS}, classes=[0, 1])
+            fitted(kind, frame, y, schema={"columns": COLUMNS}, knots=knots, classes=[0, 1])
             if "classes" in kind().get_params()
-            else fitted(kind, frame, y, schema={"columns": COLUMNS})
+            else fitted(kind, frame, y, schema={"columns": COLUMNS}, knots=knots)
         )
     first = models[0]
     for model in models[1:]:
