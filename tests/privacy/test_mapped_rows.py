@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import kstest
 
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
@@ -184,3 +186,51 @@ def test_only_gaussian_releases_of_all_records_have_a_share():
     assert plain.full_gaussian
     with pytest.raises(PrivacyAccountingError, match="Gaussian releases"):
         plain.preceded_by(Release(HatSums, PoissonGaussian(0.1), 1.0), 0.1)
+
+
+SPENT = Budget(1.0, 1e-5, "zero_out")
+
+
+def choices(with_record, exact, runs):
+    """Of many fits on a table of one record, or none: which of two matrices came first, and the log-likelihood ratio of all.
+
+    The matrix follows from noisy sums, or in the twin from exact ones. Either maps the record to a unit vector, whose gradient
+    has the clip norm, so that nothing weakens an attack.
+    """
+    matrices = [sparse.csr_array(np.eye(2)), sparse.csr_array(np.eye(2)[::-1])]
+    rows, present = Rows(np.array([[1.0, 0.0]]), np.array([1]), data_norm=1.0), np.array([1.0, 0.0])
+    table = rows if with_record else rows.without(np.array([0]))
+    first, second = HatSums(np.array([0, 1])), Gradient(Logistic(), np.zeros((2, 1)), 0.5)
+    schedule = Schedule(((1, Release(Gradient, Gaussian(), 0.5)),)).preceded_by(Release(HatSums, Gaussian(), 1.0, 2), 0.3)
+    scale, noise = calibrate(schedule, SPENT), NoiseSource(int(with_record))
+    deviations = [noise_multiplier(line, scale, "zero_out") * bound for line, bound in zip(schedule, (1.0, 0.5), strict=True)]
+    chosen, ratios = np.zeros((2, runs))
+    for run in range(runs):
+        oracle = Oracle(table, schedule, SPENT, scale, noise)
+        sums = oracle.ask(first)
+        chosen[run] = (first.evaluate(table) if exact else sums)[0] > 0.5
+        oracle.map_rows(matrices[int(chosen[run])])
+        shares = [present, second.evaluate(rows.mapped(matrices[int(chosen[run])]))]
+        for answer, share, deviation in zip((sums, oracle.ask(second)), shares, deviations, strict=True):
+            ratios[run] += (answer @ share - share @ share / 2) / deviation**2
+        oracle.finish()
+    return chosen, ratios
+
+
+def test_an_attack_on_sums_and_on_mapped_rows_together_has_what_was_spent_and_no_more():
+    """The ratio is normal with mean mu^2 / 2 and variance mu^2 where the whole budget is mu; false alarms below 1e-5."""
+    mu = gaussian_mu(SPENT.epsilon, SPENT.delta)
+    for with_record, sign in ((True, 1), (False, -1)):
+        _, ratios = choices(with_record, exact=False, runs=1500)
+        assert kstest((ratios - sign * mu**2 / 2) / mu, "norm").pvalue > 1e-6
+        for wrong in (0.7, 1.4):
+            assert kstest((ratios - sign * mu**2 / 2) / (wrong * mu), "norm").pvalue < 1e-6
+
+
+def test_a_matrix_from_exact_sums_gives_a_record_away():
+    """The twin: whoever sees the matrix knows; from noisy sums it says little."""
+    leaky, honest = ([choices(with_record, exact, 200)[0].mean() for with_record in (True, False)] for exact in (True, False))
+    assert leaky == [1, 0]
+    assert (
+        honest[0] <= math.exp(SPENT.epsilon) * honest[1] + SPENT.delta and 1 - honest[1] <= math.exp(1) * (1 - honest[0]) + 1e-5
+    )
