@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from sklearn.pipeline import make_pipeline
@@ -96,6 +97,7 @@ def test_bars_and_their_ends_are_those_of_the_function(order):
     ends = np.array(ax.collections[0].get_segments())
     np.testing.assert_array_equal(ends[:, :, 1], np.column_stack([shape.lower, shape.upper])[place])
     np.testing.assert_allclose(ends[:, :, 0], np.repeat(np.arange(3)[:, None], 2, axis=1), atol=1e-12)
+    assert list(ax.lines[0].get_ydata()) == [0, 0]
     short = np.array(["nurse", r"mayor of \$mall places…", "other"])
     assert [label.get_text() for label in ax.get_xticklabels()] == short[place].tolist()
     ax.figure.canvas.draw()
@@ -149,6 +151,10 @@ def test_curves_and_bars_share_their_heights():
     display = AdditiveDisplay.from_estimator(model())
     assert len({ax.get_ylim() for ax in display.axes_[:3]}) == 1
     assert display.axes_[3].get_ylim() != display.axes_[0].get_ylim()
+    written = [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_[:3]]
+    assert written == [True, False, False]
+    display.plot(n_cols=2)
+    assert [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_[:3]] == [True, False, True]
 
 
 def test_many_categories_take_more_room_and_no_panel_covers_another():
@@ -157,6 +163,7 @@ def test_many_categories_take_more_room_and_no_panel_covers_another():
     display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions))
     display.figure_.canvas.draw()
     boxes = [ax.get_position() for ax in display.axes_]
+    assert [display.axes_[place].get_xticklabels()[0].get_rotation() for place in (0, 1, 3)] == [0, 0, 90]
     widths = np.array([box.width for box in boxes])
     assert (widths[[3]] > 1.3 * widths[[1, 4]]).all() and (widths[[1, 4]] > 1.5 * widths[[0, 2, 5]].max()).all()
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
@@ -171,6 +178,7 @@ def test_it_is_drawn_where_it_is_wanted():
     assert AdditiveDisplay.from_estimator(model(), terms=["age"], ax=ax).axes_.tolist() == [ax]
     display = AdditiveDisplay.from_estimator(model(), ax=ax)
     assert display.figure_ is ax.figure and len(display.axes_) == 4 and ax not in display.axes_
+    assert not ax.axison
     assert display.plot(n_cols=1).figure_ is not ax.figure
 
 
@@ -216,6 +224,22 @@ def test_only_fitted_additive_models_have_functions():
             AdditiveDisplay.from_estimator(estimator)
     with pytest.raises(ValueError, match="not fitted"):
         AdditiveDisplay.from_estimator(DPAdditiveClassifier())
+
+
+def test_a_model_tells_the_scale_of_each_column():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"job": rng.choice(["nurse", "mayor"], 200), "gain": rng.uniform(0, 9, 200), "age": rng.uniform(0, 9, 200)}
+    )
+    columns = {"job": {"kind": "category", "categories": ["nurse", "mayor"]}, "age": {"kind": "number", "bounds": [0, 9]}}
+    columns["gain"] = {"kind": "number", "bounds": [0, 9], "scale": "log"}
+    fitted = DPAdditiveClassifier(schema={"columns": columns, "classes": [0, 1]}, interactions=[("gain", "job")], random_state=0)
+    fitted.fit(table, rng.integers(2, size=200))
+    scales = {names: shape.scales for names, shape in fitted.shape_functions_.items()}
+    pair = {("gain", "job"): ("log", "category")}
+    assert scales == {"job": ("category",), "age": ("linear",), "gain": ("log",), **pair}
+    drawn = AdditiveDisplay.from_estimator(fitted, terms=["gain", ("job", "gain")]).axes_
+    assert [ax.get_xscale() for ax in drawn] == ["symlog", "symlog"]
 
 
 @pytest.mark.parametrize("n_classes", (0, 2, 3))
