@@ -5,6 +5,7 @@ from typing import Any
 
 from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
+from skdp.estimators._additive_base import AdditiveProblem
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.active import active
 from skdp.solvers import NoLoss, Problem
@@ -55,6 +56,12 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
     """
     if isinstance(problem.loss, NoLoss):
         raise TypeError("Canaries are made by the loss of labels or targets; expected an estimator that has one, not DPMinimax.")
+    if isinstance(problem, AdditiveProblem):
+        raise TypeError(
+            "Canaries are rows as the gate sees them, not columns of a data frame; expected the estimator of the same fit, "
+            "DPLogisticRegression or DPLinearRegression with data_norm=basis.data_norm, and basis.transform(X), for basis = the "
+            "basis_ of a fitted additive model."
+        )
     if "final" in views and problem.shape[0] != problem.n_features + bool(problem.intercept_scaling):
         raise ValueError("The view 'final' judges canaries by a linear model; expected the view 'transcript' for a network.")
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from skdp import DPAUCMaximizer, DPLogisticRegression, DPMinimax, PrivacyLedger, WeakPrivacyWarning
+from skdp import DPAdditiveClassifier, DPAUCMaximizer, DPLogisticRegression, DPMinimax, PrivacyLedger, WeakPrivacyWarning
 from skdp.audit import audit, audit_one_run
 from skdp.solvers import SGD, SGDA, GradientDescent
 
@@ -51,6 +51,8 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
     assert auditor(network, X, Y, random_state=0, **few, **dict.fromkeys(final, "transcript")).consistent
     with pytest.raises(TypeError, match="by the loss of labels or targets"):
         auditor(DPMinimax(Regression, epsilon=4.0, solver=SGDA(1)), X, Y, **few)
+    with pytest.raises(TypeError, match="columns of a data frame"):
+        auditor(DPAdditiveClassifier(epsilon=4.0, knots=0), X, Y, **few)
 
 
 @pytest.mark.parametrize(
