@@ -1,5 +1,6 @@
 """What the private additive models share: public functions of the columns, then an ordinary private fit on them."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from skdp.estimators._shapes import (
 )
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._placing import finest
+from skdp.privacy.budget import Budget
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
@@ -115,12 +117,18 @@ class AdditiveModel(DPEstimator):
         basis = AdditiveBasis(facts, 0, pairs, self._dyadic, length)
         if not isinstance(self.knots, str):
             return replace(basis, n_intervals=int(self.knots))
-        return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._budget(n_samples), n_samples), basis))
+        return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._known_budget(n_samples), n_samples), basis))
 
     def _placed(self, n_samples: int, basis: AdditiveBasis) -> bool:
         """Whether knots are placed by a release of how many records are where, which is public."""
         asked = isinstance(self.knots, str) and self.knots == "private"
-        return asked and not drowned(self._budget(n_samples), n_samples, basis)
+        return asked and not drowned(self._known_budget(n_samples), n_samples, basis)
+
+    def _known_budget(self, n_samples: int) -> Budget:
+        """The budget, of whose weakness the plan warns."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._budget(n_samples)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -234,10 +242,11 @@ class AdditiveModel(DPEstimator):
     def _described(self, plan: Plan) -> dict[str, Any]:
         basis = plan.problem.basis  # type: ignore[attr-defined]
         where = "public knots each" if plan.problem.front is None else "knots each, placed by the first release"
-        hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else "no hats, whose noise would win"
-        numbers = f"{len(basis.numbers)} numbers with {hats}" if basis.numbers else "no numbers"
-        pairs = f", {len(basis.interactions)} pairs" if basis.interactions else ""
-        return {"basis": f"{numbers}, {len(basis.categories)} categories{pairs}: {basis.n_features} functions"}
+        none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
+        hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
+        numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
+        sizes = f"categories: {len(basis.categories)}; pairs: {len(basis.interactions)}; functions: {basis.n_features}"
+        return {"basis": f"numbers: {numbers}; {sizes}"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         basis = result.basis  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, PrivacyLedger
 from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.privacy import NotPrivateWarning
 from skdp.solvers import StandardizedGradientDescent, WhitenedGradientDescent
 
 COLUMNS = {
@@ -339,3 +340,23 @@ def test_pickles_clones_and_names(kind, rng):
     for refused in ("max_bins", "n_knots", "fit_intercept", "l1_ratio"):
         with pytest.raises(TypeError, match=f"does not take {refused}"):
             kind(**{refused: 1})
+
+
+def test_a_weak_guarantee_is_warned_of_once():
+    with pytest.warns(NotPrivateWarning) as caught:
+        DPAdditiveClassifier(float("inf"), knots="private", random_state=0).fit(np.zeros((40, 1)), np.arange(40) % 2)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "knots, n, said",
+    (
+        ("auto", 10, "numbers: 2, with no hats, whose noise would win; categories: 0; pairs: 1; functions: "),
+        (0, 10, "numbers: 2, with no hats, as asked for; categories: 0; pairs: 1; functions: "),
+        (3, 10, "numbers: 2, with hats on 8 public knots each; categories: 0; pairs: 1; functions: "),
+        ("private", 10**6, "numbers: 2, with hats on 21 knots each, placed by the first release; categories: 0; pairs: 1"),
+    ),
+)
+def test_the_report_says_what_the_functions_are(knots, n, said):
+    plan = DPAdditiveClassifier(knots=knots, interactions=[(0, 1)]).plan(n, 2)
+    assert said in " ".join(str(plan).split())
