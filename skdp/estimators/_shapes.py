@@ -120,8 +120,9 @@ class Shapes:
         return slice(1 if hats else 0, None)
 
     def _in_order(self, term: Term, values: np.ndarray) -> np.ndarray:
+        """An end of the band, brought in order: what is monotone and lies under it still does, whatever the weights."""
         direction = self.directions.get(term.names[0], 0) if len(term.names) == 1 else 0
-        return in_order(values[:, 0], direction)[:, None] if direction else values
+        return in_order(values[:, 0], direction, self._weights(term, self._rows(term)))[:, None] if direction else values
 
 
 def in_order(values: np.ndarray, direction: int, weights: np.ndarray | None = None) -> np.ndarray:

@@ -322,8 +322,10 @@ def test_functions_are_monotone_where_that_is_asked(kind, knots, direction, rng)
     free = fitted(kind, frame, y, **parameters)
     bound = fitted(kind, frame, y, monotone={"age": direction, 1: -direction}, **parameters)
     for name, way in (("age", direction), ("income", -direction)):
-        steps = way * np.diff(bound.shape_functions_[name].values)
-        assert (steps >= -1e-12).all()
+        shape = bound.shape_functions_[name]
+        for curve in (shape.values, shape.lower, shape.upper):
+            assert (way * np.diff(curve) >= -1e-12).all()
+        assert (shape.lower <= shape.values + 1e-12).all() and (shape.values <= shape.upper + 1e-12).all()
     np.testing.assert_array_equal(bound.shape_functions_["town"].values, free.shape_functions_["town"].values)
     if direction == 1:
         assert np.ptp(bound.shape_functions_["age"].values) > 0.5 * np.ptp(free.shape_functions_["age"].values)
