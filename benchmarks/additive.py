@@ -27,6 +27,7 @@ from benchmarks.resources import milliseconds
 from benchmarks.tables import Table, load
 from benchmarks.writing import made_with, write_json
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.estimators._knots import intervals_for_classes
 from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.privacy.accounting import gaussian_mu
 from skdp.solvers import StandardizedGradientDescent
@@ -130,7 +131,7 @@ def light_hats(case: Case, epsilon: float, seed: int) -> Scores:
     table, facts = case.frame.table, Schema.read({"columns": case.frame.schema["columns"]})
     basis = AdditiveBasis(facts, 0, length=case.frame.data_norm)
     signal = case.signal_per_number(epsilon) * len(basis.numbers)
-    basis = replace(basis, n_intervals=DPAdditiveClassifier()._n_intervals(signal, basis))
+    basis = replace(basis, n_intervals=intervals_for_classes(signal, basis))
     weights = np.ones(basis.n_features)
     for term in (term for term in basis.terms if term.names[0] in basis.numbers):
         weights[term.columns.start + 1 : term.columns.stop] = LIGHT
@@ -142,8 +143,9 @@ def light_hats(case: Case, epsilon: float, seed: int) -> Scores:
 
 MODELS: dict[str, Callable[..., Scores]] = {"linear": linear, "additive": additive}
 VARIANTS: dict[str, Callable[..., Scores]] = {
-    "100 steps": functools.partial(additive, solver=StandardizedGradientDescent(100)),
+    "200 steps": functools.partial(additive, solver=StandardizedGradientDescent(200)),
     "clip .5": functools.partial(additive, solver=StandardizedGradientDescent(clip=0.5)),
+    'knots="private"': functools.partial(additive, knots="private"),
     LIGHTER: light_hats,
 }
 
