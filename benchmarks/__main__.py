@@ -229,7 +229,7 @@ def add_additive(commands: Any) -> None:
     command = commands.add_parser("additive", help="additive models beside linear ones; writes additive.json, .md and .png")
     command.add_argument("--tables", type=names(FRAMES), default="all", help="default: all")
     command.add_argument("--repeats", type=positive, default=20, help="fits per cell of whole tables; default: %(default)s")
-    command.add_argument("--subset-repeats", type=positive, default=20, help="of small parts; default: %(default)s")
+    command.add_argument("--subset-repeats", type=positive, default=12, help="of small parts; default: %(default)s")
     command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
     command.add_argument(
         "--quick", action="store_true", help="two minutes: three tables, 2 fits per cell, whatever else is given"

@@ -143,9 +143,8 @@ def light_hats(case: Case, epsilon: float, seed: int) -> Scores:
 
 MODELS: dict[str, Callable[..., Scores]] = {"linear": linear, "additive": additive}
 VARIANTS: dict[str, Callable[..., Scores]] = {
-    "200 steps": functools.partial(additive, solver=StandardizedGradientDescent(200)),
+    "100 steps": functools.partial(additive, solver=StandardizedGradientDescent(100)),
     "clip .5": functools.partial(additive, solver=StandardizedGradientDescent(clip=0.5)),
-    'knots="private"': functools.partial(additive, knots="private"),
     LIGHTER: light_hats,
 }
 

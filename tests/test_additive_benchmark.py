@@ -125,7 +125,7 @@ def test_what_is_written(tmp_path, rng, monkeypatch, task):
     assert [(r["model"], r["epsilon"]) for r in results["records"]] == [(m, e) for m in additive.MODELS for e in (1.0, 3.0)]
     assert len(results["ceilings"]) == 3 and all(len(r["scores"][s]) == 2 for r in results["records"] for s in r["scores"])
     text = (tmp_path / "additive.md").read_text(encoding="utf-8")
-    assert ("## Small tables" in text) == ("**200 steps**" in text) == (task == "classification")
+    assert ("## Small tables" in text) == ("**100 steps**" in text) == (task == "classification")
     assert (tmp_path / "additive.png").stat().st_size > 1000
 
 
