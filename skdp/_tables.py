@@ -21,12 +21,14 @@ from skdp.privacy.errors import warn
 
 __all__ = [
     "Facts",
+    "keep_names",
     "quoting_no_data",
     "read_features",
     "read_numbers",
     "read_regression_table",
     "read_table",
     "read_unlabelled",
+    "refuse_dates",
     "text_columns",
 ]
 
@@ -40,8 +42,8 @@ SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"|This \w+ estimator requires y|Sparse data was passed"
 )
 MISSING = (
-    " Fill missing values with a public constant or give them a category of their own; an imputer that is fitted on the records "
-    "leaks."
+    ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
+    "fitted on the records leaks."
 )
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
 RULES = {  # messages that quote data, by how they begin, and what is said instead
@@ -162,8 +164,9 @@ def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
 
 def read_numbers(estimator: Any, X: Any) -> np.ndarray:
     """Check a dense training table of finite numbers, before its labels are looked at; column names are kept."""
+    refuse_dates(X)
     table = quoting_no_data(X, lambda: validate_data(estimator, X, dtype=np.float64))
-    _keep_names(estimator, X)
+    keep_names(estimator, X)
     return np.asarray(table)
 
 
@@ -182,6 +185,7 @@ def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc"))
 
 def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, finite: Any = True) -> Any:
     """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
+    refuse_dates(X)
     options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
     return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
 
@@ -199,11 +203,20 @@ def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.
     """X and y as scikit-learn checks them, column names on the estimator."""
     X = _added_up(X)
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
-    _keep_names(estimator, X)
+    keep_names(estimator, X)
     return table, y
 
 
-def _keep_names(estimator: Any, X: Any) -> None:
+def refuse_dates(X: Any) -> None:
+    """Raise TypeError for columns of dates or durations: their unit, and so their numbers, may depend on a single record."""
+    dtypes = getattr(X, "dtypes", None)
+    found = list(dtypes) if dtypes is not None and hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
+    if any(getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)() for dtype in found):
+        raise TypeError("X has dates or durations, which are no numbers; expected, say, the days since a day that is public.")
+
+
+def keep_names(estimator: Any, X: Any) -> None:
+    """Give the estimator the names of a frame's columns where scikit-learn did not."""
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._tables import Facts, read_numbers, read_unlabelled, text_columns
+from skdp._tables import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
 from skdp._validation import check_integer, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._knots import drowned, front_of, release_knots
@@ -30,7 +30,7 @@ from skdp.solvers import Problem, SolverResult, signal_to_noise
 
 __all__ = ["AdditiveModel", "AdditiveProblem"]
 
-MOST_INTERVALS = 256
+FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,19 @@ class AdditiveResult(SolverResult):
     ----------
     basis : AdditiveBasis
         Public, or with knots from the first release.
+    """
+
+    basis: Any = None
+
+
+@dataclass(frozen=True)
+class AdditiveFacts(Facts):
+    """What is public about a training table, and the functions that its rows were mapped by.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        With even knots.
     """
 
     basis: Any = None
@@ -97,9 +110,13 @@ class AdditiveModel(DPEstimator):
     def _n_columns(self, n_features: int | None) -> int:
         """Number of columns for a plan."""
         facts = check_public_columns(self.schema, self.feature_bounds)
-        if facts is None and n_features is None:
-            raise TypeError("n_features=None; expected the number of columns of X, which only a schema tells.")
-        return int(n_features) if facts is None else len(facts.columns)  # type: ignore[arg-type]
+        if facts is not None:
+            return len(facts.columns)
+        if n_features is None and hasattr(self.feature_bounds, "__len__"):
+            return len(self.feature_bounds)
+        if n_features is None:
+            raise TypeError("n_features=None; expected the number of columns of X, where neither a schema nor bounds tell it.")
+        return int(n_features)
 
     def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
         """The functions of the columns, after a check of all that names columns.
@@ -125,10 +142,11 @@ class AdditiveModel(DPEstimator):
         return asked and not drowned(self._known_budget(n_samples), n_samples, basis)
 
     def _known_budget(self, n_samples: int) -> Budget:
-        """The budget, of whose weakness the plan warns."""
+        """The budget, of whose weakness the plan warns; for delta = 0, which has no such parameter, with the usual delta."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self._budget(n_samples)
+            budget = self._budget(n_samples)
+            return budget if budget.delta else Budget.from_parameters(self.epsilon, None, self.adjacency, n_samples)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -188,19 +206,23 @@ class AdditiveModel(DPEstimator):
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
+        if len(columns) < FEWEST_SAMPLES:
+            raise ValueError(f"Found array with {len(columns)} sample(s) while a minimum of {FEWEST_SAMPLES} is required.")
         basis = self._basis(len(columns), len(names), names)
-        basis = finest(basis) if self._placed(len(columns), basis) else basis
+        fitted = finest(basis) if self._placed(len(columns), basis) else basis
         del X
-        facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
-        given = getattr(scratch, "feature_names_in_", None)
-        return replace(facts, n_features=len(names), feature_names=given), table, labels
+        facts, table, labels = super()._read(self._scratch(), fitted.transform(columns), y)  # type: ignore[safe-super]
+        known = {**vars(facts), "n_features": len(names), "feature_names": getattr(scratch, "feature_names_in_", None)}
+        return AdditiveFacts(**known, basis=basis), table, labels
 
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
         """The columns of a training table and their names; the scratch copy gets those of a frame, and the number."""
         if self.schema is not None:
             frame = columns_of(Schema.read(self.schema), X)
             validate_data(scratch, frame, skip_check_array=True)
+            keep_names(scratch, frame)
             return frame, list(scratch.feature_names_in_)
+        refuse_dates(X)
         if text := text_columns(X):
             raise ValueError(
                 f"{text.strip()} Name the categories that are public: schema={{'columns': {{'job': {{'kind': 'category', "
@@ -222,8 +244,9 @@ class AdditiveModel(DPEstimator):
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
-        names = places(facts.n_features) if facts.feature_names is None else facts.feature_names.tolist()
-        basis = self._basis(facts.n_samples, facts.n_features, names)
+        basis = facts.basis  # type: ignore[attr-defined]
+        if self.schema is not None and plan.problem.basis != basis:  # type: ignore[attr-defined]
+            raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
         return replace(plan, problem=replace(plan.problem, basis=basis))  # type: ignore[call-arg]
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:

@@ -70,6 +70,8 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
     else:
         pairs = _pairs(feature_bounds, n_features)
     names = places(n_features) if names is None else names
+    if len(set(names)) < len(names):
+        raise ValueError("The columns of X need names of their own: some are named alike.")
     columns = {name: {"kind": "number", "bounds": list(pair)} for name, pair in zip(names, pairs, strict=True)}
     return Schema.read({"columns": columns})
 

@@ -17,6 +17,7 @@ from skdp.solvers import CoefficientNoise
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
 
 LEVEL = 0.95
+CELLS = 2**22  # of a dense part of a grid
 LEAST_WEIGHT = 1e-3  # of a knot, in averages over records: released frequencies are noisy
 
 
@@ -82,15 +83,12 @@ class Shapes:
     def function(self, term: Term, squeeze: bool) -> ShapeFunction:
         """Return the function of a term; ``squeeze`` drops the last axis of a single output."""
         rows, columns = self._rows(term), term.columns
-        centred = rows - self.centre[columns]
-        values = centred @ self.coef[:, columns].T
+        values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns]
         grids = tuple(self.basis.grid(name, self._fine(term)) for name in term.names)
         shape = tuple(grid.size for grid in grids) + (() if squeeze else (self.coef.shape[0],))
         lower = upper = None
         if self.noise is not None:
-            wide = np.zeros((len(rows), self.basis.n_features))
-            wide[:, columns] = centred
-            half = float(ndtri((1 + LEVEL) / 2)) * self.noise.standard_errors(wide)
+            half = float(ndtri((1 + LEVEL) / 2)) * self._standard_errors(term, rows)
             lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
         weights = self._weights(term, rows)
         importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
@@ -98,16 +96,30 @@ class Shapes:
         scales = tuple(getattr(self.basis.facts.columns[name], "scale", "category") for name in term.names)
         return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, scales)
 
+    def _standard_errors(self, term: Term, rows: Any) -> np.ndarray:
+        """Of the values on the grid, with the noise of where a usual record is, by parts of the grid that fit into memory."""
+        assert self.noise is not None
+        step = max(1, CELLS // self.basis.n_features)
+        parts = []
+        for start in range(0, rows.shape[0], step):
+            part = rows[start : start + step].toarray() - self.centre[term.columns]
+            wide = np.zeros((len(part), self.basis.n_features))
+            wide[:, term.columns] = part
+            parts.append(self.noise.standard_errors(wide))
+        weights = np.zeros_like(self.coef)
+        weights[:, term.columns] = self.coef[:, term.columns]
+        return np.hypot(np.concatenate(parts), self.noise.centre_errors(weights))
+
     def _fine(self, term: Term) -> bool:
         return len(term.names) == 1
 
-    def _rows(self, term: Term) -> np.ndarray:
-        """Functions of the term on its grid; for a pair the second column changes first."""
+    def _rows(self, term: Term) -> Any:
+        """Functions of the term on its grid, CSR; for a pair the second column changes first."""
         grids = [self.basis.grid(name, self._fine(term)) for name in term.names]
         places = np.meshgrid(*grids, indexing="ij")
-        return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)}).toarray()
+        return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
 
-    def _weights(self, term: Term, rows: np.ndarray) -> np.ndarray:
+    def _weights(self, term: Term, rows: Any) -> np.ndarray:
         """How frequent the points of the grid are, from the released means of hats and indicators."""
         means = np.maximum(self.centre[term.columns], 0.0)
         weights = rows[:, self._families(term)] @ means[self._families(term)]

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
+from skdp._tables import quoting_no_data
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._scaling import BoundedScaler
@@ -201,8 +202,11 @@ class AdditiveBasis:
         TypeError, ValueError
             If a column is missing, or something in it is no finite number where one is expected; nothing is quoted.
         """
-        parts = list(self._parts(self._columns(X), self.terms))
-        return sparse.csr_array(sparse.hstack(parts, format="csr"))
+        with np.errstate(all="ignore"):  # whatever a program makes of it, an error would tell of a value
+            parts = list(self._parts(self._columns(X), self.terms))
+        table = sparse.csr_array(sparse.hstack(parts, format="csr"))
+        table.sort_indices()
+        return table
 
     def of_term(self, term: Term, values: dict[str, np.ndarray]) -> sparse.csr_array:
         """Return the functions of one term, at given values of its columns.
@@ -299,7 +303,7 @@ class AdditiveBasis:
         facts = self.facts.columns[name]
         assert isinstance(facts, Number)
         scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
-        return np.asarray(scaler.fit_transform(column.to_numpy() if hasattr(column, "to_numpy") else column))
+        return np.asarray(scaler.fit_transform(quoting_no_data(column, lambda: cells(column))))
 
     def _hats(self, name: str, column: Any) -> sparse.csr_array:
         places = 2 * self.knots_of(name)[:, None] - 1
@@ -312,6 +316,14 @@ class AdditiveBasis:
         known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
         encoder = OneHotEncoder(categories=[encoded(facts.categories)])
         return sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
+
+
+def cells(column: Any) -> np.ndarray:
+    """Return the cells of a table of one column of numbers, NaN for whatever stands for a missing one."""
+    if not hasattr(column, "to_numpy"):
+        return np.asarray(column)
+    found = column.to_numpy()
+    return column.to_numpy(dtype=object, na_value=np.nan) if found.dtype == object and hasattr(column, "iloc") else found
 
 
 def products_by_row(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:

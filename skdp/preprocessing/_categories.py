@@ -155,6 +155,8 @@ def _spelling(value: Any) -> str | None:
         return value.strip()
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
+    if isinstance(value, (complex, np.complexfloating)) and value.imag == 0:
+        return _spelling(float(value.real))
     if isinstance(value, (int, np.integer)):
         return str(int(value)) if abs(int(value)) < LARGEST_INTEGER else None
     if isinstance(value, (float, np.floating)):

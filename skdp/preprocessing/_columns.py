@@ -55,6 +55,8 @@ class SchemaColumns(BaseEstimator):
         present = [str(name) for name in getattr(X, "columns", ())]
         if not present:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame with the columns {named}.")
+        if other := [name for name in X.columns if not isinstance(name, str) and str(name) in named]:
+            raise ValueError(f"X has the columns {other}, whose names are no texts; expected texts, as in the schema.")
         if missing := [name for name in named if name not in present]:
             raise ValueError(f"X has no columns {missing}; expected all that the schema names.")
         if doubled := sorted({name for name in named if present.count(name) > 1}):

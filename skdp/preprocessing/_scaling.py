@@ -96,10 +96,11 @@ class BoundedScaler(StatelessTransformer):
 
     def _transformed(self, X: Any) -> Any:
         low, high = self._limits(X.shape[1])
-        if not sparse.issparse(X):
-            return self._scaled(X, low, high)
-        columns = X.indices if X.format == "csr" else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-        return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if not sparse.issparse(X):
+                return self._scaled(X, low, high)
+            columns = X.indices if X.format == "csr" else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+            return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
 
     def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         scaled = np.clip(X, low, high)

@@ -237,6 +237,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         )
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
+    if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
+        raise ValueError(f"{where}: bounds={shown(bounds)} have the same logarithm in float64; expected some distance.")
     if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
         raise ValueError(
             f"{where}: fill={shown(fill)}; expected a number within the bounds, which takes the place of a missing one."
@@ -251,6 +253,10 @@ def _classes(where: str, classes: Any) -> tuple[Any, ...] | None:
         raise ValueError(f"{where}: classes={shown(classes)}; expected a list of at least two labels of the target.")
     category_names(classes)
     return tuple(classes)
+
+
+def _logarithm(bound: float) -> float:
+    return math.copysign(math.log1p(abs(bound)), bound)
 
 
 def _is_number(value: Any) -> bool:

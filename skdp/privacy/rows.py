@@ -289,7 +289,10 @@ class Rows(ColumnSums):
             partial = np.zeros(size)
             for part in pieces(block, length):
                 rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
-                partial += terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part))))
+                term = terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part))))
+                if np.shape(term) != (size,):  # broadcast, one coordinate would count as many
+                    raise ValueError(f"A batch has a sum of shape {np.shape(term)}; expected ({size},).")
+                partial += term
             total += partial
         return total
 

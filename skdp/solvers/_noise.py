@@ -28,7 +28,9 @@ class CoefficientNoise:
     slope_variance : float, default=0.0
         Relative variance of a factor that all coefficients of the features share.
     unit : float, default=1.0
-        Factor of all standard errors: what a raw prediction of 1 stands for.
+        Factor of `standard_errors`: what a raw prediction of 1 stands for.
+    centre_noise : float, default=0.0
+        Standard deviation of the noise of each coordinate of the released centre, in the units of rows.
 
     Notes
     -----
@@ -46,6 +48,7 @@ class CoefficientNoise:
     variances: np.ndarray
     slope_variance: float = 0.0
     unit: float = 1.0
+    centre_noise: float = 0.0
 
     def standard_errors(self, rows: Any) -> np.ndarray:
         """Return standard deviations, over the noise, of linear combinations of the features' coefficients.
@@ -69,6 +72,21 @@ class CoefficientNoise:
         if self.slope_variance:
             variances = variances + self.slope_variance * np.square(rows @ self.geometry.to_rows(self.estimates)[:d])
         return np.asarray(self.unit * np.sqrt(variances))
+
+    def centre_errors(self, weights: np.ndarray) -> np.ndarray:
+        """Return standard deviations, over the noise, of what linear functions are at the centre.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_functions, n_features)
+            Coefficients of the functions, for features as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_functions,)
+            Standard deviation of ``weights @ centre``, in the units of the weights; without intercept nothing is centred.
+        """
+        return np.asarray(self.centre_noise * self.geometry.intercept * np.linalg.norm(weights, axis=1))
 
 
 def _squared(rows: Any) -> Any:

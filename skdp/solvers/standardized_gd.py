@@ -25,9 +25,8 @@ TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger cl
 WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
 SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
 FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
-WIDEST_CLIP, LARGEST = 4.0, 1e6
+WIDEST_CLIP, CALIBRATION_CLIP, LARGEST = 4.0, 2.0, 1e6
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
-CALIBRATION_CLIP = 2.0
 ROUND, KINK = 0.5, 1.0  # smoothness of the losses of log-odds at most; what a mean of many kinks is taken to have
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
 
@@ -229,7 +228,8 @@ class StandardizedGradientDescent(Solver):
         labels, query = labels_query(problem), moments(problem)
         counts = None if labels is None else ask(labels) / problem.n_samples
         noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
-        features = standard(problem, ask(query), mean_noise(problem, query, self.moments_share))
+        spread = mean_noise(problem, query, self.moments_share)
+        features = standard(problem, ask(query), spread)
         descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
         average = self._descend(problem, descent, ask)
         coef, slope_variance = self._shrunk(problem, descent, average), 0.0
@@ -237,9 +237,9 @@ class StandardizedGradientDescent(Solver):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights of the classes change what is clipped: nothing is believed
-        penalty = self._penalty(problem, features)
-        variances = variances_left(problem, features, steps, penalty, cap, average, coef, self.moments_share)
-        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance)
+        known = features, steps, self._penalty(problem, features), cap, average, coef
+        variances = variances_left(problem, *known, self.moments_share)
+        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left)
 
     def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:

@@ -237,7 +237,8 @@ class WhitenedGradientDescent(Solver):
         noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
         widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
         uncertainty = Uncertainty(frame.geometry, estimates, variances, widening)
-        noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None])
+        centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
+        noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
         return SolverResult(_outer(problem, frame.geometry, kept), self.n_steps, uncertainty, noise=noise_left)
 
     def _descend(

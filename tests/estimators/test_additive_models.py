@@ -182,6 +182,7 @@ MISTAKES = [
     ({"interactions": [(0, "x0")]}, "different columns"),
     ({"interactions": [(0, 7)]}, "interactions has 7"),
     ({"interactions": [("x0", "x9")]}, "interactions has 'x9'"),
+    ({"schema": {"columns": {"a": {"kind": "number", "bounds": [1e16, 1e16 + 2], "scale": "log"}}}}, "same logarithm"),
     ({"knots": -1}, "knots=-1"),
     ({"knots": "many"}, "knots='many'"),
     ({"knots": 2.5}, "knots=2.5"),
@@ -212,6 +213,83 @@ def test_text_without_a_schema_and_sparse_tables_say_what_to_do(rng):
         DPAdditiveClassifier(monotone={0: 1}).fit(numbers(rng)[0], np.arange(400) % 3)
 
 
+def test_what_one_value_is_shows_in_no_warning(rng):
+    """Also where a program makes errors of overflow and underflow."""
+    X, y = numbers(rng)
+    X[7] = 1e-310
+    with np.errstate(all="raise"):
+        for bounds in (1.0, 1e50, BOUNDS):
+            fitted(DPAdditiveClassifier, X, y, feature_bounds=bounds)
+
+
+@both
+def test_dates_are_no_numbers(kind, rng):
+    """One record with a finer unit would change those of all others."""
+    frame = people(rng)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(frame["age"], unit="D")
+    y = np.arange(400) % 2
+    for given, parameters in (
+        (frame.assign(age=days), {"schema": {"columns": COLUMNS}}),
+        (frame.assign(age=days - days[0]), {"schema": {"columns": COLUMNS}}),
+        (pd.DataFrame({"age": days}), {"feature_bounds": 1e19}),
+        (days.to_numpy()[:, None], {"feature_bounds": 1e19}),
+    ):
+        with pytest.raises(TypeError, match="dates or durations"):
+            kind(**GIVEN[kind], **parameters).fit(given, y)
+
+
+def test_a_schema_that_changes_while_it_is_read_is_refused_before_anything_is_paid_for(rng, monkeypatch, tmp_path):
+    frame, path, contents = people(rng), tmp_path / "schema.json", []
+    path.write_text("{}")
+    other = {"columns": {**COLUMNS, "age": {"kind": "number", "bounds": [0, 200]}}}
+    monkeypatch.setattr("skdp.preprocessing._schema._loads", lambda path: contents.pop())
+    outcomes = set()
+    for reads in range(9):
+        contents[:] = [other] * 20 + [{"columns": COLUMNS}] * reads
+        with PrivacyLedger(epsilon=10, delta=1e-4) as ledger:
+            try:
+                model = fitted(DPAdditiveClassifier, frame, np.arange(400) % 2, schema=path, knots=3)
+                outcomes.add(model.basis_.facts.columns["age"].bounds)
+                assert model.basis_.n_features == model.coef_.size and ledger.entries
+            except ValueError as error:
+                assert "changed while it was read" in str(error) and not ledger.entries
+                outcomes.add("refused")
+    assert outcomes == {"refused", (0.0, 100.0), (0.0, 200.0)}
+
+
+@both
+def test_pure_privacy_has_knots_too(kind, rng):
+    X, y = numbers(rng)
+    solver = "objective" if kind is DPAdditiveClassifier else "gd"
+    if kind is DPAdditiveClassifier:
+        model = fitted(kind, X, y, feature_bounds=BOUNDS, delta=0, solver=solver)
+        assert model.privacy_spent_.delta == 0
+        assert model.basis_ == fitted(kind, X, y, feature_bounds=BOUNDS).basis_
+    else:
+        with pytest.raises(ValueError, match="delta=0"):
+            fitted(kind, X, y, feature_bounds=BOUNDS, delta=0, solver=solver)
+
+
+def test_gaps_of_all_kinds_are_filled(rng):
+    frame, y = people(rng), np.arange(400) % 2
+    whole = frame["income"].round()
+    gaps = whole.where(np.arange(400) % 7 > 0)
+    models = [
+        fitted(DPAdditiveClassifier, frame.assign(income=column), y, schema={"columns": COLUMNS})
+        for column in (gaps.fillna(0), gaps, gaps.astype("Int64"), gaps.astype("Float64").astype(object))
+    ]
+    for model in models:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+def test_a_pair_of_many_knots_fits_into_memory(rng):
+    """Its 4761 products on a grid of as many points, beside those of the columns."""
+    X, y = numbers(rng, 50)
+    model = fitted(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS, interactions=[(0, 1)], knots=64, monotone={0: 1})
+    shape = model.shape_functions_["x0", "x1"]
+    assert shape.values.shape == shape.lower.shape == (69, 69)
+
+
 def test_classes_of_a_schema_are_public(rng):
     frame = people(rng)
     model = fitted(DPAdditiveClassifier, frame, frame["ill"], schema=SCHEMA)
@@ -239,6 +317,8 @@ def test_a_plan_is_what_a_fit_does(kind, rng):
         assert planned.public["n_features"] == model.n_features_in_
     with pytest.raises(TypeError, match="n_features=None"):
         kind(**GIVEN[kind]).plan(400)
+    for bounds in (BOUNDS, np.array(BOUNDS), {"a": (0, 1), "b": (0, 1)}):
+        assert kind(**GIVEN[kind], feature_bounds=bounds).plan(400).public["n_features"] == 2
 
 
 def silent(kind, X, y, **parameters):

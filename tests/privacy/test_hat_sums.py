@@ -77,3 +77,25 @@ def test_a_sum_of_signed_entries_would_move_further(rng):
     moved = np.array([Signed(COLUMNS).evaluate(rows_of("C", row[None])) for row in hostile(rng)])
     pairs = np.linalg.norm(moved[:, None] - moved, axis=2)
     assert pairs.max() > 1.4 * Signed(COLUMNS).sensitivity("replace_one")
+
+
+@pytest.mark.parametrize("columns", (np.array([False, True, False]), [1.0], [[1]], [], 1))
+def test_columns_are_places(columns):
+    """A mask would select one column and count as three: its sum would move all of them."""
+    with pytest.raises(TypeError, match="expected a vector of integers"):
+        HatSums(np.array(columns))
+
+
+def test_what_is_asked_of_a_batch_has_the_stated_shape(rng):
+    rows = rows_of("C", rng.normal(size=(10, D)))
+    with pytest.raises(ValueError, match=r"expected \(3,\)"):
+        rows.batch_sum(lambda batch: np.ones(1), 3)
+
+
+def test_nobody_can_change_a_question(rng):
+    places = COLUMNS.copy()
+    query = HatSums(places)
+    places[:] = 0
+    np.testing.assert_array_equal(query.columns, COLUMNS)
+    with pytest.raises(ValueError, match="read-only"):
+        query.columns[0] = 0

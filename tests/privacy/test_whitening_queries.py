@@ -248,3 +248,9 @@ def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
     ):
         with pytest.raises(PrivacyAccountingError, match="has no bound"):
             oracle.ask(query)
+
+
+def test_the_second_moment_needs_one_scale_for_all_features():
+    """Its bound rests on it."""
+    with pytest.raises(ValueError, match="same scale"):
+        SecondMoment(Standardization(np.zeros(2), np.array([1.0, 2.0]), True, 1.0))

@@ -31,6 +31,15 @@ class HatSums:
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        """Keep a copy that nobody can change; raise TypeError unless it is of places: a mask would select something else."""
+        given = np.asarray(self.columns)
+        if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+            raise TypeError(f"columns has shape {given.shape} and dtype {given.dtype}; expected a vector of integers.")
+        own = given.astype(np.intp)
+        own.setflags(write=False)
+        object.__setattr__(self, "columns", own)
+
     @property
     def clip_norm(self) -> float:
         """Bound on the norm of one record's contribution, 1."""

@@ -31,6 +31,12 @@ class SecondMoment:
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        """Raise ValueError unless all features have the same scale: the bound rests on it."""
+        scale = self.geometry.scale
+        if scale.ndim != 1 or not (scale == scale[0]).all():
+            raise ValueError("The second moment needs the same scale for all features.")
+
     @property
     def clip_norm(self) -> float:
         """Bound on the norm of one record's contribution, 1."""
