@@ -12,6 +12,7 @@ from skdp.inspection._additive_panels import Panel, panels_of, plain
 __all__ = ["AdditiveDisplay"]
 
 WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches of a panel, and of a letter of upright names under it
+MOST = 4  # panels into which a single axes is divided
 
 
 class AdditiveDisplay:
@@ -19,7 +20,8 @@ class AdditiveDisplay:
 
     A number has a curve, a category a bar for each of its values, a pair of columns a heat map. All panels but heat maps share
     the vertical axis, so that heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
-    privacy; in a heat map a dot is where that band has 0 in it.
+    privacy; in a heat map a dot is where that band has 0 in it. Of a column of more than 60 categories 40 are drawn: those whose
+    bands are farthest from 0.
 
     Parameters
     ----------
@@ -64,6 +66,7 @@ class AdditiveDisplay:
         target: Any = None,
         order: str = "given",
         n_cols: int = 3,
+        sharey: bool = True,
         ax: Any = None,
     ) -> "AdditiveDisplay":
         """Draw the functions of a fitted model.
@@ -71,7 +74,7 @@ class AdditiveDisplay:
         Parameters
         ----------
         estimator : DPAdditiveClassifier or DPAdditiveRegressor
-            A fitted model; of a pipeline its last step.
+            A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
         terms : list of str or pair of str, or None, default=None
             Columns and pairs to draw, in this order. None takes the most important ones.
         n_terms : int, default=12
@@ -82,8 +85,12 @@ class AdditiveDisplay:
             Order of the bars of a category: as in the schema, or from the lowest to the highest.
         n_cols : int, default=3
             Panels in a row.
+        sharey : bool, default=True
+            Whether curves and bars share the vertical axis. False gives each panel its own, so that a function that is all noise
+            does not make the others flat. Axes that are given one by one stay as they are.
         ax : matplotlib.axes.Axes, array-like of them, or None, default=None
-            Where to draw: one axes, which is divided, or one per panel. None makes a figure.
+            Where to draw: one axes, which is divided for up to 4 panels, or one per panel. None makes a figure. A figure of
+            yours has room for long names if it was made with ``layout="constrained"``.
 
         Returns
         -------
@@ -93,10 +100,12 @@ class AdditiveDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the estimator is no additive model, or has no such term or class.
+            If the estimator is no additive model, or has no such term or class, or if there are too few axes.
         NotFittedError
             If it is not fitted.
         """
+        estimator = getattr(estimator, "best_estimator_", estimator)
+        estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         known = _functions(estimator)
         chosen = _most_important(known, n_terms) if terms is None else _named(known, terms)
         classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()
@@ -104,19 +113,23 @@ class AdditiveDisplay:
         if target is not None:
             chosen, classes = [_of_class(function, classes, target) for function in chosen], None
         display = cls(chosen, response=response, classes=classes, n_all=len(known) if terms is None else None)
-        return display.plot(ax=ax, order=order, n_cols=n_cols)
+        return display.plot(ax=ax, order=order, n_cols=n_cols, sharey=sharey)
 
-    def plot(self, ax: Any = None, *, order: str = "given", n_cols: int = 3) -> "AdditiveDisplay":
+    def plot(self, ax: Any = None, *, order: str = "given", n_cols: int = 3, sharey: bool = True) -> "AdditiveDisplay":
         """Draw a panel per function.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, array-like of them, or None, default=None
-            Where to draw: one axes, which is divided, or one per panel. None makes a figure.
+            Where to draw: one axes, which is divided for up to 4 panels, or one per panel. None makes a figure. A figure of
+            yours has room for long names if it was made with ``layout="constrained"``.
         order : {"given", "value"}, default="given"
             Order of the bars of a category: as in the schema, or from the lowest to the highest.
         n_cols : int, default=3
             Panels in a row.
+        sharey : bool, default=True
+            Whether curves and bars share the vertical axis. False gives each panel its own, so that a function that is all noise
+            does not make the others flat. Axes that are given one by one stay as they are.
 
         Returns
         -------
@@ -139,7 +152,7 @@ class AdditiveDisplay:
         if not n_cols >= 1:
             raise ValueError(f"n_cols={n_cols!r}; expected a positive number.")
         panels = [panel for function in self.functions for panel in panels_of(function, self.classes, order)]
-        self.axes_ = _axes(plt, panels, ax, n_cols)
+        self.axes_ = _axes(plt, panels, ax, n_cols, sharey)
         self.figure_ = self.axes_[0].figure
         for axes, panel in zip(self.axes_, panels, strict=True):
             panel.draw(axes)
@@ -168,7 +181,7 @@ def _functions(estimator: Any) -> dict[Any, Any]:
         raise
     except AttributeError:
         given = type(estimator).__name__
-        raise TypeError(f"estimator is a {given}; expected an additive model, of a pipeline its last step.") from None
+        raise TypeError(f"estimator is a {given}; expected an additive model, or a pipeline that ends in one.") from None
 
 
 def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
@@ -210,7 +223,7 @@ def _response(estimator: Any, target: Any) -> str:
     return f"added to {getattr(facts, 'target', None) or 'the prediction'}"
 
 
-def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int) -> np.ndarray:
+def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> np.ndarray:
     """One axes per panel."""
     if ax is not None and not hasattr(ax, "get_subplotspec"):
         given = np.asarray(ax, dtype=object).ravel()
@@ -219,6 +232,11 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int) -> np.ndarray:
         return given[: len(panels)]
     if ax is not None and len(panels) == 1:
         return np.array([ax], dtype=object)
+    if ax is not None and len(panels) > MOST:
+        raise ValueError(
+            f"ax is a single axes, which has no room for {len(panels)} panels; expected at most {MOST}: name some with "
+            "terms=[...], or leave out ax, and a figure is made."
+        )
     n_cols = min(n_cols, max(len(panels), max(panel.n_units for panel in panels)))
     places, n_rows = _places([min(panel.n_units, n_cols) for panel in panels], n_cols)
     if ax is None:
@@ -228,29 +246,30 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int) -> np.ndarray:
         figure = plt.figure(figsize=(WIDTH * n_cols, height), layout="constrained")
         cells = figure.add_gridspec(n_rows, n_cols)
     else:
-        figure, cells = ax.figure, ax.get_subplotspec().subgridspec(n_rows, n_cols)
+        figure = ax.figure
+        room = {"hspace": 0.8, "wspace": 0.4} if figure.get_layout_engine() is None else {}
+        cells = ax.get_subplotspec().subgridspec(n_rows, n_cols, **room)
         ax.set_axis_off()
-    return _shared([figure.add_subplot(cells[row, columns]) for row, columns in places], panels)
+    axes = [figure.add_subplot(cells[row, columns]) for row, columns in places]
+    if sharey:
+        _share([one for one, panel in zip(axes, panels, strict=True) if not panel.is_pair])
+    return np.array(axes, dtype=object)
 
 
-def _shared(axes: list[Any], panels: list[Panel]) -> np.ndarray:
-    """The same axes; those with heights have one scale, which is written once per row."""
-    plots = [one for one, panel in zip(axes, panels, strict=True) if not panel.is_pair]
+def _share(plots: list[Any]) -> None:
+    """Give them one scale, which is written once per row."""
     for one in plots[1:]:
         one.sharey(plots[0])
     rows = [one.get_subplotspec().rowspan.start for one in plots]
     for place, one in enumerate(plots):
         one.tick_params(labelleft=rows[place] not in rows[:place])
-    return np.array(axes, dtype=object)
 
 
 def _places(widths: list[int], n_cols: int) -> tuple[list[tuple[int, slice]], int]:
-    """Row and columns of each panel, in the first row that has room, and the number of rows."""
-    taken: list[int] = []
-    places = []
+    """Row and columns of each panel, in their order, and the number of rows."""
+    places, row, used = [], 0, 0
     for width in widths:
-        row = next((row for row, used in enumerate(taken) if used + width <= n_cols), len(taken))
-        taken += [0] * (row == len(taken))
-        places.append((row, slice(taken[row], taken[row] + width)))
-        taken[row] += width
-    return places, len(taken)
+        row, used = (row, used) if used + width <= n_cols else (row + 1, 0)
+        places.append((row, slice(used, used + width)))
+        used += width
+    return places, row + 1

@@ -1,5 +1,6 @@
 """Panels of an additive model: curves, bars or a heat map on given axes."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,9 @@ DARK = "#333333"
 ROOM = 18  # categories for which a panel is wide enough
 LONGEST = 22  # characters of the name of a category
 LETTERS = 32  # characters that fit under a panel
+MANY, KEPT = 60, 40  # categories: if there are more than so many, how many are drawn
+TICKS = 4  # intervals between the numbers along an axis; a heat map is narrower
+PARTS = 8  # cells of a heat map between two knots
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,26 +102,34 @@ class Panel:
         self._mark(ax.xaxis, 0)
 
     def _heat_map(self, ax: Any) -> None:
-        grids = zip(self.grids, self.scales, strict=True)
+        grids = list(zip(self.grids, self.scales, strict=True))
         places = [np.arange(len(grid)) if scale == "category" else grid for grid, scale in grids]
+        (x_edges, across), (y_edges, along) = (_cells(*grid) for grid in grids)
         largest = float(np.abs(self.values).max()) or 1.0
         colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-        image = ax.pcolormesh(*places, self.values[:, :, 0].T, shading="nearest", **colours)
+        image = ax.pcolormesh(x_edges, y_edges, along @ self.values[:, :, 0].T @ across.T, shading="flat", **colours)
         if self.band is not None:
             unclear = ((self.band[0] <= 0) & (self.band[1] >= 0))[:, :, 0]
-            ax.plot(*(mesh[unclear] for mesh in np.meshgrid(*places, indexing="ij")), ".", color=DARK, markersize=2)
+            dots = (mesh[unclear] for mesh in np.meshgrid(*places, indexing="ij"))
+            ax.plot(*dots, ".", color=DARK, markersize=2, clip_on=False, in_layout=False)
         self._mark(ax.xaxis, 0)
         self._mark(ax.yaxis, 1)
         ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
         ax.figure.colorbar(image, ax=ax)
 
     def _mark(self, axis: Any, place: int) -> None:
-        """Names of categories, or a logarithm with its sign, linear around 0, as that of a schema."""
+        """Names of categories, or a few numbers, of a logarithm with its sign, linear around 0, as that of a schema."""
         if self.scales[place] == "category":
             names = [plain(name) for name in shortened(self.grids[place])]
-            axis.set_ticks(range(len(names)), names, rotation=90 if place == 0 and self.n_upright else 0, fontsize="small")
+            every = -(-len(names) // (ROOM if place else MANY))
+            ticks = range(0, len(names), every)
+            axis.set_ticks(ticks, names[::every], rotation=90 if place == 0 and self.n_upright else 0, fontsize="small")
         elif self.scales[place] == "log":
             axis.axes.set(**{f"{axis.axis_name}scale": "symlog"})
+            if len(powers := _powers_of_ten(self.grids[place])) > 1:
+                axis.set_ticks(powers)
+        else:
+            axis.get_major_locator().set_params(nbins=TICKS - (self.is_pair and place == 0))
 
     def _outputs(self) -> Iterator[tuple[int, str]]:
         return ((output, COLOURS[output % len(COLOURS)]) for output in range(len(self.labels)))
@@ -148,6 +160,7 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
     title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
     panel = Panel(title, grids, tuple(function.scales), tuple(function.names), values, band, labels)
     if not is_pair:
+        panel = _clearest(panel) if panel.scales == ("category",) and len(panel.values) > MANY else panel
         return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]
     return [_of_output(panel, output) for output in range(len(labels))]
 
@@ -184,8 +197,46 @@ def plain(text: Any) -> str:
     return str(text).replace("$", r"\$")
 
 
+def _cells(grid: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of the cells of a heat map along a column, and the shares of the values on its grid in each cell.
+
+    A number has several cells between two knots, between which a function is linear, on a logarithmic scale if that is its scale.
+    """
+    n_places = len(grid)
+    if scale == "category":
+        return np.arange(n_places + 1) - 0.5, np.eye(n_places)
+    n_cells = PARTS * (n_places - 1)
+    scaled = np.sign(grid) * np.log1p(np.abs(grid)) if scale == "log" else grid
+    edges = np.interp(np.arange(n_cells + 1) / PARTS, np.arange(n_places), scaled)
+    edges = np.sign(edges) * np.expm1(np.abs(edges)) if scale == "log" else edges
+    edges[::PARTS] = grid
+    middles = (np.arange(n_cells) + 0.5) / PARTS
+    return edges, np.maximum(0.0, 1.0 - np.abs(middles[:, None] - np.arange(n_places)))
+
+
+def _powers_of_ten(grid: np.ndarray) -> list[float]:
+    """A few of them on a grid, with either sign, and 0: places to mark that are far from each other."""
+    low, high = float(grid[0]), float(grid[-1])
+    longest = math.floor(math.log10(max(-low, high, 1.0)))
+    step = max(-(-longest // (2 if low < 0 < high else 3)), 1)
+    powers = [10.0**exponent for exponent in range(step, longest + 1, step)]
+    return [place for place in (*(-power for power in reversed(powers)), 0.0, *powers) if low <= place <= high]
+
+
+def _clearest(panel: Panel) -> Panel:
+    """The categories whose bands are farthest from 0, in their order."""
+    ends = (panel.values,) * 2 if panel.band is None else panel.band
+    place = np.sort(np.argsort(-np.maximum(ends[0], -ends[1]).max(axis=1), kind="stable")[:KEPT])
+    title = f"{panel.title} ({KEPT} of {len(panel.values)})"
+    return replace(_at(panel, place), title=title)
+
+
 def _by_value(panel: Panel) -> Panel:
-    place = np.argsort(panel.values.mean(axis=1), kind="stable")
+    return _at(panel, np.argsort(panel.values.mean(axis=1), kind="stable"))
+
+
+def _at(panel: Panel, place: np.ndarray) -> Panel:
+    """Some of its categories, in a new order."""
     band = None if panel.band is None else (panel.band[0][place], panel.band[1][place])
     return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], band=band)
 

@@ -1,6 +1,7 @@
 """The display of an additive model draws its functions, and nothing else."""
 
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import matplotlib
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
@@ -54,6 +56,12 @@ def band_of(ax):
     (path,) = ax.collections[0].get_paths()
     middle = len(path.vertices) // 2
     return path.vertices[1:middle], path.vertices[middle + 1 : -1][::-1]
+
+
+def ages_of(ax):
+    """The ages in the middle of the cells of a heat map."""
+    edges = ax.collections[0].get_coordinates()[0, :, 0]
+    return (edges[1:] + edges[:-1]) / 2
 
 
 def test_panels_are_in_order_of_importance():
@@ -107,7 +115,9 @@ def test_a_pair_is_a_heat_map_around_zero_with_dots_where_noise_may_have_made_it
     (ax,) = AdditiveDisplay.from_estimator(model(), terms=[("age", "job")]).axes_
     shape = model().shape_functions_[("age", "job")]
     image = ax.collections[0]
-    np.testing.assert_array_equal(image.get_array().reshape(3, 4), shape.values.T)
+    between = [np.interp(ages_of(ax), AGES, row) for row in shape.values.T]
+    np.testing.assert_allclose(image.get_array().reshape(3, -1), between, atol=1e-12)
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 120), (-0.5, 2.5))
     assert image.get_clim() == (-np.abs(shape.values).max(), np.abs(shape.values).max())
     unclear = (shape.lower <= 0) & (shape.upper >= 0)
     assert 0 < unclear.sum() < unclear.size
@@ -124,6 +134,26 @@ def test_without_a_band_none_is_drawn(n_classes):
     assert not any(ax.lines for ax in display.axes_ if "×" in ax.get_title())  # noqa: RUF001
 
 
+@pytest.mark.parametrize("scales", (("log", "linear"), ("linear", "log"), ("log", "category")))
+def test_cells_of_a_pair_are_linear_between_knots_on_the_scales_of_its_columns(scales):
+    grids = (np.array([-100.0, 0, 3, 1000]), JOBS if scales[1] == "category" else np.array([-1.0, 2, 30]))
+    shape = function(("gain", "other"), grids, 1, scales, (4, 3))
+    display = AdditiveDisplay([shape], response="")
+    display.plot()
+    mesh = display.axes_[0].collections[0]
+    columns = (mesh.get_coordinates()[0, :, 0], mesh.get_coordinates()[:, 0, 1])
+    assert (columns[0][0], columns[0][-1]) == (-100, 1000) == display.axes_[0].get_xlim()
+    assert (columns[1][0], columns[1][-1]) == ((-0.5, 2.5) if scales[1] == "category" else (-1, 30))
+    values = shape.values
+    for axis, (edges, grid, scale) in enumerate(zip(columns, grids, scales, strict=True)):
+        if scale == "category":
+            continue
+        scaled, marks = (np.sign(x) * np.log1p(abs(x)) if scale == "log" else x for x in (edges, grid))
+        between = np.interp((scaled[1:] + scaled[:-1]) / 2, marks, np.arange(len(marks)))
+        values = np.apply_along_axis(lambda f, at=between: np.interp(at, np.arange(len(f)), f), axis, values)
+    np.testing.assert_allclose(mesh.get_array().reshape(values.T.shape), values.T, atol=1e-9)
+
+
 def test_every_class_has_a_colour_and_a_heat_map():
     display = AdditiveDisplay.from_estimator(model(3))
     assert titles(display)[3:] == [f"age × job: {label}" for label in ("no", "yes", "unknown")]  # noqa: RUF001
@@ -134,7 +164,8 @@ def test_every_class_has_a_colour_and_a_heat_map():
     np.testing.assert_array_equal([bar.get_height() for bar in job.patches], shapes["job"].values.T.ravel())
     np.testing.assert_array_equal([line.get_ydata() for line in gain.lines[:3]], shapes["gain"].values.T)
     for output, ax in enumerate(display.axes_[3:]):
-        np.testing.assert_array_equal(ax.collections[0].get_array().reshape(3, 4), shapes["age", "job"].values[..., output].T)
+        between = [np.interp(ages_of(ax), AGES, row) for row in shapes["age", "job"].values[..., output].T]
+        np.testing.assert_allclose(ax.collections[0].get_array().reshape(3, -1), between, atol=1e-12)
 
 
 def test_one_class_can_be_drawn_alone():
@@ -155,6 +186,61 @@ def test_curves_and_bars_share_their_heights():
     assert written == [True, False, False]
     display.plot(n_cols=2)
     assert [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_[:3]] == [True, False, True]
+
+
+def test_each_panel_can_have_heights_of_its_own():
+    display = AdditiveDisplay.from_estimator(model(), sharey=False)
+    assert len({ax.get_ylim() for ax in display.axes_[:3]}) > 1
+    assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_)
+
+
+def test_panels_are_read_in_their_order_however_wide_they_are():
+    grids = {f"column {size}": np.arange(size).astype(str).astype(object) for size in (3, 50, 4, 20, 5)}
+    functions = {name: function((name,), grid, 1, ("category",), len(grid)) for name, grid in grids.items()}
+    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions), terms=list(grids))
+    cells = [ax.get_subplotspec() for ax in display.axes_]
+    places = [(cell.rowspan.start, cell.colspan.start) for cell in cells]
+    assert places == sorted(places) == [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0)]
+
+
+@pytest.mark.parametrize(
+    "scale, grid",
+    (
+        ("log", [-1e4, -10, 0, 10, 1e3, 1e5]),
+        ("log", [-1e3, 0, 1e3]),
+        ("log", [-10, 0, 1e6]),
+        ("log", [0, 99999]),
+        ("log", [0, 1e9]),
+        ("log", [1e3, 1e7]),
+        ("linear", [-124.35, -119.2, -114.31]),
+        ("linear", [0, 40000]),
+    ),
+    ids=str,
+)
+def test_numbers_along_an_axis_do_not_run_together(scale, grid):
+    one, two = (function((name,), np.array(grid), 1, (scale,), len(grid)) for name in "ab")
+    pair = function(("a", "b"), (np.array(grid, dtype=float),) * 2, 1, (scale, scale), (len(grid), len(grid)))
+    display = AdditiveDisplay([one, pair, two], response="").plot()
+    display.figure_.canvas.draw()
+    for ax in display.axes_:
+        labels = [label for label in ax.get_xticklabels() if ax.get_xlim()[0] <= label.get_position()[0] <= ax.get_xlim()[1]]
+        boxes = [label.get_window_extent() for label in labels if label.get_text()]
+        assert len(boxes) >= 2
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+@pytest.mark.parametrize("band", (True, False))
+def test_of_very_many_categories_those_are_drawn_that_are_clearly_not_zero(band):
+    names = np.arange(500).astype(str).astype(object)
+    shape = function(("town",), names, 1, ("category",), 500, band)
+    (ax,) = AdditiveDisplay([shape], response="").plot().axes_
+    assert ax.get_title() == "town (40 of 500)"
+    heights = np.abs(shape.values) if not band else np.maximum(shape.lower, -shape.upper)
+    drawn = [label.get_text() for label in ax.get_xticklabels()]
+    assert drawn == [str(place) for place in np.flatnonzero(heights >= np.sort(heights)[-40])]
+    np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], shape.values[[int(name) for name in drawn]])
+    pair = function(("age", "town"), (AGES, names), 1, ("linear", "category"), (4, 500))
+    assert len(AdditiveDisplay([pair], response="").plot().axes_[0].get_yticks()) <= 18
 
 
 def test_many_categories_take_more_room_and_no_panel_covers_another():
@@ -211,6 +297,13 @@ def test_what_makes_no_sense_is_refused(params, message):
         AdditiveDisplay.from_estimator(model(), **params)
 
 
+def test_more_panels_than_a_single_axes_has_room_for_are_refused():
+    with pytest.raises(
+        ValueError, match=r"a single axes, which has no room for 6 panels; expected at most 4: .* terms=\[...\], or"
+    ):
+        AdditiveDisplay.from_estimator(model(3), ax=pyplot.figure().add_subplot())
+
+
 def test_an_unknown_class_is_refused():
     with pytest.raises(ValueError, match=r"target='maybe'; expected one of \['no', 'yes', 'unknown'\]"):
         AdditiveDisplay.from_estimator(model(3), target="maybe")
@@ -219,11 +312,23 @@ def test_an_unknown_class_is_refused():
 def test_only_fitted_additive_models_have_functions():
     X, y = np.random.default_rng(0).uniform(-1, 1, (40, 1)), np.arange(40) % 2
     linear = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1], random_state=0).fit(X, y)
-    for estimator in (linear, make_pipeline(DPAdditiveClassifier())):
-        with pytest.raises(TypeError, match="expected an additive model, of a pipeline its last step"):
+    for estimator in (linear, make_pipeline(linear)):
+        with pytest.raises(
+            TypeError, match="is a DPLogisticRegression; expected an additive model, or a pipeline that ends in one"
+        ):
             AdditiveDisplay.from_estimator(estimator)
-    with pytest.raises(ValueError, match="not fitted"):
-        AdditiveDisplay.from_estimator(DPAdditiveClassifier())
+    for estimator in (DPAdditiveClassifier(), make_pipeline(DPAdditiveClassifier())):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            AdditiveDisplay.from_estimator(estimator)
+
+
+@pytest.mark.parametrize("n_classes", (2, 3))
+def test_of_pipelines_and_searches_the_model_in_them_is_drawn(n_classes):
+    inner = model(n_classes)
+    pipeline = SimpleNamespace(steps=[("scale", None), ("model", inner)])
+    for whole in (pipeline, SimpleNamespace(best_estimator_=inner), SimpleNamespace(best_estimator_=pipeline)):
+        display = AdditiveDisplay.from_estimator(whole)
+        assert (titles(display), display.response) == (titles(drawn := AdditiveDisplay.from_estimator(inner)), drawn.response)
 
 
 def test_a_model_tells_the_scale_of_each_column():
