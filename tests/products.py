@@ -33,7 +33,8 @@ ONLY = {"additive binary": "standardized_gd", "additive multinomial": "standardi
 GIVEN = {  # what an estimator cannot fit without, by its name
     "DPLinearRegression": BOUNDED,
     "DPConstrainedRegression": BOUNDED,
-    "DPAdditiveRegressor": BOUNDED,
+    "DPAdditiveClassifier": {"feature_bounds": 1.0},
+    "DPAdditiveRegressor": {**BOUNDED, "feature_bounds": 1.0},
     "DPMinimax": {"saddle": Regression},
 }
 OF_KIND = {"network binary": {"scorer": "mlp", "hidden_layer_sizes": (4, 3)}}  # what makes the kind of problem

@@ -196,7 +196,7 @@ def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
 def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
     """Those of an additive model with private knots; the twin hands them out."""
     X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
-    model = kind(epsilon=9.0, knots="private", random_state=0)
+    model = kind(epsilon=9.0, feature_bounds=1.0, knots="private", random_state=0)
     assert frames_with_data(model, X, y) == set()
     width = model.basis_.n_features
     assert model.basis_.placed and width < finest(model.basis_).n_features

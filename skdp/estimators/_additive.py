@@ -39,7 +39,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         data.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: one positive number B
-        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1: columns in [-1, 1].
+        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1, and warns.
         Values outside are clipped to them. Must not be computed from the data.
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
@@ -136,7 +136,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (5000, 2))
     >>> y = (X[:, 0] ** 2 + 0.3 * X[:, 1] > 0.3).astype(int)
-    >>> model = DPAdditiveClassifier(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model = DPAdditiveClassifier(epsilon=1.0, feature_bounds=1.0, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")
@@ -240,7 +240,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         data.
     feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: one positive number B
-        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1: columns in [-1, 1].
+        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1, and warns.
         Values outside are clipped to them. Must not be computed from the data.
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
@@ -328,7 +328,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20000, 2))
     >>> y = X[:, 0] ** 2 + 0.3 * X[:, 1]
-    >>> model = DPAdditiveRegressor(epsilon=1.0, target_bounds=(-1, 2), random_state=0).fit(X, y)
+    >>> model = DPAdditiveRegressor(epsilon=1.0, feature_bounds=1.0, target_bounds=(-1, 2), random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

@@ -24,6 +24,7 @@ from skdp.estimators._shapes import (
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._placing import finest
 from skdp.privacy.budget import Budget
+from skdp.privacy.errors import warn
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
@@ -161,6 +162,12 @@ class AdditiveModel(DPEstimator):
 
     def _check_bounds(self) -> None:
         check_public_columns(self.schema, self.feature_bounds)
+        if self.schema is None and self.feature_bounds is None:
+            warn(
+                "Neither schema nor feature_bounds is given: all columns are taken to lie in [-1, 1], and values outside to be "
+                "at the nearer end. feature_bounds=1.0 says so without this warning.",
+                UserWarning,
+            )
 
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:

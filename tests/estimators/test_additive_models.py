@@ -24,6 +24,7 @@ SCHEMA = {"columns": COLUMNS, "target": "ill", "classes": ["no", "yes"]}
 BOUNDS = [(0.0, 100.0), (-2.0, 2.0)]
 GIVEN = {DPAdditiveClassifier: {}, DPAdditiveRegressor: {"target_bounds": (-4, 4)}}
 both = pytest.mark.parametrize("kind", GIVEN)
+pytestmark = pytest.mark.filterwarnings("ignore:Neither schema nor feature_bounds")
 
 
 def people(rng, n=400):
@@ -199,6 +200,17 @@ def test_mistakes_are_named_before_anything_is_paid_for(kind, parameters, messag
     with PrivacyLedger(epsilon=10, delta=1e-4) as ledger, pytest.raises((TypeError, ValueError), match=message):
         kind(**GIVEN[kind], **parameters).fit(X, y)
     assert not ledger.entries
+
+
+@both
+def test_bounds_that_nobody_gave_are_warned_of(kind, rng):
+    X, y = numbers(rng)
+    for call in (lambda model: model.fit(X, y), lambda model: model.plan(400, 2)):
+        with pytest.warns(UserWarning, match=r"taken to lie in \[-1, 1\]"):
+            call(kind(**GIVEN[kind]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(kind(**GIVEN[kind], feature_bounds=1.0))
 
 
 def test_text_without_a_schema_and_sparse_tables_say_what_to_do(rng):
@@ -426,7 +438,9 @@ def test_pickles_clones_and_names(kind, rng):
 
 def test_a_weak_guarantee_is_warned_of_once():
     with pytest.warns(NotPrivateWarning) as caught:
-        DPAdditiveClassifier(float("inf"), knots="private", random_state=0).fit(np.zeros((40, 1)), np.arange(40) % 2)
+        DPAdditiveClassifier(float("inf"), feature_bounds=1.0, knots="private", random_state=0).fit(
+            np.zeros((40, 1)), np.arange(40) % 2
+        )
     assert len(caught) == 1
 
 

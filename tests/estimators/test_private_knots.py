@@ -162,6 +162,6 @@ def test_solvers_with_other_releases_are_refused_before_anything_is_read(kind, r
 def test_more_classes_and_numbers_without_a_schema(rng):
     X = rng.uniform(-1, 1, (3000, 2)) ** 5
     y = np.digitize(np.abs(X[:, 0]), [0.01, 0.2])
-    model = DPAdditiveClassifier(3.0, knots="private", interactions=[(1, 0)], random_state=0).fit(X, y)
+    model = DPAdditiveClassifier(3.0, feature_bounds=1.0, knots="private", interactions=[(1, 0)], random_state=0).fit(X, y)
     assert model.coef_.shape == (3, model.basis_.n_features) and list(model.basis_.placed) == ["x0", "x1"]
     assert np.abs(model.basis_.knots_of("x0") - 0.5).min() == 0 and model.score(X, y) > 0.7

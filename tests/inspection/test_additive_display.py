@@ -351,7 +351,7 @@ def test_a_model_tells_the_scale_of_each_column():
 def test_models_are_drawn_as_they_are(n_classes):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 2))
-    params = {"interactions": [(0, 1)], "knots": 3, "random_state": 0}
+    params = {"feature_bounds": 1.0, "interactions": [(0, 1)], "knots": 3, "random_state": 0}
     if n_classes:
         fitted = DPAdditiveClassifier(1.0, classes=range(n_classes), **params).fit(X, rng.integers(n_classes, size=3000))
     else:
