@@ -12,6 +12,7 @@ from skdp.inspection._additive_panels import Panel, panels_of, plain
 __all__ = ["AdditiveDisplay"]
 
 WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches of a panel, and of a letter of upright names under it
+GAP = 0.1  # inches, above and below what is written around a panel
 MOST = 4  # panels into which a single axes is divided
 
 
@@ -20,7 +21,8 @@ class AdditiveDisplay:
 
     A number has a curve, a category a bar for each of its values, a pair of columns a heat map. All panels but heat maps share
     the vertical axis, so that heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
-    privacy; in a heat map a dot is where that band has 0 in it. Of a column of more than 60 categories 40 are drawn: those whose
+    privacy; in a heat map, whose colours change between knots as the function does, a dot is where that band has 0 in it. Of a
+    column of more than 60 categories 40 are drawn: those whose
     bands are farthest from 0.
 
     Parameters
@@ -244,6 +246,7 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> 
         np.maximum.at(letters, [row for row, _ in places], [panel.n_upright for panel in panels])
         height = HEIGHT * n_rows + LETTER * letters.sum() + 0.4
         figure = plt.figure(figsize=(WIDTH * n_cols, height), layout="constrained")
+        figure.get_layout_engine().set(h_pad=GAP)
         cells = figure.add_gridspec(n_rows, n_cols)
     else:
         figure = ax.figure

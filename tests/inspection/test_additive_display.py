@@ -188,6 +188,13 @@ def test_curves_and_bars_share_their_heights():
     assert [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_[:3]] == [True, False, True]
 
 
+def test_what_is_written_under_a_panel_is_apart_from_the_title_of_the_next():
+    display = AdditiveDisplay.from_estimator(model(), terms=[("age", "job"), "age"], n_cols=1)
+    display.figure_.canvas.draw()
+    above, below = display.axes_[0].xaxis.label.get_window_extent(), display.axes_[1].title.get_window_extent()
+    assert above.y0 - below.y1 > below.height
+
+
 def test_each_panel_can_have_heights_of_its_own():
     display = AdditiveDisplay.from_estimator(model(), sharey=False)
     assert len({ax.get_ylim() for ax in display.axes_[:3]}) > 1
