@@ -22,8 +22,7 @@ class AdditiveDisplay:
     A number has a curve, a category a bar for each of its values, a pair of columns a heat map. All panels but heat maps share
     the vertical axis, so that heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
     privacy; in a heat map, whose colours change between knots as the function does, a dot is where that band has 0 in it. Of a
-    column of more than 60 categories 40 are drawn: those whose
-    bands are farthest from 0.
+    column of more than 60 categories 40 are drawn: those whose bands are farthest from 0.
 
     Parameters
     ----------
