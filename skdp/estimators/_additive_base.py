@@ -117,7 +117,7 @@ class AdditiveModel(DPEstimator):
             return len(self.feature_bounds)
         if n_features is None:
             raise TypeError("n_features=None; expected the number of columns of X, where neither a schema nor bounds tell it.")
-        return int(n_features)
+        return n_features
 
     def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
         """The functions of the columns, after a check of all that names columns.

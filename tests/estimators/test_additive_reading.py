@@ -1,0 +1,103 @@
+"""Additive models as they are read: functions, contributions, monotone functions, and what they find without noise."""
+
+import math
+
+import numpy as np
+import pytest
+from people import BOUNDS, COLUMNS, GIVEN, fitted, numbers, people, silent
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+
+both = pytest.mark.parametrize("kind", GIVEN)
+
+
+def test_a_pair_of_many_knots_fits_into_memory(rng):
+    """Its 4761 products on a grid of as many points, beside those of the columns."""
+    X, y = numbers(rng, 50)
+    model = fitted(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS, interactions=[(0, 1)], knots=64, monotone={0: 1})
+    shape = model.shape_functions_["x0", "x1"]
+    assert shape.values.shape == shape.lower.shape == (69, 69)
+
+
+def test_without_noise_a_sum_of_functions_is_found(rng):
+    """One that is piecewise linear with the knots of the model, and of which a linear model explains little."""
+    X = np.column_stack([rng.uniform(0, 4, 20_000), rng.uniform(0, 4, 20_000)])
+    shapes = [np.array([0.0, 1, -1, 1, 0]), np.array([1.0, 0, 0, 0, 1])]
+    y = sum(np.interp(column, range(5), shape) for column, shape in zip(X.T, shapes, strict=True))
+    facts = {"feature_bounds": [(0, 4), (0, 4)], "target_bounds": (-3, 3), "data_norm": math.sqrt(2)}  # no row is longer
+    model = silent(DPAdditiveRegressor, X, y, knots=4, **facts)
+    assert model.score(X, y) > 0.9999
+    assert silent(DPAdditiveRegressor, X, y, knots=0, **facts).score(X, y) < 0.2
+    for found, shape in zip(model.shape_functions_.values(), shapes, strict=True):
+        values = np.interp(range(5), found.grid, found.values)
+        np.testing.assert_allclose(values - values.mean(), shape - shape.mean(), atol=0.02)
+
+
+def test_an_interaction_that_is_named_is_found(rng):
+    X, y = numbers(rng, 20_000)
+    alone, together = (
+        silent(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS, knots=8, interactions=pairs).score(X, y)
+        for pairs in ((), [(0, 1)])
+    )
+    assert alone < 0.9 < 0.97 < together
+
+
+@both
+@pytest.mark.parametrize("interactions", ((), [("age", "town"), ("age", "income")]))
+def test_contributions_add_up(kind, interactions, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS}, interactions=interactions, knots=4)
+    raw = model.decision_function(frame) if kind is DPAdditiveClassifier else model.predict(frame)
+    inside = np.abs(raw) < 4 if kind is DPAdditiveRegressor else np.full(400, True)
+    assert inside.any()
+    np.testing.assert_allclose((model.explain(frame).sum(axis=1) + model.baseline_)[inside], raw[inside], atol=1e-9)
+    assert list(model.shape_functions_) == ["age", "income", "town", *interactions]
+
+
+def test_contributions_of_three_classes_add_up(rng):
+    frame = people(rng)
+    model = fitted(DPAdditiveClassifier, frame, np.arange(400) % 3, schema={"columns": COLUMNS}, knots=4)
+    contributions = model.explain(frame)
+    assert contributions.shape == (400, 3, 3)
+    np.testing.assert_allclose(contributions.sum(axis=1) + model.baseline_, model.decision_function(frame), atol=1e-9)
+    assert all(shape.values.shape[-1] == 3 for shape in model.shape_functions_.values())
+
+
+@both
+def test_shape_functions_are_the_contributions(kind, rng):
+    frame = people(rng)
+    model = fitted(kind, frame, np.arange(400) % 2, schema={"columns": COLUMNS}, interactions=[("age", "town")], knots=4)
+    explained = model.explain(frame)
+    for place, (name, shape) in enumerate(model.shape_functions_.items()):
+        if name == "age":
+            wanted = np.interp(frame["age"], shape.grid, shape.values)
+        elif name == "income":
+            wanted = np.interp(np.log1p(frame["income"].clip(upper=1e5)), np.log1p(shape.grid), shape.values)
+        elif name == "town":
+            assert shape.grid.tolist() == ["a", "b", "c", "other"]
+            wanted = frame["town"].map(dict(zip(shape.grid, shape.values, strict=True))).fillna(shape.values[-1])
+        else:
+            ages, towns = shape.grid
+            column = {town: np.interp(frame["age"], ages, shape.values[:, i]) for i, town in enumerate(towns)}
+            wanted = [column.get(town, column["other"])[i] for i, town in enumerate(frame["town"])]
+        np.testing.assert_allclose(explained[:, place], wanted, atol=1e-9)
+
+
+@both
+@pytest.mark.parametrize("knots", (0, 4))
+@pytest.mark.parametrize("direction", (1, -1))
+def test_functions_are_monotone_where_that_is_asked(kind, knots, direction, rng):
+    """Also where the records say the opposite, and the rest of the model is as it was."""
+    frame = people(rng)
+    y = (frame["age"] + rng.normal(size=400) > 50).astype(int)
+    parameters = {"schema": {"columns": COLUMNS}, "knots": knots, "epsilon": 10.0}
+    free = fitted(kind, frame, y, **parameters)
+    bound = fitted(kind, frame, y, monotone={"age": direction, 1: -direction}, **parameters)
+    for name, way in (("age", direction), ("income", -direction)):
+        shape = bound.shape_functions_[name]
+        for curve in (shape.values, shape.lower, shape.upper):
+            assert (way * np.diff(curve) >= -1e-12).all()
+        assert (shape.lower <= shape.values + 1e-12).all() and (shape.values <= shape.upper + 1e-12).all()
+    np.testing.assert_array_equal(bound.shape_functions_["town"].values, free.shape_functions_["town"].values)
+    if direction == 1:
+        assert np.ptp(bound.shape_functions_["age"].values) > 0.5 * np.ptp(free.shape_functions_["age"].values)
