@@ -120,7 +120,9 @@ class Shapes:
         return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
 
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
-        """How frequent the points of the grid are, from the released means of hats and indicators."""
+        """How frequent the points of the grid are, from the released means of hats and indicators; all alike without such."""
+        if len(term.names) == 1 and term.names[0] in self.basis.numbers and not self.basis.n_intervals:
+            return np.full(rows.shape[0], 1 / rows.shape[0])
         means = np.maximum(self.centre[term.columns], 0.0)
         weights = rows[:, self._families(term)] @ means[self._families(term)]
         weights = np.maximum(weights, LEAST_WEIGHT * max(weights.sum(), 1e-300)) if weights.size else weights
@@ -128,8 +130,7 @@ class Shapes:
 
     def _families(self, term: Term) -> slice:
         """Columns of a term that are hats, indicators or products: all but the value of a number that has hats."""
-        hats = len(term.names) == 1 and term.names[0] in self.basis.numbers and self.basis.n_intervals > 0
-        return slice(1 if hats else 0, None)
+        return slice(1 if len(term.names) == 1 and term.names[0] in self.basis.numbers else 0, None)
 
     def _in_order(self, term: Term, values: np.ndarray) -> np.ndarray:
         """An end of the band, brought in order: what is monotone and lies under it still does, whatever the weights."""

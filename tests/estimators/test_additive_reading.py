@@ -101,3 +101,14 @@ def test_functions_are_monotone_where_that_is_asked(kind, knots, direction, rng)
     np.testing.assert_array_equal(bound.shape_functions_["town"].values, free.shape_functions_["town"].values)
     if direction == 1:
         assert np.ptp(bound.shape_functions_["age"].values) > 0.5 * np.ptp(free.shape_functions_["age"].values)
+
+
+@both
+def test_functions_that_hardly_anybody_meets_matter_less(kind, rng):
+    """Of two columns with the same function the one whose records lie where it is level; without hats all places count alike."""
+    X = np.column_stack([rng.uniform(-1, 1, 4000), rng.uniform(-1, -0.5, 4000)])
+    y = (np.maximum(X, 0).sum(axis=1) > 0.4).astype(int)
+    shapes = fitted(kind, X, y, epsilon=10.0, feature_bounds=1.0, knots=4).shape_functions_
+    assert shapes["x0"].importance > 2 * shapes["x1"].importance
+    for shape in fitted(kind, X, y, feature_bounds=1.0, knots=0).shape_functions_.values():
+        np.testing.assert_allclose(shape.importance, np.sqrt(np.square(shape.values).mean()))
