@@ -52,7 +52,7 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
     with pytest.raises(TypeError, match="by the loss of labels or targets"):
         auditor(DPMinimax(Regression, epsilon=4.0, solver=SGDA(1)), X, Y, **few)
     with pytest.raises(TypeError, match="columns of a data frame"):
-        auditor(DPAdditiveClassifier(epsilon=4.0, knots=0), X, Y, **few)
+        auditor(DPAdditiveClassifier(epsilon=4.0, feature_bounds=1.0, knots=0), X, Y, **few)
 
 
 @pytest.mark.parametrize(
