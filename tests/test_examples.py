@@ -6,7 +6,13 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+import sklearn
 from matplotlib import pyplot
+from packaging.version import Version
+
+pytestmark = pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.8"), reason="scripts that run with the newest libraries: once is enough"
+)
 
 matplotlib.use("agg")
 

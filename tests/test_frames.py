@@ -2,11 +2,18 @@
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 
 from benchmarks import tables
 from benchmarks.frames import FRAMES, load_frame
 from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._schema import OTHER, Schema
+
+pytestmark = pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.8"),
+    reason="tables for benchmarks, which run with the newest libraries: once is enough",
+)
 
 # A column of the prepared table before rows are shortened, and what it is of the raw one
 SAME = {

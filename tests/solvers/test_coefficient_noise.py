@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 from scipy import sparse
 
 from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning
@@ -17,6 +19,11 @@ from skdp.solvers import CoefficientNoise, Problem, StandardizedGradientDescent,
 from skdp.solvers._descent_noise import NoisySteps, clipped_bend, hidden_variances, variances_left
 from skdp.solvers._estimates import momentum_gains
 from skdp.solvers._standardization import Standard
+
+pytestmark = pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.8"),
+    reason="NumPy and SciPy alone, which are the newest beside every scikit-learn: once is enough",
+)
 
 RNG = np.random.default_rng(0)
 RESULTS = []  # of all fits: an estimator runs a copy of its solver
