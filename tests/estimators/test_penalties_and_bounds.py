@@ -15,7 +15,9 @@ from sklearn.base import clone
 import skdp.estimators
 from skdp import DPLinearRegression, DPLogisticRegression
 
+SCALED = ("DPMinimax", "DPAdditiveClassifier", "DPAdditiveRegressor")  # of which bounds scale the features, or which have none
 every = pytest.mark.parametrize("name", [name for name in KINDS if name != "DPMinimax"])  # which has a data norm only
+unscaled = pytest.mark.parametrize("name", [name for name in KINDS if name not in SCALED])
 FORMS = {
     "one number": 2.0,
     "an integer": 2,
@@ -37,7 +39,7 @@ def estimator_named(name, **parameters):
     return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), "random_state": 0, **parameters})
 
 
-@every
+@unscaled
 @pytest.mark.parametrize("form", FORMS)
 def test_feature_bounds_of_every_form_give_the_same_fit(name, form):
     """They set the norm of a row: it is that of the corner of their box, and a bound that is given goes before."""
@@ -52,7 +54,7 @@ def test_feature_bounds_of_every_form_give_the_same_fit(name, form):
     assert given.public["resolved"]["data_norm"] == 1.5
 
 
-@every
+@unscaled
 def test_bounds_of_each_feature_reach_the_problem(name):
     model = estimator_named(name, feature_bounds=[(-3, 1), (0, 4), (-12, -1)])
     plan = model.plan(100, 3)
