@@ -2,9 +2,9 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
-gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``rates`` lets
-tables grow under losses with a kink, ``minimax`` ranks by saddle problems, ``additive`` compares additive models with linear
-ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee.
+gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``minimax``
+ranks by saddle problems, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory,
+``audit`` attacks the guarantee, and each of ``PAPERS`` repeats what a paper measured.
 """
 
 import argparse
@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, coordinates, curve, evaluations, floor, margins, minimax_auc, rates, resources
+from benchmarks import additive, audit, constants, coordinate_descent, curve, evaluations, floor, margins, minimax_auc, resources
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
+from benchmarks.papers import PAPERS, reproduce, title
 from benchmarks.run import QUICK, QUICK_TABLES, Settings, run
 from benchmarks.tables import TABLES
 from skdp.privacy.budget import ADJACENCIES
@@ -52,7 +53,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_curve,
         add_constants,
         add_floor,
-        add_rates,
+        add_papers,
         add_evaluations,
         add_coordinates,
         add_margins,
@@ -161,17 +162,16 @@ def start_floor(given: argparse.Namespace) -> None:
         raise SystemExit("Some problems are below the floor.")
 
 
-def add_rates(commands: Any) -> None:
-    """Command that lets tables grow under losses with a kink."""
-    command = commands.add_parser(
-        "rates", help="excess risk on losses with a kink as the table grows; writes rates.json, rates.md and rates.png"
-    )
-    command.add_argument("--repeats", type=positive, default=10, help="tables and fits per size; default: %(default)s")
-    command.add_argument(
-        "--largest", type=positive, default=10**5, help=f"most records, {min(rates.SIZES)} or more; default: %(default)s"
-    )
-    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    command.set_defaults(action=lambda given: rates.grow(list(rates.POPULATIONS), given.repeats, given.largest, given.out))
+def add_papers(commands: Any) -> None:
+    """Commands that repeat what papers measured."""
+    for name in PAPERS:
+        stem = name.replace("-", "_")
+        about = f"{title(name)[0].lower()}{title(name)[1:]}; writes {stem}.json, .md and .png".replace("%", "%%")
+        command = commands.add_parser(name, help=about)
+        command.add_argument("--quick", action="store_true", help="a small part, in less than two minutes")
+        command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
+        command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+        command.set_defaults(action=lambda given: reproduce(given.command, given.quick, given.jobs, given.out))
 
 
 def add_evaluations(commands: Any) -> None:
@@ -190,10 +190,10 @@ def add_coordinates(commands: Any) -> None:
     command = commands.add_parser(
         "coordinates", help="excess risk where columns have different scales; writes coordinates.json, .md and .png"
     )
-    command.add_argument("--tables", type=names(coordinates.RAW_TABLES), default="all", help="default: all")
+    command.add_argument("--tables", type=names(coordinate_descent.RAW_TABLES), default="all", help="default: all")
     command.add_argument("--repeats", type=positive, default=3, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    command.set_defaults(action=lambda given: coordinates.compare(given.tables, given.repeats, given.out))
+    command.set_defaults(action=lambda given: coordinate_descent.compare(given.tables, given.repeats, given.out))
 
 
 def add_margins(commands: Any) -> None:

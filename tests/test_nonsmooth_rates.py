@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchmarks import rates
+from benchmarks import nonsmooth_rates as rates
 from benchmarks.__main__ import main
 from skdp.solvers import SGD, GradientDescent
 
@@ -16,7 +16,7 @@ from skdp.solvers import SGD, GradientDescent
 def test_the_best_model_is_a_multiple_of_the_first_feature(name):
     """No model of all features is better by more than what 20 000 records say by chance."""
     population = rates.POPULATIONS[name]
-    X, y = rates.draw(population, 20_000, 0)
+    X, y = rates.draw_records(population, 20_000, 0)
     best = rates.least(population, X[:, 0], y)
     start = np.zeros(X.shape[1])
     start[0] = 5.0 if name == "hinge" else 1.0
@@ -39,9 +39,10 @@ def test_files_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(rates, "SIZES", (200, 400))
     monkeypatch.setattr(rates, "N_TEST", 2000)
     monkeypatch.setattr(rates, "SOLVERS", {"gd": GradientDescent(5), "sgd single pass": SGD(5, sampling="single_pass")})
-    main(["rates", "--repeats", "2", "--largest", "400", "--out", str(tmp_path)])
-    contents = json.loads((tmp_path / "rates.json").read_text())
+    main(["nonsmooth-rates", "--quick", "--jobs", "1", "--out", str(tmp_path)])
+    contents = json.loads((tmp_path / "nonsmooth_rates.json").read_text())
     assert len(contents["records"]) == 2 * 2 * 2
-    text = (tmp_path / "rates.md").read_text()
+    assert contents["quick"] and contents["seconds"] > 0
+    text = (tmp_path / "nonsmooth_rates.md").read_text()
     assert all(text.count(f"| {name} | {solver} |") == 1 for name in rates.POPULATIONS for solver in rates.SOLVERS)
-    assert (tmp_path / "rates.png").stat().st_size > 1000
+    assert (tmp_path / "nonsmooth_rates.png").stat().st_size > 1000

@@ -13,6 +13,7 @@ Both populations have rows on the unit sphere and no intercept, and their best m
 function and Laplace noise, or signs of a linear function of which one in ten is wrong.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,17 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.optimize import minimize_scalar
 
-from benchmarks.writing import figure, made_with, row, write_json
+from benchmarks.writing import figure, row
 from skdp import DPLinearSVC, DPQuantileRegressor
 from skdp.privacy.accounting import gaussian_mu
 from skdp.solvers import SGD
 
-__all__ = ["POPULATIONS", "SIZES", "SOLVERS", "grow"]
+__all__ = ["draw", "markdown", "measure"]
 
 SIZES = tuple(round(10 ** (exponent / 2)) for exponent in range(6, 12))
-N_TEST, N_FEATURES = 200_000, 10
+N_TEST, N_FEATURES, REPEATS = 200_000, 10, 10
 EPSILON, ADJACENCY = 1.0, "zero_out"
 BOUND, NOISE, WRONG = 2.0, 0.2, 0.1  # of targets, of their noise, and share of wrong signs
 SOLVERS: dict[str, Any] = {"gd": "gd", "sgd": "sgd", "sgd single pass": SGD(sampling="single_pass")}
@@ -69,7 +71,7 @@ POPULATIONS = {
 }
 
 
-def draw(population: Population, n_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_records(population: Population, n_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows on the sphere and their targets; the first feature is the best direction."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, N_FEATURES))
@@ -77,41 +79,33 @@ def draw(population: Population, n_samples: int, seed: int) -> tuple[np.ndarray,
     return X, population.targets(X[:, 0], rng)
 
 
-def grow(names: list[str], repeats: int, largest: int, out: Path) -> list[dict[str, Any]]:
-    """Measure the excess risk for growing tables; write JSON, Markdown and a plot.
+def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
+    """Measure the excess risk for growing tables.
 
     Parameters
     ----------
-    names : list of str
-        Out of ``POPULATIONS``.
-    repeats : int
-        Tables and fits per size.
-    largest : int
-        Most records.
-    out : Path
-        Directory of ``rates.json``, ``rates.md`` and ``rates.png``.
+    quick : bool
+        Whether two minutes are all there is.
+    jobs : int or None
+        Processes.
 
     Returns
     -------
-    list of dict
+    dict
         A record per population, solver and size.
     """
+    sizes, repeats = (SIZES[:3], 3) if quick else (SIZES, REPEATS)
     records = []
-    for name in names:
-        population = POPULATIONS[name]
-        X, y = draw(population, N_TEST, 10**6)
-        best = least(population, X[:, 0], y)
-        for n_samples in (size for size in SIZES if size <= largest):
-            for solver, given in SOLVERS.items():
-                excess = [risk(population, given, n_samples, seed, (X, y)) - best for seed in range(repeats)]
-                quartiles = np.quantile(excess, (0.25, 0.5, 0.75)).tolist()
-                records.append({"population": name, "solver": solver, "n_samples": n_samples, "excess": quartiles})
-                print(f"{name} {solver} n={n_samples}: {quartiles[1]:.3g}", flush=True)
+    for name, population in POPULATIONS.items():
+        test = draw_records(population, N_TEST, 10**6)
+        best = least(population, test[0][:, 0], test[1])
+        for n_samples, (solver, given) in itertools.product(sizes, SOLVERS.items()):
+            tasks = (delayed(risk)(population, given, n_samples, seed, test) for seed in range(repeats))
+            quartiles = np.quantile(np.array(Parallel(jobs)(tasks)) - best, (0.25, 0.5, 0.75)).tolist()
+            records.append({"population": name, "solver": solver, "n_samples": n_samples, "excess": quartiles})
+            print(f"{name} {solver} n={n_samples}: {quartiles[1]:.3g}", flush=True)
     settings = {"epsilon": EPSILON, "adjacency": ADJACENCY, "repeats": repeats, "n_test": N_TEST, "delta": "1 / n**2"}
-    write_json({**made_with(), "settings": settings, "records": records}, out / "rates.json")
-    (out / "rates.md").write_text(markdown(records, repeats), encoding="utf-8")
-    plot(records, out / "rates.png")
-    return records
+    return {"settings": settings, "records": records}
 
 
 def least(population: Population, scores: np.ndarray, y: np.ndarray) -> float:
@@ -122,7 +116,7 @@ def least(population: Population, scores: np.ndarray, y: np.ndarray) -> float:
 def risk(population: Population, solver: Any, n_samples: int, seed: int, test: tuple[np.ndarray, np.ndarray]) -> float:
     """Mean test loss of one private fit."""
     public = {"epsilon": EPSILON, "adjacency": ADJACENCY, "data_norm": 1.0, "fit_intercept": False, "alpha": 0.0}
-    model = population.estimator(solver=solver, random_state=seed, **public).fit(*draw(population, n_samples, seed))
+    model = population.estimator(solver=solver, random_state=seed, **public).fit(*draw_records(population, n_samples, seed))
     return float(population.loss(test[0] @ np.ravel(model.coef_), test[1]).mean())
 
 
@@ -158,24 +152,45 @@ def groups(records: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[list[in
     return {key: ([r["n_samples"] for r in group], np.array([r["excess"] for r in group]).T) for key, group in found.items()}
 
 
-def markdown(records: list[dict[str, Any]], repeats: int) -> str:
-    """Return a line per population and solver as Markdown."""
+def markdown(contents: dict[str, Any]) -> str:
+    """Return a line per population and solver.
+
+    Parameters
+    ----------
+    contents : dict
+        As `measure` returned it.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    records, repeats = contents["records"], contents["settings"]["repeats"]
     sizes = sorted({record["n_samples"] for record in records})
     power = slope(sizes, rate(sizes))
     about = (
         f"Median excess test loss over {repeats} tables and fits, epsilon {EPSILON:g}, {ADJACENCY}, delta 1/n^2, {N_FEATURES}\n"
-        "features on the unit sphere (see `benchmarks/rates.py`). The last column is the power of n; that of the rate\n"
+        "features on the unit sphere (see `benchmarks/nonsmooth_rates.py`). The last column is the power of n; that of the rate\n"
         f"`1 / sqrt(n) + sqrt(d) / (mu n)`, which is the least possible for the hardest problem, is {power:.2f} here."
     )
     heads = ["population", "solver", *(f"n = {size:.3g}" for size in sizes), "power"]
-    lines = ["# Excess risk on losses with a kink as the table grows", "", about, "", row(heads), row(["---"] * len(heads))]
+    lines = [about, "", row(heads), row(["---"] * len(heads))]
     for (name, solver), (found, (_, middle, _)) in groups(records).items():
         lines.append(row([name, solver, *(f"{value:.2g}" for value in middle), f"{slope(found, middle):.2f}"]))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def plot(records: list[dict[str, Any]], path: Path) -> None:
-    """A panel per population: excess against size, and the rate through the first point of the second solver."""
+def draw(contents: dict[str, Any], path: Path) -> None:
+    """Plot a panel per population: excess against size, and the rate through the first point.
+
+    Parameters
+    ----------
+    contents : dict
+        As `measure` returned it.
+    path : Path
+        PNG file.
+    """
+    records = contents["records"]
     names = list(dict.fromkeys(record["population"] for record in records))
     page = figure(figsize=(4.4 * len(names), 3.8))
     if page is None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import coordinates, margins
+from benchmarks import coordinate_descent, margins
 from benchmarks.tables import Table
 from skdp import DPLogisticRegression
 from skdp.solvers import SGD
@@ -20,7 +20,7 @@ def made_up(rng, task):
 
 def test_columns_are_centred_and_one_hot_ones_are_a_block():
     frame = pd.DataFrame({"number": [0.0, 30.0, 50.0], "word": ["b", "a", "c"]})
-    X, bounds, blocks = coordinates.columns(frame, {"number": (0, 40)}, {"word": ["a", "b"]})
+    X, bounds, blocks = coordinate_descent.columns(frame, {"number": (0, 40)}, {"word": ["a", "b"]})
     assert X.tolist() == [[-20, 0, 1], [10, 1, 0], [20, 0, 0]]
     assert bounds.tolist() == [20, 1, 1] and blocks == [[0], [1, 2]]
 
@@ -28,26 +28,26 @@ def test_columns_are_centred_and_one_hot_ones_are_a_block():
 def test_passes_count_the_share_of_the_records():
     model = DPLogisticRegression(solver=SGD(10, batch_size=30), random_state=0)
     model.fit(np.ones((300, 2)), np.arange(300) % 2)
-    assert coordinates.passes(model) == pytest.approx(1.0)
+    assert coordinate_descent.passes(model) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("task", ("classification", "regression"))
 def test_no_model_is_below_the_least_risk(rng, task):
-    raw = coordinates.RawTable(made_up(rng, task), np.array([1.0, 100.0, 1.0]), [[0], [1], [2]])
-    best = coordinates.least_risk(raw)
+    raw = coordinate_descent.RawTable(made_up(rng, task), np.array([1.0, 100.0, 1.0]), [[0], [1], [2]])
+    best = coordinate_descent.least_risk(raw)
 
     class Constant:
         coef_, intercept_ = np.zeros(3), 0.0
 
-    assert 0 <= best < coordinates.risk(raw.table, Constant)
+    assert 0 <= best < coordinate_descent.risk(raw.table, Constant)
 
 
 def test_coordinates_are_written(tmp_path, monkeypatch, rng):
-    raw = coordinates.RawTable(made_up(rng, "classification"), np.array([1.0, 100.0, 1.0]), [[0], [1, 2]])
-    monkeypatch.setattr(coordinates, "RAW_TABLES", {"made up": lambda directory: raw})
-    monkeypatch.setattr(coordinates, "EPSILONS", (1.0,))
-    records = coordinates.compare(["made up"], 1, tmp_path)
-    assert [record["solver"] for record in records] == list(coordinates.contestants(raw))
+    raw = coordinate_descent.RawTable(made_up(rng, "classification"), np.array([1.0, 100.0, 1.0]), [[0], [1, 2]])
+    monkeypatch.setattr(coordinate_descent, "RAW_TABLES", {"made up": lambda directory: raw})
+    monkeypatch.setattr(coordinate_descent, "EPSILONS", (1.0,))
+    records = coordinate_descent.compare(["made up"], 1, tmp_path)
+    assert [record["solver"] for record in records] == list(coordinate_descent.contestants(raw))
     assert json.loads((tmp_path / "coordinates.json").read_text(encoding="utf-8"))["records"] == records
     assert (tmp_path / "coordinates.md").read_text(encoding="utf-8").count("| made up |") == len(records)
     assert (tmp_path / "coordinates.png").exists()

@@ -1,0 +1,96 @@
+"""The experiments of the papers behind the solvers, under accounting that holds: one file each, run and written alike."""
+
+import time
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from benchmarks import nonsmooth_rates
+from benchmarks.writing import made_with, write_json
+
+__all__ = ["PAPERS", "Experiment", "reproduce"]
+
+
+class Experiment(Protocol):
+    """What the file of an experiment has; the first line of its docstring says what it asks."""
+
+    __doc__: str
+
+    def measure(self, quick: bool, jobs: int | None) -> dict[str, Any]:
+        """Return "settings" and "records"; ``quick`` takes less than two minutes, ``jobs`` processes as joblib has it."""
+
+    def markdown(self, contents: dict[str, Any]) -> str:
+        """Return the tables, from what `measure` returned; without a title."""
+
+    def draw(self, contents: dict[str, Any], path: Path) -> None:
+        """Plot it."""
+
+
+PAPERS: dict[str, Experiment] = {
+    "nonsmooth-rates": cast(Experiment, nonsmooth_rates),
+}
+
+
+def reproduce(name: str, quick: bool, jobs: int | None, out: Path) -> dict[str, Any]:
+    """Measure; write JSON, Markdown and a plot, which are named after the experiment.
+
+    Parameters
+    ----------
+    name : str
+        Out of ``PAPERS``.
+    quick : bool
+        Whether two minutes are all there is.
+    jobs : int or None
+        Processes.
+    out : Path
+        Directory.
+
+    Returns
+    -------
+    dict
+        What the JSON holds.
+    """
+    experiment, start = PAPERS[name], time.perf_counter()
+    found = experiment.measure(quick, jobs)
+    contents = {**made_with(), "quick": quick, "seconds": round(time.perf_counter() - start, 1), **found}
+    stem = out / name.replace("-", "_")
+    write_json(contents, stem.with_suffix(".json"))
+    stem.with_suffix(".md").write_text(page(name, contents), encoding="utf-8")
+    experiment.draw(contents, stem.with_suffix(".png"))
+    return contents
+
+
+def page(name: str, contents: dict[str, Any]) -> str:
+    """Return the Markdown: question, command, time, tables.
+
+    Parameters
+    ----------
+    name : str
+        Out of ``PAPERS``.
+    contents : dict
+        What the JSON holds.
+
+    Returns
+    -------
+    str
+        The whole file.
+    """
+    experiment = PAPERS[name]
+    command = f"python -m benchmarks {name}{' --quick' if contents['quick'] else ''}"
+    made = f"Made by `{command}` in {contents['seconds'] / 60:.1f} minutes."
+    return f"# {title(name)}\n\n{made}\n\n{experiment.markdown(contents).strip()}\n"
+
+
+def title(name: str) -> str:
+    """Return what an experiment asks.
+
+    Parameters
+    ----------
+    name : str
+        Out of ``PAPERS``.
+
+    Returns
+    -------
+    str
+        The first line of its docstring, without the full stop.
+    """
+    return PAPERS[name].__doc__.strip().splitlines()[0].rstrip(".")
