@@ -119,9 +119,9 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
     longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
     are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
-    are the shape of X, its column names, schema or bounds, the class labels, all parameters and the number of steps; that X is
-    finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice; ``score`` on
-    training records is not private.
+    are the shape of X, its column names and their dtypes, schema or bounds, the class labels, all parameters and the number of
+    steps; that numbers of X are finite, or missing where the schema has a ``fill``, and y within the classes is assumed. One
+    record is taken to be one person. Two fits spend twice; ``score`` on training records is not private.
 
     References
     ----------
@@ -313,9 +313,9 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
     longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
     are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
-    are the shape of X, its column names, schema or bounds, ``target_bounds``, all parameters and the number of steps; that X
-    and y are finite is assumed. One record is taken to be one person. Two fits spend twice; ``score`` on training records is
-    not private.
+    are the shape of X, its column names and their dtypes, schema or bounds, ``target_bounds``, all parameters and the number of
+    steps; that y and numbers of X are finite, or missing where the schema has a ``fill``, is assumed. One record is taken to be
+    one person. Two fits spend twice; ``score`` on training records is not private.
 
     References
     ----------

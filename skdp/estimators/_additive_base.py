@@ -1,9 +1,10 @@
 """What the private additive models share: public functions of the columns, then an ordinary private fit on them."""
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -104,9 +105,9 @@ class AdditiveModel(DPEstimator):
         tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
         return tags
 
+    @abstractmethod
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
         """Even intervals between knots that are worth their noise, 0 for no hats; from public facts."""
-        raise NotImplementedError
 
     def _n_columns(self, n_features: int | None) -> int:
         """Number of columns for a plan."""
@@ -157,7 +158,6 @@ class AdditiveModel(DPEstimator):
                 raise ValueError(f"knots={shown(self.knots)}; expected 'auto', 'private' or a number of intervals.")
         else:
             check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
-
         check_monotone(self.monotone)
 
     def _check_bounds(self) -> None:
@@ -168,6 +168,11 @@ class AdditiveModel(DPEstimator):
                 "at the nearer end. feature_bounds=1.0 says so without this warning.",
                 UserWarning,
             )
+
+    def _assumed_of_x(self) -> str:
+        if self.schema is None:
+            return super()._assumed_of_x()
+        return "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
 
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
@@ -251,13 +256,13 @@ class AdditiveModel(DPEstimator):
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
-        basis = facts.basis  # type: ignore[attr-defined]
-        if self.schema is not None and plan.problem.basis != basis:  # type: ignore[attr-defined]
+        problem, basis = cast(AdditiveProblem, plan.problem), cast(AdditiveFacts, facts).basis
+        if self.schema is not None and problem.basis != basis:
             raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
-        return replace(plan, problem=replace(plan.problem, basis=basis))  # type: ignore[call-arg]
+        return replace(plan, problem=replace(problem, basis=basis))
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
-        basis = plan.problem.basis  # type: ignore[attr-defined]
+        basis = cast(AdditiveProblem, plan.problem).basis
         if plan.problem.front is not None:
             basis = release_knots(plan.problem, basis, oracle)
         return AdditiveResult(**vars(super()._solved(plan, oracle, rng)), basis=basis)
@@ -270,7 +275,7 @@ class AdditiveModel(DPEstimator):
         return super()._problem(n_samples, n_features, loss, AdditiveProblem, **particular)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
-        basis = plan.problem.basis  # type: ignore[attr-defined]
+        basis = cast(AdditiveProblem, plan.problem).basis
         where = "public knots each" if plan.problem.front is None else "knots each, placed by the first release"
         none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
         hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
@@ -279,7 +284,7 @@ class AdditiveModel(DPEstimator):
         return {"basis": f"numbers: {numbers}; {sizes}"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        basis = result.basis  # type: ignore[attr-defined]
+        basis = cast(AdditiveResult, result).basis
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):

@@ -94,6 +94,10 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _assumed_of_y(self) -> str:
         """What the guarantee assumes of y, for the report."""
 
+    def _assumed_of_x(self) -> str:
+        """What the guarantee assumes of X."""
+        return "every entry of X is a finite number"
+
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any]) -> Any:
         """Check, plan, pay, run, and set all attributes at once."""
         refuse_fit_arguments(type(self), unsupported)

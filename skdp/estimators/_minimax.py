@@ -251,7 +251,7 @@ class DPMinimax(DPEstimator):
         return {"primal_": result.coef[:, 0].copy(), "dual_": result.dual}
 
     def _assumed_of_y(self) -> str:
-        return "so is every target, where there are any"
+        return "every target, where there are any, is a finite number"
 
 
 def _length(X: Any) -> int:

@@ -169,5 +169,5 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _assumed_of_y(self) -> str:
         if self.target_bounds is None:
-            return "every target is one, too"
-        return "every target is one, too, and what lies outside of target_bounds is clipped to them"
+            return "every target is a finite number"
+        return "every target is a finite number, and what lies outside of target_bounds is clipped to them"

@@ -52,7 +52,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
         public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
-        assumptions=_assumptions(plan, estimator._assumed_of_y()),
+        assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}"),
         versions=_versions(plan),
     )
 
@@ -168,7 +168,7 @@ def _penalty(plan: Plan) -> str:
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
 
-def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
+def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
     trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
     if any(release.query is Vertex for _, release in plan.schedule.entries):
@@ -178,7 +178,7 @@ def _assumptions(plan: Plan, of_y: str) -> tuple[str, ...]:
         trusted |= {type(saddle), type(getattr(saddle, "scorer", saddle))}
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
-        "every entry of X is a finite number; " + of_y,
+        of_table,
         "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",

@@ -1,6 +1,7 @@
 """Additive models as they are read: functions, contributions, monotone functions, and what they find without noise."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,8 +16,12 @@ def test_a_pair_of_many_knots_fits_into_memory(rng):
     """Its 4761 products on a grid of as many points, beside those of the columns."""
     X, y = numbers(rng, 50)
     model = fitted(DPAdditiveClassifier, X, y, feature_bounds=BOUNDS, interactions=[(0, 1)], knots=64, monotone={0: 1})
+    tracemalloc.start()
     shape = model.shape_functions_["x0", "x1"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert shape.values.shape == shape.lower.shape == (69, 69)
+    assert peak < 8 * shape.values.size**2  # a grid of all the products, at once
 
 
 def test_without_noise_a_sum_of_functions_is_found(rng):
