@@ -1,9 +1,36 @@
 """Shared fixtures; seeds are fixed, and every statistical test states its false-alarm rate."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
+from sklearn.base import BaseEstimator
+
+OLD = Version(sklearn.__version__) < Version("1.8")
+REASON = "NumPy and SciPy alone, which are the newest beside every scikit-learn: once is enough"
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261120)
+
+
+def knows_scikit_learn(module):
+    """Whether a test module imports an estimator, or anything of scikit-learn's or of the package's top level."""
+    for thing in vars(module).values():
+        if isinstance(thing, type) and issubclass(thing, BaseEstimator):
+            return True
+        name = getattr(thing, "__module__", None) if isinstance(thing, (type, FunctionType)) else getattr(thing, "__name__", None)
+        if isinstance(name, str) and (name == "skdp" or name.split(".")[0] == "sklearn"):
+            return True
+    return False
+
+
+def pytest_collection_modifyitems(items):
+    """What rests on NumPy and SciPy alone is tested once; so do solvers, to which estimators only bring the tables."""
+    for item in items:
+        place = item.path.as_posix()
+        if OLD and ("tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))):
+            item.add_marker(pytest.mark.skip(reason=REASON))

@@ -172,7 +172,9 @@ class AdditiveModel(DPEstimator):
     def _assumed_of_x(self) -> str:
         if self.schema is None:
             return super()._assumed_of_x()
-        return "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
+        return (
+            "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
+        )
 
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
