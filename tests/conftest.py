@@ -29,7 +29,7 @@ def knows_scikit_learn(module):
 
 
 def pytest_collection_modifyitems(items):
-    """What rests on NumPy and SciPy alone is tested once; so do solvers, to which estimators only bring the tables."""
+    """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables."""
     for item in items:
         place = item.path.as_posix()
         if OLD and ("tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))):
