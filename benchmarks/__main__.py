@@ -1,10 +1,10 @@
 """Command line of the benchmarks.
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
-constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``evaluations`` counts
-gradients, ``coordinates`` has columns of different scales, ``margins`` compares hinges with the logistic loss, ``minimax``
-ranks by saddle problems, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory,
-``audit`` attacks the guarantee, and each of ``PAPERS`` repeats what a paper measured.
+constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``coordinates`` has columns
+of different scales, ``margins`` compares hinges with the logistic loss, ``minimax`` ranks by saddle problems, ``additive``
+compares additive models with linear ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee, and each of
+``PAPERS`` repeats what a paper measured.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, coordinate_descent, curve, evaluations, floor, margins, minimax_auc, resources
+from benchmarks import additive, audit, constants, coordinate_descent, curve, floor, margins, minimax_auc, resources
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -54,7 +54,6 @@ def whole_parser() -> argparse.ArgumentParser:
         add_constants,
         add_floor,
         add_papers,
-        add_evaluations,
         add_coordinates,
         add_margins,
         add_minimax,
@@ -172,17 +171,6 @@ def add_papers(commands: Any) -> None:
         command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
         command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
         command.set_defaults(action=lambda given: reproduce(given.command, given.quick, given.jobs, given.out))
-
-
-def add_evaluations(commands: Any) -> None:
-    """Command that counts gradients."""
-    command = commands.add_parser(
-        "evaluations", help="gap to the minimum against evaluated gradients; writes evaluations.json, .md and .png"
-    )
-    command.add_argument("--tables", type=names(evaluations.TABLES), default="all", help="default: all")
-    command.add_argument("--repeats", type=positive, default=5, help="fits per cell; default: %(default)s")
-    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    command.set_defaults(action=lambda given: evaluations.compare(given.tables, given.repeats, given.out))
 
 
 def add_coordinates(commands: Any) -> None:

@@ -16,7 +16,7 @@ from sklearn.datasets import make_classification
 from benchmarks import bounds
 from skdp.preprocessing import from_schema
 
-__all__ = ["TABLES", "Table", "data_directory", "load"]
+__all__ = ["TABLES", "Table", "covertype_rows", "data_directory", "load"]
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "examples" / "schemas"
 
@@ -121,9 +121,25 @@ def mnist10k(directory: Path) -> Table:
 def covertype(directory: Path) -> Table:
     """Lodgepole pine against other trees (UCI Covertype, a sixth of it): 10 numeric columns, 44 binary ones."""
     X, y, _ = read_npz(directory / "covertype_subset.npz")
+    return random_split(covertype_rows(X), y)
+
+
+def covertype_rows(X: np.ndarray) -> np.ndarray:
+    """Return rows of covertype in UCI's units brought to norms of at most 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, 54)
+        Numeric columns first.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 54)
+        A copy.
+    """
     low, high = np.array(list(bounds.COVERTYPE_RANGES.values())).T
-    X[:, : low.size] = (X[:, : low.size].clip(low, high) - low) / (high - low)
-    return random_split(bounded_rows(X), y)
+    numbers, binary = np.split(X, [low.size], axis=1)
+    return bounded_rows(np.hstack([(numbers.clip(low, high) - low) / (high - low), binary]))
 
 
 def ijcnn1(directory: Path) -> Table:
