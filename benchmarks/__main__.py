@@ -1,9 +1,8 @@
 """Command line of the benchmarks.
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
-constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``coordinates`` has columns
-of different scales, ``margins`` compares hinges with the logistic loss, ``minimax`` ranks by saddle problems, ``additive``
-compares additive models with linear ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee, and each of
+constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``margins`` compares
+hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee, and each of
 ``PAPERS`` repeats what a paper measured.
 """
 
@@ -12,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, coordinate_descent, curve, floor, margins, minimax_auc, resources
+from benchmarks import additive, audit, constants, coordinate_descent, curve, floor, margins, resources
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -56,7 +55,6 @@ def whole_parser() -> argparse.ArgumentParser:
         add_papers,
         add_coordinates,
         add_margins,
-        add_minimax,
         add_additive,
     )
     for add in (*additions, add_resources, add_audit):
@@ -191,25 +189,6 @@ def add_margins(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: margins.compare(given.tables, given.repeats, given.out))
-
-
-def add_minimax(commands: Any) -> None:
-    """Command that compares ways to rank."""
-    command = commands.add_parser("minimax", help="AUC by saddle problems; writes minimax.json, .md and .png")
-    known = (*minimax_auc.TABLES, minimax_auc.NETWORK_TABLE)
-    command.add_argument("--tables", type=names(known), default="all", help="default: all")
-    command.add_argument("--repeats", type=positive, default=20, help="fits per cell of linear scorers; default: %(default)s")
-    command.add_argument("--network-repeats", type=positive, default=3, help="of networks; default: %(default)s")
-    command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
-    command.add_argument("--quick", action="store_true", help="two minutes: mammography, 2 fits per cell, whatever else is given")
-    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    command.set_defaults(action=start_minimax)
-
-
-def start_minimax(given: argparse.Namespace) -> None:
-    """Compare ways to rank."""
-    tables, repeats = (["mammography"], 2) if given.quick else (given.tables, given.repeats)
-    minimax_auc.compare(tables, repeats, given.network_repeats, given.jobs, given.out)
 
 
 def add_additive(commands: Any) -> None:
