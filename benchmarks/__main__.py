@@ -2,8 +2,8 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
 constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``margins`` compares
-hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory, ``audit`` attacks the guarantee, and each of
-``PAPERS`` repeats what a paper measured.
+hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory,
+``audit`` attacks the guarantee, and each of ``PAPERS`` repeats what a paper measured.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, coordinate_descent, curve, floor, margins, resources
+from benchmarks import additive, audit, constants, curve, floor, margins, resources
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -53,7 +53,6 @@ def whole_parser() -> argparse.ArgumentParser:
         add_constants,
         add_floor,
         add_papers,
-        add_coordinates,
         add_margins,
         add_additive,
     )
@@ -169,17 +168,6 @@ def add_papers(commands: Any) -> None:
         command.add_argument("--jobs", type=int, help="processes; default: as joblib has it")
         command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
         command.set_defaults(action=lambda given: reproduce(given.command, given.quick, given.jobs, given.out))
-
-
-def add_coordinates(commands: Any) -> None:
-    """Command that compares coordinate methods."""
-    command = commands.add_parser(
-        "coordinates", help="excess risk where columns have different scales; writes coordinates.json, .md and .png"
-    )
-    command.add_argument("--tables", type=names(coordinate_descent.RAW_TABLES), default="all", help="default: all")
-    command.add_argument("--repeats", type=positive, default=3, help="fits per cell; default: %(default)s")
-    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
-    command.set_defaults(action=lambda given: coordinate_descent.compare(given.tables, given.repeats, given.out))
 
 
 def add_margins(commands: Any) -> None:

@@ -1,38 +1,51 @@
-"""Coordinate methods where the columns have very different scales: numbers as they were measured, beside zeros and ones.
+r"""Coordinate descent and how its coordinates are drawn, where columns have very different scales.
 
-The numeric columns are centred at the middle of their public range and not scaled, and the solvers are given the bounds. The
-excess risk is the mean training loss less that of the minimum, without a penalty worth the name.
+The numeric columns are centred at the middle of their public range and not scaled, beside zeros and ones, and the solvers are
+given the bounds. The excess risk is the mean training loss less that of the minimum, without a penalty worth the name.
+
+The convex theorem bounds the excess by :math:`\sqrt{D N} / s`, with :math:`D = \sum_j M_j (w_j - w_j^*)^2 / p_j`, the smoothness
+constants :math:`M_j` of the columns and the same N for all ways to draw single coordinates with probabilities :math:`p_j`. With
+:math:`p_j` in proportion to :math:`M_j`, and a start at 0, D is :math:`\sum_j M_j \sum_j {w_j^*}^2`, and :math:`d \sum_j M_j
+{w_j^*}^2` with equal ones: importance sampling has the better bound if and only if coefficients, in the units of their columns,
+are larger where columns are wider. This ratio is measured, too.
 """
 
 import itertools
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_expit
+from joblib import Parallel, delayed
+from scipy.special import expit, log_expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score, roc_auc_score
 
 from benchmarks import bounds
 from benchmarks.tables import Table, data_directory, existing, one_hot, published_split, random_split, read_npz
-from benchmarks.writing import figure, made_with, row, write_json
+from benchmarks.writing import figure, row
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.solvers import BlockCoordinateDescent, Solver
 
-__all__ = ["EPSILONS", "RAW_TABLES", "compare"]
+__all__ = ["draw", "markdown", "measure"]
 
-EPSILONS = (0.1, 1.0)
+EPSILONS, REPEATS = (0.1, 1.0), 8
 ADJACENCY = "replace_one"
+QUICK_TABLES, QUICK_REPEATS = ("wide and narrow", "california"), 2
 ABOUT = """\
-Means over {repeats} fits at each epsilon, {adjacency}, all else by default. Numeric columns are centred and not scaled;
+Medians of {repeats} fits at each epsilon, {adjacency}, all else by default. Numeric columns are centred and not scaled;
 `feature_bounds` are their public ranges. The excess risk is that of the training loss over its minimum. A step on some columns
-counts as their share of a pass. The last solver first learns the scales privately: what `solver="auto"` takes.
+counts as their share of a pass. What `solver="auto"` takes is `standardized_gd`, or `whitened_gd` for california: it first learns
+the scales privately. "scaled": columns are divided by their bounds first, as `BoundedScaler` does.
+"""
+RATIOS = """\
+The bound of the convex theorem with importance sampling over that with uniform sampling, from the public smoothness constants of
+the columns and the minimum: below 1 the theorem is for importance sampling.
 """
 
 
@@ -85,10 +98,19 @@ def raw_california(directory: Path) -> RawTable:
     return RawTable(random_split(X, y, "regression"), raw, blocks)
 
 
+def wide_and_narrow(directory: Path) -> RawTable:
+    """Made up: 3 wide columns with the whole signal, and 37 that are a tenth as wide; 20 000 training records; reads no file."""
+    rng, widths = np.random.default_rng(0), np.repeat([1.0, 0.1], [3, 37])
+    X = rng.uniform(-1, 1, size=(40_000, widths.size)) * widths
+    y = (rng.random(len(X)) < expit(X[:, :3] @ [2.0, -2.0, 2.0])).astype(int)
+    return RawTable(Table(X[:20_000], y[:20_000], X[20_000:], y[20_000:]), widths, [[0], [1], [2], list(range(3, 40))])
+
+
 RAW_TABLES: dict[str, Callable[[Path], RawTable]] = {
     "adult": raw_adult,
     "covertype": raw_covertype,
     "california": raw_california,
+    "wide and narrow": wide_and_narrow,
 }
 
 
@@ -104,10 +126,11 @@ def columns(frame: pd.DataFrame, low_high: dict[str, Any], categories: Any) -> t
 
 
 class Contestant(NamedTuple):
-    """A solver, and the share of the coordinates that a step moves, on average."""
+    """A solver, the share of the coordinates that a step moves, on average, and whether columns are divided by their bounds."""
 
     solver: str | Solver
     share: float = 1.0
+    scaled: bool = False
 
 
 def contestants(raw: RawTable) -> dict[str, Contestant]:
@@ -124,68 +147,88 @@ def contestants(raw: RawTable) -> dict[str, Contestant]:
         "gd": Contestant("gd"),
         "sgd": Contestant("sgd"),
         learnt: Contestant(learnt),
+        "gd, scaled": Contestant("gd", scaled=True),
+        f"{learnt}, scaled": Contestant(learnt, scaled=True),
     }
 
 
-def compare(tables: list[str], repeats: int, out: Path) -> list[dict[str, Any]]:
-    """Measure excess risks; write JSON, Markdown and a plot.
+def scaled(raw: RawTable) -> RawTable:
+    """Return a table with columns over their bounds, as `BoundedScaler` makes them."""
+    table, widths = raw.table, raw.feature_bounds
+    inside = Table(table.X_train / widths, table.y_train, table.X_test / widths, table.y_test, table.task)
+    return RawTable(inside, np.ones_like(widths), raw.blocks)
+
+
+def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
+    """Measure excess risks.
 
     Parameters
     ----------
-    tables : list of str
-        Out of ``RAW_TABLES``.
-    repeats : int
-        Fits per cell.
-    out : Path
-        Directory of ``coordinates.json``, ``coordinates.md`` and ``coordinates.png``.
+    quick : bool
+        Whether two minutes are all there is.
+    jobs : int or None
+        Processes.
 
     Returns
     -------
-    list of dict
-        A record per table, epsilon and solver.
+    dict
+        A record per table, solver and epsilon; and for each table the bound of importance sampling over that of uniform.
     """
-    records = [record for name in tables for record in measured(name, repeats)]
-    settings = {"adjacency": ADJACENCY, "repeats": repeats}
-    write_json({**made_with(), "settings": settings, "records": records}, out / "coordinates.json")
-    (out / "coordinates.md").write_text(markdown(records, settings), encoding="utf-8")
-    draw(records, out / "coordinates.png")
-    return records
+    tables, repeats = (QUICK_TABLES, QUICK_REPEATS) if quick else (tuple(RAW_TABLES), REPEATS)
+    records, ratios = [], {}
+    for name in tables:
+        raw = RAW_TABLES[name](data_directory())
+        minimum = least(raw)
+        ratios[name], best = bound_ratio(raw.feature_bounds, minimum), risk(raw.table, minimum)
+        for solver, chosen in contestants(raw).items():
+            given = scaled(raw) if chosen.scaled else raw
+            for epsilon in EPSILONS:
+                fits = Parallel(jobs)(delayed(fit)(given, chosen.solver, epsilon, seed) for seed in range(repeats))
+                found = {key: [one[key] for one in fits] for key in fits[0]}
+                found["excess_risk"] = [value - best for value in found.pop("risk")]
+                about = {"table": name, "epsilon": epsilon, "solver": solver}
+                records.append(about | found | {"passes": chosen.share * found["passes"][0]})
+            print(f"{name}: {solver}", flush=True)
+    return {"settings": {"adjacency": ADJACENCY, "repeats": repeats}, "bound_ratios": ratios, "records": records}
 
 
-def measured(name: str, repeats: int) -> Iterator[dict[str, Any]]:
-    """Records of one table."""
-    raw = RAW_TABLES[name](data_directory())
-    table, kind = raw.table, DPLogisticRegression if raw.table.task == "classification" else DPLinearRegression
-    given = {"feature_bounds": raw.feature_bounds, "adjacency": ADJACENCY}
-    given |= {"target_bounds": (-1, 1)} if kind is DPLinearRegression else {}
-    best = least_risk(raw)
-    for solver, (chosen, share) in contestants(raw).items():
-        for epsilon in EPSILONS:
-            fits = [fitted(kind(epsilon, solver=chosen, random_state=seed, **given), table) for seed in range(repeats)]
-            excess = [risk(table, model) - best for model, _ in fits]
-            about = {"table": name, "epsilon": epsilon, "solver": solver, "passes": share * passes(fits[0][0])}
-            scores = [test_score(table, model) for model, _ in fits]
-            times = [seconds for _, seconds in fits]
-            yield about | {"excess_risk": mean(excess), "excess_risks": excess, "score": mean(scores), "seconds": mean(times)}
-        print(f"{name}: {solver}", flush=True)
-
-
-def fitted(model: Any, table: Table) -> tuple[Any, float]:
-    """A fitted model, and the seconds that it took."""
+def fit(raw: RawTable, solver: Any, epsilon: float, seed: int) -> dict[str, float]:
+    """Training risk, test score, passes and seconds of one private fit."""
+    given: dict[str, Any] = {"feature_bounds": raw.feature_bounds, "adjacency": ADJACENCY}
+    kind, table = DPLogisticRegression, raw.table
+    if table.task == "regression":
+        kind, given = DPLinearRegression, given | {"target_bounds": (-1, 1)}
+    model, X = kind(epsilon, solver=solver, random_state=seed, **given), np.asfortranarray(table.X_train)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(np.asfortranarray(table.X_train), table.y_train)
-    return model, time.perf_counter() - start
+        model.fit(X, table.y_train)
+    seconds = time.perf_counter() - start
+    return {"risk": risk(table, model), "score": test_score(table, model), "passes": passes(model), "seconds": seconds}
 
 
-def least_risk(raw: RawTable) -> float:
-    """Smallest training loss, of columns over their bounds, which have the same minimum."""
-    table, model = raw.table, LinearRegression()
+class Line(NamedTuple):
+    """A linear model."""
+
+    coef_: np.ndarray
+    intercept_: float
+
+
+def least(raw: RawTable) -> Line:
+    """Minimum of the training loss, found with columns over their bounds."""
+    table = scaled(raw).table
+    model = LinearRegression()
     if table.task == "classification":
         model = LogisticRegression(C=1e6, tol=1e-8, max_iter=10_000)
-    scaled = Table(table.X_train / raw.feature_bounds, table.y_train, table.X_test, table.y_test, table.task)
-    return risk(scaled, model.fit(scaled.X_train, scaled.y_train))
+    model.fit(table.X_train, table.y_train)
+    return Line(np.ravel(model.coef_) / raw.feature_bounds, float(np.ravel(model.intercept_)[0]))
+
+
+def bound_ratio(feature_bounds: np.ndarray, minimum: Line) -> float:
+    """Return the convex theorem's bound with importance sampling over that with uniform sampling; the intercept has bound 1."""
+    smoothness = np.append(feature_bounds, 1.0) ** 2  # but for a factor
+    squares = np.append(minimum.coef_, minimum.intercept_) ** 2
+    return float(np.sqrt(smoothness.mean() * squares.mean() / (smoothness * squares).mean()))
 
 
 def risk(table: Table, model: Any) -> float:
@@ -208,37 +251,61 @@ def passes(model: Any) -> float:
     return float(sum(line.count * line.sampling_rate for line in model.privacy_report_.releases))
 
 
-def mean(values: list[float]) -> float:
-    """Mean as a Python number."""
-    return float(np.mean(values))
+def markdown(contents: dict[str, Any]) -> str:
+    """Return the excess risks, and what the theorem says of importance sampling.
 
+    Parameters
+    ----------
+    contents : dict
+        As `measure` returned it.
 
-def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
-    """Return the table as Markdown."""
+    Returns
+    -------
+    str
+        Markdown.
+    """
     heads = ["table", "epsilon", "solver", "excess risk", "AUC or R2", "passes", "seconds"]
-    lines = [row(heads), row(["---"] * len(heads))]
-    for record in records:
-        cells = [record["table"], f"{record['epsilon']:g}", record["solver"], f"{record['excess_risk']:.3g}"]
-        lines.append(row([*cells, f"{record['score']:.3f}", f"{record['passes']:.0f}", f"{record['seconds']:.2f}"]))
-    return "\n".join(["# Coordinate methods", "", ABOUT.format(**settings), *lines]) + "\n"
+    lines = [ABOUT.format(**contents["settings"]), row(heads), row(["---"] * len(heads))]
+    for record in contents["records"]:
+        excess, score, seconds = (float(np.median(record[key])) for key in ("excess_risk", "score", "seconds"))
+        cells = [record["table"], f"{record['epsilon']:g}", record["solver"], f"{excess:.3g}"]
+        lines.append(row([*cells, f"{score:.3f}", f"{record['passes']:.0f}", f"{seconds:.2f}"]))
+    lines += ["", RATIOS, row(["table", "ratio"]), row(["---"] * 2)]
+    return "\n".join([*lines, *(row([name, f"{ratio:.3g}"]) for name, ratio in contents["bound_ratios"].items())])
 
 
-def draw(records: list[dict[str, Any]], path: Path) -> None:
-    """Plot excess risks by solver; nothing where matplotlib is missing."""
+def draw(contents: dict[str, Any], path: Path) -> None:
+    """Plot excess risks by solver, medians and ranges; nothing where matplotlib is missing.
+
+    Parameters
+    ----------
+    contents : dict
+        As `measure` returned it.
+    path : Path
+        PNG file.
+    """
+    records = contents["records"]
     tables = list(dict.fromkeys(record["table"] for record in records))
-    picture = figure(figsize=(4.2 * len(tables), 3.8))
+    picture = figure(figsize=(9, 3.3 * math.ceil(len(tables) / 2)))
     if picture is None:
         return
     for place, table in enumerate(tables):
-        axes = picture.add_subplot(1, len(tables), place + 1)
-        names = list(dict.fromkeys(record["solver"] for record in records if record["table"] == table))
-        for epsilon in EPSILONS:
-            chosen = {r["solver"]: r["excess_risk"] for r in records if (r["table"], r["epsilon"]) == (table, epsilon)}
-            axes.plot([chosen[name] for name in names], range(len(names)), "o", label=f"epsilon {epsilon:g}")
-        axes.set(title=table, xlabel="excess risk", xscale="log", yticks=range(len(names)), yticklabels=names)
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
+        axes = picture.add_subplot(math.ceil(len(tables) / 2), 2, place + 1)
+        draw_table(axes, [record for record in records if record["table"] == table])
+        axes.set(title=table, xlabel="excess risk", xscale="log")
         axes.grid(axis="x", which="both", alpha=0.3)
-        axes.invert_yaxis()
         if place == 0:
             picture.legend(loc="outside lower center", ncols=len(EPSILONS))
-    picture.savefig(path)
+    picture.savefig(path, dpi=100)
+
+
+def draw_table(axes: Any, records: list[dict[str, Any]]) -> None:
+    """Plot the excess risks of one table, a line per solver."""
+    solvers = list(dict.fromkeys(record["solver"] for record in records))
+    for number, epsilon in enumerate(dict.fromkeys(record["epsilon"] for record in records)):
+        chosen = {record["solver"]: record["excess_risk"] for record in records if record["epsilon"] == epsilon}
+        low, middle, high = np.quantile([chosen[solver] for solver in solvers], (0, 0.5, 1), axis=1)
+        heights = np.arange(len(solvers)) + 0.2 * number
+        axes.errorbar(middle, heights, xerr=(middle - low, high - middle), fmt="o", markersize=5, label=f"epsilon {epsilon:g}")
+    axes.set_yticks(range(len(solvers)), solvers)
+    axes.invert_yaxis()

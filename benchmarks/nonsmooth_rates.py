@@ -2,23 +2,24 @@ r"""Excess risk on losses with a kink as the table grows, beside the rate of sto
 
 For convex losses of bounded slope, the least excess risk that is possible is of the order
 
-.. math:: D G \left(\frac{1}{\sqrt n} + \frac{\sqrt d}{s}\right), \qquad s = \mu n / k
+.. math:: r = D G \left(\frac{1}{\sqrt n} + \frac{\sqrt d}{s}\right), \qquad s = \mu n / k
 
 with :math:`s \approx \varepsilon n` up to logarithms (Bassily, Feldman, Talwar, Thakurta 2019); "gd" and "sgd" with Poisson
 samples attain it with enough steps, a single pass of records that are used once, without amplification, is of the order
-:math:`D G (1 / \sqrt n + (\sqrt d / s)^{1/2})`. That is for the hardest problem. Where the risk is curved at its minimum, as
-it is here, the powers double: the excess falls up to twice as fast.
+:math:`r = D G (1 / \sqrt n + (\sqrt d / s)^{1/2})`. That is for the hardest problem of each size. A fixed risk that grows with
+the power m of the distance from its minimum turns an error r of its gradient into an excess of the order :math:`r^{m/(m-1)}`:
+twice as fast as r where it is curved.
 
-Both populations have rows on the unit sphere and no intercept, and their best models are known by symmetry: targets are a linear
-function and Laplace noise, or signs of a linear function of which one in ten is wrong.
+All populations have rows uniform on the unit sphere, no intercept, and the first feature as their best direction: signs of it of
+which some are wrong, or itself and symmetric noise. So the expected loss depends on two numbers of a model, and is computed by
+quadrature, not from test records.
 """
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -31,48 +32,107 @@ from skdp.solvers import SGD
 
 __all__ = ["draw", "markdown", "measure"]
 
-SIZES = tuple(round(10 ** (exponent / 2)) for exponent in range(6, 12))
-N_TEST, N_FEATURES, REPEATS = 200_000, 10, 10
+SIZES = tuple(round(10 ** (exponent / 2)) for exponent in range(6, 11))
+N_FEATURES, REPEATS = 10, 10
 EPSILON, ADJACENCY = 1.0, "zero_out"
-BOUND, NOISE, WRONG = 2.0, 0.2, 0.1  # of targets, of their noise, and share of wrong signs
-SOLVERS: dict[str, Any] = {"gd": "gd", "sgd": "sgd", "sgd single pass": SGD(sampling="single_pass")}
+ONCE = "sgd single pass"
+SOLVERS: dict[str, Any] = {"gd": "gd", "sgd": "sgd", ONCE: SGD(sampling="single_pass")}
+RESAMPLES = 1000
+ABOUT = """\
+Median excess risk over {repeats} tables and fits, epsilon {epsilon:g}, {adjacency}, delta 1/n^2, {n_features} features on the
+unit sphere (see `benchmarks/nonsmooth_rates.py`). "power" is that of n, with its standard error by the bootstrap over fits;
+"theory" the power, over the same sizes, of the rate `1 / sqrt(n) + sqrt(d) / (mu n)`, or `1 / sqrt(n) + sqrt(sqrt(d) / (mu n))`
+of a single pass, times m / (m - 1) where the risk grows with the power m of the distance from its minimum.
+"""
 
 
-@dataclass(frozen=True)
-class Population:
-    """Where records come from, and what a model loses on them.
+class Population(Protocol):
+    """Where records come from, and what a model loses on them."""
+
+    @property
+    def growth(self) -> float:
+        """Power of the distance from the minimum with which the risk grows; infinite where it is straight."""
+
+    def estimator(self, **given: Any) -> Any:
+        """Return an estimator."""
+
+    def targets(self, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw the targets of a table from the first feature."""
+
+    def losses(self, raw: np.ndarray, scores: np.ndarray, n_samples: int) -> np.ndarray:
+        """Return the expected losses given rows, but for a constant, in the population of tables of a size."""
+
+
+class Signs(NamedTuple):
+    """Signs of the first feature, and the hinge; the more wrong ones, the smaller the signal.
 
     Parameters
     ----------
-    estimator : callable
-        From parameters to an estimator.
-    targets : callable
-        From scores on the best direction and a generator.
-    loss : callable
-        Of raw predictions and targets, per record.
+    signal : float or None
+        One half less the share of wrong signs; None for as much as the least possible excess risk of a table of this size.
+    growth : float
+        As `Population` has it.
     """
 
-    estimator: Callable[..., Any]
-    targets: Callable[[np.ndarray, np.random.Generator], np.ndarray]
-    loss: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    signal: float | None
+    growth: float
+
+    def estimator(self, **given: Any) -> Any:
+        """Return a support vector machine."""
+        return DPLinearSVC(loss="hinge", classes=[0, 1], **given)
+
+    def wrong(self, n_samples: int) -> float:
+        """Share of wrong signs."""
+        return 0.5 - (rate([n_samples])[0] if self.signal is None else self.signal)
+
+    def targets(self, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw signs."""
+        return ((scores > 0) ^ (rng.random(scores.size) < self.wrong(scores.size))).astype(int)
+
+    def losses(self, raw: np.ndarray, scores: np.ndarray, n_samples: int) -> np.ndarray:
+        """Return expected hinges."""
+        margins, wrong = np.where(scores > 0, raw, -raw), self.wrong(n_samples)
+        return (1 - wrong) * np.maximum(1 - margins, 0.0) + wrong * np.maximum(1 + margins, 0.0)
 
 
-POPULATIONS = {
-    "hinge": Population(
-        lambda **given: DPLinearSVC(loss="hinge", classes=[0, 1], **given),
-        lambda scores, rng: ((scores > 0) ^ (rng.random(scores.size) < WRONG)).astype(int),
-        lambda raw, y: np.maximum(1 - np.where(y == 1, raw, -raw), 0.0),
-    ),
-    "absolute error": Population(
-        lambda **given: DPQuantileRegressor(target_bounds=(-BOUND, BOUND), **given),
-        lambda scores, rng: np.clip(scores + rng.laplace(scale=NOISE, size=scores.size), -BOUND, BOUND),
-        lambda raw, y: np.abs(raw - y),
-    ),
+class Numbers(NamedTuple):
+    r"""The first feature and noise with a density in proportion to :math:`|u|^{m-2}` on [-1, 1], and the absolute error.
+
+    An error e of a prediction costs :math:`|e|^m / m` up to 1.
+
+    Parameters
+    ----------
+    growth : float
+        The power m, at least 2; with 2 the noise is uniform.
+    """
+
+    growth: float
+
+    def estimator(self, **given: Any) -> Any:
+        """Return a regressor of the median."""
+        return DPQuantileRegressor(target_bounds=(-2, 2), **given)
+
+    def targets(self, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw noise, and add it."""
+        noise = rng.random(scores.size) ** (1 / (self.growth - 1))
+        return scores + np.where(rng.random(scores.size) < 0.5, noise, -noise)
+
+    def losses(self, raw: np.ndarray, scores: np.ndarray, n_samples: int) -> np.ndarray:
+        """Return expected absolute errors, less that of the noise."""
+        far = np.abs(raw - scores)
+        return np.minimum(far, 1.0) ** self.growth / self.growth + np.maximum(far - 1, 0.0)
+
+
+POPULATIONS: dict[str, Population] = {
+    "hinge": Signs(0.4, 2.0),
+    "absolute error": Numbers(2.0),
+    "absolute error, flat": Numbers(4.0),
+    "hinge, faint": Signs(None, math.inf),
 }
 
 
 def draw_records(population: Population, n_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows on the sphere and their targets; the first feature is the best direction."""
+    """Rows on the sphere and their targets."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, N_FEATURES))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -96,64 +156,134 @@ def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
     """
     sizes, repeats = (SIZES[:3], 3) if quick else (SIZES, REPEATS)
     records = []
-    for name, population in POPULATIONS.items():
-        test = draw_records(population, N_TEST, 10**6)
-        best = least(population, test[0][:, 0], test[1])
-        for n_samples, (solver, given) in itertools.product(sizes, SOLVERS.items()):
-            tasks = (delayed(risk)(population, given, n_samples, seed, test) for seed in range(repeats))
-            quartiles = np.quantile(np.array(Parallel(jobs)(tasks)) - best, (0.25, 0.5, 0.75)).tolist()
-            records.append({"population": name, "solver": solver, "n_samples": n_samples, "excess": quartiles})
-            print(f"{name} {solver} n={n_samples}: {quartiles[1]:.3g}", flush=True)
-    settings = {"epsilon": EPSILON, "adjacency": ADJACENCY, "repeats": repeats, "n_test": N_TEST, "delta": "1 / n**2"}
+    for name, n_samples in itertools.product(POPULATIONS, sizes):
+        tasks = [
+            delayed(fit)(POPULATIONS[name], solver, n_samples, seed) for solver in SOLVERS.values() for seed in range(repeats)
+        ]
+        fits = np.array(Parallel(jobs)(tasks)).reshape(len(SOLVERS), repeats, 2)
+        for solver, (excess, counts) in zip(SOLVERS, fits.transpose(0, 2, 1), strict=True):
+            about = {"population": name, "solver": solver, "n_samples": n_samples, "gradients": float(counts[0])}
+            records.append(about | {"excess": excess.tolist()})
+            print(f"{name} {solver} n={n_samples}: {np.median(excess):.3g}", flush=True)
+    settings = {"epsilon": EPSILON, "adjacency": ADJACENCY, "repeats": repeats, "n_features": N_FEATURES, "delta": "1 / n**2"}
     return {"settings": settings, "records": records}
 
 
-def least(population: Population, scores: np.ndarray, y: np.ndarray) -> float:
-    """Mean test loss of the best model, some multiple of the scores."""
-    return float(minimize_scalar(lambda c: population.loss(c * scores, y).mean(), bounds=(0, 100), method="bounded").fun)
-
-
-def risk(population: Population, solver: Any, n_samples: int, seed: int, test: tuple[np.ndarray, np.ndarray]) -> float:
-    """Mean test loss of one private fit."""
+def fit(population: Population, solver: Any, n_samples: int, seed: int) -> tuple[float, float]:
+    """Excess risk of one private fit, and how many gradients it evaluates."""
     public = {"epsilon": EPSILON, "adjacency": ADJACENCY, "data_norm": 1.0, "fit_intercept": False, "alpha": 0.0}
     model = population.estimator(solver=solver, random_state=seed, **public).fit(*draw_records(population, n_samples, seed))
-    return float(population.loss(test[0] @ np.ravel(model.coef_), test[1]).mean())
+    return excess_risk(population, np.ravel(model.coef_), n_samples), gradients(model.privacy_report_, n_samples)
 
 
-def rate(n_samples: Any) -> np.ndarray:
-    """Return what the least possible excess is proportional to, for the hardest problem.
+def gradients(report: Any, n_samples: int) -> float:
+    """Expected number of evaluated gradients of single records; a single pass stops after half of the records."""
+    counts = [0.5 if line.mechanism == "SinglePass" else line.count * line.sampling_rate for line in report.releases]
+    return n_samples * sum(counts)
+
+
+def excess_risk(population: Population, coef: np.ndarray, n_samples: int) -> float:
+    """Expected loss of a model less that of the best one."""
+    return risk(population, coef[0], float(np.linalg.norm(coef[1:])), n_samples) - least_risk(population, n_samples)
+
+
+@cache
+def least_risk(population: Population, n_samples: int) -> float:
+    """Expected loss of the best model, which is some multiple of the first feature."""
+    return float(minimize_scalar(lambda w: risk(population, w, 0.0, n_samples), bounds=(0, 100), method="bounded").fun)
+
+
+def risk(population: Population, along: float, across: float, n_samples: int) -> float:
+    """Expected loss, but for a constant, of coefficients of the first feature and across it."""
+    first, second = plane()
+    return float(population.losses(along * first + across * second, first, n_samples).mean())
+
+
+@cache
+def plane(n_radii: int = 100, n_angles: int = 720) -> tuple[np.ndarray, np.ndarray]:
+    """Two features of rows on the sphere, as points of equal weight: squared radii are beta (1, d / 2 - 1), angles uniform."""
+    shares = (np.arange(n_radii) + 0.5) / n_radii
+    radii = np.sqrt(1 - (1 - shares) ** (2 / (N_FEATURES - 2)))
+    angles = 2 * np.pi * (np.arange(n_angles) + 0.5) / n_angles
+    return np.outer(radii, np.cos(angles)).ravel(), np.outer(radii, np.sin(angles)).ravel()
+
+
+def rate(n_samples: Any, once: bool = False) -> np.ndarray:
+    """Return what the excess is proportional to, for the hardest problem.
 
     Parameters
     ----------
     n_samples : list of int
         Sizes.
+    once : bool, default=False
+        Whether every record is used once, in place of the least possible excess.
 
     Returns
     -------
     ndarray
-        ``1 / sqrt(n) + sqrt(d) / (mu n)``.
+        ``1 / sqrt(n) + sqrt(d) / (mu n)``, or the root of the second term in its place.
     """
-    noise = [math.sqrt(N_FEATURES) / (n * gaussian_mu(EPSILON, max(1 / n**2, 1e-11))) for n in n_samples]
-    return np.asarray(n_samples, dtype=float) ** -0.5 + noise
+    noise = np.array([math.sqrt(N_FEATURES) / (n * gaussian_mu(EPSILON, max(1 / n**2, 1e-11))) for n in n_samples])
+    return np.asarray(n_samples, dtype=float) ** -0.5 + (np.sqrt(noise) if once else noise)
+
+
+def theory(name: str, solver: str, sizes: Any) -> np.ndarray:
+    """Return what the excess of a solver should be proportional to."""
+    growth = POPULATIONS[name].growth
+    return rate(sizes, solver == ONCE) ** (1.0 if growth == math.inf else growth / (growth - 1))
 
 
 def slope(sizes: Any, values: Any) -> float:
     """Power of n that values follow."""
-    if len(sizes) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-300)), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def groups(records: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[list[int], np.ndarray]]:
-    """Sizes and quartiles by population and solver."""
+def slope_error(sizes: Any, excesses: np.ndarray) -> float:
+    """Standard error of the power of medians, by the bootstrap over fits; a line per size."""
+    n_sizes, repeats = excesses.shape
+    drawn = np.random.default_rng(0).integers(repeats, size=(RESAMPLES, n_sizes, repeats))
+    medians = np.median(excesses[np.arange(n_sizes)[:, None], drawn], axis=2)
+    return float(np.std(np.polyfit(np.log(sizes), np.log(medians.T), 1)[0]))
+
+
+class Curve(NamedTuple):
+    """What was measured of one solver on one population, by size."""
+
+    name: str
+    solver: str
+    sizes: list[int]
+    gradients: list[float]
+    excesses: np.ndarray
+
+    @property
+    def medians(self) -> np.ndarray:
+        """Median excess risks."""
+        return np.median(self.excesses, axis=1)
+
+    @property
+    def powers(self) -> str:
+        """Power of n and its standard error."""
+        return f"{slope(self.sizes, self.medians):.2f} ± {slope_error(self.sizes, self.excesses):.2f}"
+
+    @property
+    def expected(self) -> str:
+        """Power of n in theory."""
+        return f"{slope(self.sizes, theory(self.name, self.solver, self.sizes)):.2f}"
+
+
+def curves(records: list[dict[str, Any]]) -> list[Curve]:
+    """Records by population and solver."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
         found.setdefault((record["population"], record["solver"]), []).append(record)
-    return {key: ([r["n_samples"] for r in group], np.array([r["excess"] for r in group]).T) for key, group in found.items()}
+    return [
+        Curve(*key, [r["n_samples"] for r in group], [r["gradients"] for r in group], np.array([r["excess"] for r in group]))
+        for key, group in found.items()
+    ]
 
 
 def markdown(contents: dict[str, Any]) -> str:
-    """Return a line per population and solver.
+    """Return a table of excess risks, and one of evaluated gradients.
 
     Parameters
     ----------
@@ -165,23 +295,21 @@ def markdown(contents: dict[str, Any]) -> str:
     str
         Markdown.
     """
-    records, repeats = contents["records"], contents["settings"]["repeats"]
-    sizes = sorted({record["n_samples"] for record in records})
-    power = slope(sizes, rate(sizes))
-    about = (
-        f"Median excess test loss over {repeats} tables and fits, epsilon {EPSILON:g}, {ADJACENCY}, delta 1/n^2, {N_FEATURES}\n"
-        "features on the unit sphere (see `benchmarks/nonsmooth_rates.py`). The last column is the power of n; that of the rate\n"
-        f"`1 / sqrt(n) + sqrt(d) / (mu n)`, which is the least possible for the hardest problem, is {power:.2f} here."
-    )
-    heads = ["population", "solver", *(f"n = {size:.3g}" for size in sizes), "power"]
-    lines = [about, "", row(heads), row(["---"] * len(heads))]
-    for (name, solver), (found, (_, middle, _)) in groups(records).items():
-        lines.append(row([name, solver, *(f"{value:.2g}" for value in middle), f"{slope(found, middle):.2f}"]))
+    found = curves(contents["records"])
+    heads = ["population", "solver", *(f"n = {size:.3g}" for size in found[0].sizes)]
+    lines = [ABOUT.format(**contents["settings"]), row([*heads, "power", "theory"]), row(["---"] * (len(heads) + 2))]
+    for curve in found:
+        lines.append(row([curve.name, curve.solver, *(f"{value:.2g}" for value in curve.medians), curve.powers, curve.expected]))
+    lines += ["", "Gradients of single records that a fit evaluates, expected.", "", row([*heads, "power"])]
+    lines.append(row(["---"] * (len(heads) + 1)))
+    for curve in found:
+        counts = [f"{value:.2g}" for value in curve.gradients]
+        lines.append(row([curve.name, curve.solver, *counts, f"{slope(curve.sizes, curve.gradients):.2f}"]))
     return "\n".join(lines)
 
 
 def draw(contents: dict[str, Any], path: Path) -> None:
-    """Plot a panel per population: excess against size, and the rate through the first point.
+    """Plot a row per population: excess against size beside what theory expects, and against evaluated gradients.
 
     Parameters
     ----------
@@ -190,23 +318,31 @@ def draw(contents: dict[str, Any], path: Path) -> None:
     path : Path
         PNG file.
     """
-    records = contents["records"]
-    names = list(dict.fromkeys(record["population"] for record in records))
-    page = figure(figsize=(4.4 * len(names), 3.8))
+    found = curves(contents["records"])
+    names = list(dict.fromkeys(curve.name for curve in found))
+    page = figure(figsize=(9, 2.9 * len(names)))
     if page is None:
         return
-    for axes, name in zip(page.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-        chosen = [(solver, group) for (population, solver), group in groups(records).items() if population == name]
-        for number, (solver, (sizes, (low, middle, high))) in enumerate(chosen):
-            axes.fill_between(sizes, low, high, alpha=0.15, color=f"C{number}", linewidth=0)
-            label = f"{solver}: n^{slope(sizes, middle):.2f}"
-            axes.plot(sizes, middle, marker="o", markersize=4, color=f"C{number}", label=label)
-        shape = rate(sizes)
-        start = max(middle[0] for _, (_, (_, middle, _)) in chosen)
-        label = f"1/sqrt(n) + sqrt(d)/(mu n): n^{slope(sizes, shape):.2f}"
-        axes.plot(sizes, start * shape / shape[0], color="#222222", linestyle=":", label=label)
-        axes.set(xscale="log", yscale="log", title=name, xlabel="training records", ylabel="excess test loss")
-        axes.set_ylim(bottom=axes.get_ylim()[0] / 20)  # room for the legend
-        axes.grid(alpha=0.25)
-        axes.legend(frameon=False, fontsize=8, loc="lower left")
+    grid = page.subplots(len(names), 2, squeeze=False, sharey="row")
+    for (left, right), name in zip(grid, names, strict=True):
+        for number, curve in enumerate(curve for curve in found if curve.name == name):
+            draw_curve(left, right, curve, f"C{number}")
+        for axes in (left, right):
+            axes.set(xscale="log", yscale="log", title=name)
+            axes.grid(alpha=0.25)
+        left.set(xlabel="training records n", ylabel="excess risk")
+        right.set(xlabel="gradients evaluated")
+        left.set_ylim(bottom=left.get_ylim()[0] / 12)  # room for the legend
+        left.legend(frameon=False, fontsize=8, loc="lower left", title="solver: power of n (dotted: theory)", title_fontsize=8)
     page.savefig(path, dpi=100)
+
+
+def draw_curve(left: Any, right: Any, curve: Curve, color: str) -> None:
+    """Plot one solver against size, with what theory expects through the first point, and against gradients."""
+    low, middle, high = np.quantile(curve.excesses, (0.25, 0.5, 0.75), axis=1)
+    expected = theory(curve.name, curve.solver, curve.sizes)
+    label = f"{curve.solver}: {curve.powers} ({curve.expected})"
+    for axes, across in ((left, curve.sizes), (right, curve.gradients)):
+        axes.fill_between(across, low, high, alpha=0.15, color=color, linewidth=0)
+        axes.plot(across, middle, marker="o", markersize=4, color=color, label=label)
+    left.plot(curve.sizes, middle[0] * expected / expected[0], color=color, linestyle=":", linewidth=1)

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from benchmarks import erm_revisited, high_dimensional, minimax_auc, nonsmooth_rates
+from benchmarks import coordinate_descent, erm_revisited, high_dimensional, minimax_auc, nonsmooth_rates
 from benchmarks.writing import made_with, write_json
 
 __all__ = ["PAPERS", "Experiment", "reproduce"]
@@ -29,6 +29,7 @@ PAPERS: dict[str, Experiment] = {
     "erm-revisited": cast(Experiment, erm_revisited),
     "high-dimensional": cast(Experiment, high_dimensional),
     "nonsmooth-rates": cast(Experiment, nonsmooth_rates),
+    "coordinate-descent": cast(Experiment, coordinate_descent),
     "minimax-auc": cast(Experiment, minimax_auc),
 }
 
