@@ -116,10 +116,10 @@ def markdown(contents: dict[str, Any]) -> str:
     """
     settings, parts = contents["settings"], []
     head = (
-        f"Medians over {settings['repeats']} fits (1 of dense tables of more than\n"
-        f"{settings['most numbers of several fits']:.0e} numbers), {settings['adjacency']}, delta {settings['delta']}: excess training loss over the least one in\n"
-        "the set of the solver (without a set, in the l2 ball), and test AUC (numbers: R2). Last are the powers of the excess\n"
-        f"and of its bound where the excess is at most half of that of {ZERO}. Least losses are known to {settings['gap']:g}, or as\n"
+        f"Medians over {settings['repeats']} fits (1 of dense tables of more than {settings['most numbers of several fits']:.0e}\n"
+        f"numbers), {settings['adjacency']}, delta {settings['delta']}: excess training loss over the least one in\n"
+        "the set of the solver (without a set, in the l2 ball), and test AUC (numbers: R2). Last are the powers of the excess and\n"
+        f"of its bound where the excess is at most half of that of {ZERO}. Least losses are known to {settings['gap']:g}, or as\n"
         "`gap` in the JSON says. Populations: `benchmarks/wide_tables.py`; bounds: `benchmarks/high_dimensional.py`."
     )
     for section in sections(settings):
