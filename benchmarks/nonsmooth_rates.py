@@ -234,7 +234,9 @@ def theory(name: str, solver: str, sizes: Any) -> np.ndarray:
 
 
 def slope(sizes: Any, values: Any) -> float:
-    """Power of n that values follow."""
+    """Power of n that values follow; NaN of less than two."""
+    if len(sizes) < 2:
+        return math.nan
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
