@@ -40,7 +40,8 @@ POPULATION = Population("normal", 10)
 DELTA, ADJACENCY = 1e-3, "replace_one"
 FIXED, MULTIPLE = 1e-4, 5.0  # gap without noise; gap under privacy, over what noise alone leaves
 IDLE = 0.5  # of the gap at the start: where noise alone leaves so much, there is nothing to reach
-STEPS, PLAIN_STEPS, EPOCHS = (5, 10, 20, 40, 80, 160), (10, 40, 160, 640), (1, 2, 4, 6)
+STEPS, PLAIN_STEPS = (5, 10, 20, 40, 80, 160), (10, 40, 160, 640)
+EPOCHS, DOUBLING_EPOCHS = (1, 2, 4, 8, 16), (1, 2, 4, 6, 8, 10)
 LARGE = 100_000  # records; one fit per length on larger tables
 SQUARED_NORM = 2.0  # of a row with its intercept, and of its gradient
 NEWTON_STEPS, DECREMENT, ROUNDING = 100, 1e-15, 1e-16
@@ -80,7 +81,7 @@ def ladders(case: Case) -> dict[str, tuple[Solver, ...]]:
         found["svrg++"] = tuple(SVRGPlusPlus(n_epochs, theorem=True) for n_epochs in (6, 8, 9))
     else:
         found["svrg"] = tuple(SVRG(n_epochs) for n_epochs in EPOCHS)
-        found["svrg++"] = tuple(SVRGPlusPlus(n_epochs) for n_epochs in EPOCHS)
+        found["svrg++"] = tuple(SVRGPlusPlus(n_epochs) for n_epochs in DOUBLING_EPOCHS)
     return found
 
 
