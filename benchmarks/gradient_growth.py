@@ -42,7 +42,7 @@ FIXED, MULTIPLE = 1e-4, 5.0  # gap without noise; gap under privacy, over what n
 IDLE = 0.5  # of the gap at the start: where noise alone leaves so much, there is nothing to reach
 STEPS, PLAIN_STEPS = (5, 10, 20, 40, 80, 160), (10, 40, 160, 640)
 EPOCHS, DOUBLING_EPOCHS = (1, 2, 4, 8, 16), (1, 2, 4, 6, 8, 10)
-LARGE = 100_000  # records; one fit per length on larger tables
+LARGE = 30_000  # records; one fit per length on larger tables
 SQUARED_NORM = 2.0  # of a row with its intercept, and of its gradient
 NEWTON_STEPS, DECREMENT, ROUNDING = 100, 1e-15, 1e-16
 
