@@ -36,6 +36,7 @@ from benchmarks.gradient_growth import (
     reached,
     weights,
 )
+from benchmarks.nonsmooth_rates import slope
 from benchmarks.synthetic import Population
 from benchmarks.tables import covertype_rows, load
 from benchmarks.writing import figure, row
@@ -258,24 +259,29 @@ def draw_gaps(axes: Any, records: list[dict[str, Any]]) -> None:
 
 
 def draw_times(axes: Any, records: list[dict[str, Any]]) -> None:
-    """Median seconds over penalties and epsilons, by table."""
+    """Seconds of fits for all penalties and epsilons, by table."""
     names = list(dict.fromkeys(record["table"] for record in records))
-    for number, (solver, (colour, _)) in enumerate(STYLES.items()):
-        for place, name in enumerate(names):
-            chosen = [took(record) for record in records if (record["table"], record["solver"]) == (name, solver)]
-            if chosen:
-                axes.bar(place + (number - 2) * 0.16, np.median(chosen), 0.15, color=colour)
-    axes.set(yscale="log", ylabel="processor seconds of a fit", title="time")
+    for number, (solver, (colour, marker)) in enumerate(STYLES.items()):
+        chosen = [record for record in records if record["solver"] == solver]
+        places = [names.index(record["table"]) + 0.15 * (number - 2) for record in chosen]
+        axes.plot(places, [took(record) for record in chosen], color=colour, marker=marker, markersize=4, linestyle="")
+    axes.set(yscale="log", ylabel="processor seconds of a fit", title="time, all lambda and epsilon")
     axes.set_xticks(range(len(names)), [name.replace(", ", ",\n") for name in names])
+    axes.set_xlim(-0.5, len(names) - 0.5)
     axes.grid(alpha=0.25, axis="y")
 
 
 def draw_evaluations(axes: Any, found: dict[str, tuple[list[int], list[float]]], title: str) -> None:
-    """Evaluations against the number of records."""
+    """Evaluations against the number of records, with powers."""
+    lines, powers = [], []
     for solver, (sizes, evaluations) in found.items():
         colour, marker = STYLES[solver]
-        axes.plot(sizes, evaluations, color=colour, marker=marker, markersize=4, label=solver)
+        (line,) = axes.plot(sizes, evaluations, color=colour, marker=marker, markersize=4, label=solver)
+        if len(sizes) > 1:
+            lines.append(line)
+            powers.append(f"n^{slope(sizes, evaluations):.2f}")
     axes.set(xlabel="training records", title=title, ylabel="evaluated gradients")
     if any(sizes for sizes, _ in found.values()):
         axes.set(xscale="log", yscale="log")
     axes.grid(alpha=0.25)
+    axes.legend(lines, powers, frameon=False, fontsize=8, loc="upper left")
