@@ -91,7 +91,7 @@ def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
         losses = np.array(record.pop("losses")) - best[place]["least"][ball]
         records.append({**about(place), **record, "excess": quartiles(losses)})
     fixed = {"n_samples": N_SAMPLES, "n_features": N_FEATURES, "epsilon": EPSILON, "largest_epsilon": EPSILONS[-1]}
-    run = {"adjacency": ADJACENCY, "delta": "max(1 / n**2, 1e-11)", "repeats": repeats, "most numbers of several fits": LARGE}
+    run = {"adjacency": ADJACENCY, "delta": "max(1 / n**2, 1e-11)", "repeats": repeats, "several fits up to": LARGE}
     return {"settings": {**run, **fixed, "gap": GAP, "radii of Reuters": RADII}, "records": records}
 
 

@@ -115,12 +115,13 @@ def markdown(contents: dict[str, Any]) -> str:
         Markdown.
     """
     settings, parts = contents["settings"], []
+    most = f"{settings['several fits up to']:.0e} numbers"
     head = (
-        f"Medians over {settings['repeats']} fits (1 of dense tables of more than {settings['most numbers of several fits']:.0e}\n"
-        f"numbers), {settings['adjacency']}, delta {settings['delta']}: excess training loss over the least one in\n"
-        "the set of the solver (without a set, in the l2 ball), and test AUC (numbers: R2). Last are the powers of the excess and\n"
-        f"of its bound where the excess is at most half of that of {ZERO}. Least losses are known to {settings['gap']:g}, or as\n"
-        "`gap` in the JSON says. Populations: `benchmarks/wide_tables.py`; bounds: `benchmarks/high_dimensional.py`."
+        f"Medians over {settings['repeats']} fits (1 of dense tables of more than {most}),\n"
+        f"{settings['adjacency']}, delta {settings['delta']}: excess training loss over the least one in the set of the\n"
+        "solver (without a set, in the l2 ball), and test AUC (numbers: R2). Last are the powers of the excess and of its bound\n"
+        f"where the excess is at most half of that of {ZERO}. Least losses are known to {settings['gap']:g}, or as `gap` in\n"
+        "the JSON says. Populations: `benchmarks/wide_tables.py`; bounds: `benchmarks/high_dimensional.py`."
     )
     for section in sections(settings):
         lines = lines_of(contents["records"], section)
@@ -183,8 +184,8 @@ def draw(contents: dict[str, Any], path: Path) -> None:
         lines = lines_of(contents["records"], section)
         if lines:
             plot(axes, lines, section, quantity)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    page.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    names = {name: handle for axes in grid[:2, 0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    page.legend(list(names.values()), list(names), loc="outside upper center", ncols=3, frameon=False)
     page.savefig(path, dpi=100)
 
 
@@ -193,10 +194,11 @@ def plot(axes: Any, lines: Lines, section: Section, quantity: str) -> None:
     ceiling = "l2 ball, not private" if section.population == "spread" else "l1 ball, not private"
     colors = {name: f"C{number}" for number, name in enumerate(CONTESTANTS)}
     for name in [*colors, *([ceiling] if quantity == "test" else [ZERO])]:
-        places = sorted(lines[name])
+        places, width = sorted(lines[name]), 1.6 if name in colors else 1.0
         low, median, high = np.array([lines[name][place][quantity] for place in places]).T
         style = {"color": colors.get(name, "#222222"), "marker": "o" if name in colors else "", "markersize": 4}
-        axes.plot(places, median, **style, linewidth=1.6 if name in colors else 1.0, label=name)
+        label, dashes = ("not private", "--") if name == ceiling else (name, "-")
+        axes.plot(places, median, **style, linestyle=dashes, linewidth=width, label=label)
         axes.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
         bounds = [lines[name][place].get("predicted") for place in places]
         if quantity == "excess" and None not in bounds and median.min() > 0:
@@ -204,9 +206,12 @@ def plot(axes: Any, lines: Lines, section: Section, quantity: str) -> None:
             axes.plot(places, median[anchor] * np.array(bounds) / bounds[anchor], ":", color=style["color"], linewidth=1.2)
     fixed = ", ".join(f"{SYMBOLS[name]} = {value:g}" for name, value in section.fixed.items())
     axes.set_title(f"{section.population}: {fixed}", fontsize=10)
+    ticks = sorted(lines[ZERO])
     axes.set(xscale="log", xlabel=WORDS[section.axis], ylabel="excess training loss" if quantity == "excess" else "test AUC")
     if quantity == "excess":
         axes.set_yscale("log")
         highest = max(middle(record) for name in colors for record in lines[name].values())
         axes.set_ylim(top=1.6 * max(highest, *(middle(record) for record in lines[ZERO].values())))
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
     axes.grid(alpha=0.25)
