@@ -248,6 +248,11 @@ def slope_error(sizes: Any, excesses: np.ndarray) -> float:
     return float(np.std(np.polyfit(np.log(sizes), np.log(medians.T), 1)[0]))
 
 
+def untrained(name: str, sizes: Any) -> list[float]:
+    """Return the excess risk of coefficients that are 0, by size."""
+    return [excess_risk(POPULATIONS[name], np.zeros(N_FEATURES), size) for size in sizes]
+
+
 class Curve(NamedTuple):
     """What was measured of one solver on one population, by size."""
 
@@ -298,15 +303,18 @@ def markdown(contents: dict[str, Any]) -> str:
         Markdown.
     """
     found = curves(contents["records"])
-    heads = ["population", "solver", *(f"n = {size:.3g}" for size in found[0].sizes)]
-    lines = [ABOUT.format(**contents["settings"]), row([*heads, "power", "theory"]), row(["---"] * (len(heads) + 2))]
-    for curve in found:
-        lines.append(row([curve.name, curve.solver, *(f"{value:.2g}" for value in curve.medians), curve.powers, curve.expected]))
-    lines += ["", "Gradients of single records that a fit evaluates, expected.", "", row([*heads, "power"])]
-    lines.append(row(["---"] * (len(heads) + 1)))
-    for curve in found:
-        counts = [f"{value:.2g}" for value in curve.gradients]
-        lines.append(row([curve.name, curve.solver, *counts, f"{slope(curve.sizes, curve.gradients):.2f}"]))
+    sizes = [f"n = {size:.3g}" for size in found[0].sizes]
+    heads = ["population", "solver", *sizes, "power", "theory"]
+    lines = [ABOUT.format(**contents["settings"]), row(heads), row(["---"] * len(heads))]
+    for name in dict.fromkeys(curve.name for curve in found):
+        lines.append(row([name, "coefficients 0", *(f"{value:.2g}" for value in untrained(name, found[0].sizes)), "", ""]))
+        for curve in (curve for curve in found if curve.name == name):
+            lines.append(row([name, curve.solver, *(f"{value:.2g}" for value in curve.medians), curve.powers, curve.expected]))
+    heads = ["solver", *sizes, "power"]
+    lines += ["", "Gradients of single records that a fit evaluates, expected; on all populations.", "", row(heads)]
+    lines.append(row(["---"] * len(heads)))
+    for solver, counts in dict.fromkeys((curve.solver, tuple(curve.gradients)) for curve in found):
+        lines.append(row([solver, *(f"{count:.2g}" for count in counts), f"{slope(found[0].sizes, counts):.2f}"]))
     return "\n".join(lines)
 
 
@@ -327,6 +335,9 @@ def draw(contents: dict[str, Any], path: Path) -> None:
         return
     grid = page.subplots(len(names), 2, squeeze=False, sharey="row")
     for (left, right), name in zip(grid, names, strict=True):
+        left.plot(
+            found[0].sizes, untrained(name, found[0].sizes), color="#999999", linestyle="--", linewidth=1, label="coefficients 0"
+        )
         for number, curve in enumerate(curve for curve in found if curve.name == name):
             draw_curve(left, right, curve, f"C{number}")
         for axes in (left, right):
