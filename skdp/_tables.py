@@ -68,6 +68,10 @@ class Facts:
         How the numbers are stored.
     classes : ndarray or None
         Sorted class labels; None for regression.
+    groups : ndarray or None, default=None
+        Sorted labels of the groups of records; None where there are none.
+    group_sizes : tuple of int, default=()
+        Number of records of every group.
     """
 
     n_samples: int
@@ -76,6 +80,8 @@ class Facts:
     dtype: str
     storage: str
     classes: np.ndarray | None
+    groups: np.ndarray | None = None
+    group_sizes: tuple[int, ...] = ()
 
     @property
     def labels(self) -> list[Any]:

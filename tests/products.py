@@ -7,13 +7,14 @@ import skdp.estimators
 from skdp.constraints import L1Ball
 from skdp.losses import HuberHinge, Logistic, Multinomial, Quantile, Squared, Welsch
 from skdp.privacy.budget import Budget
-from skdp.solvers import SOLVERS, AUCProblem, MinimaxProblem, NoLoss, Problem
+from skdp.solvers import SOLVERS, AUCProblem, GroupDROProblem, MinimaxProblem, NoLoss, Problem
 
 __all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of", "of_kind", "released_by"]
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 RANKED = {"ranking binary": Logistic(), "network binary": Logistic()}
 SADDLES = {"saddle numbers": NoLoss("regression")}
+GROUPED = {"grouped binary": Logistic()}
 ADDITIVE = {f"additive {kind}": loss for kind, loss in PLAIN.items()}
 CONSTRAINED = {f"constrained {kind}": loss for kind, loss in PLAIN.items()}
 MARGINS = {"margin binary": HuberHinge(), "margin multinomial": HuberHinge(3)}
@@ -25,6 +26,7 @@ LOSSES = {
     "quantile numbers": Quantile(0.5),
     **RANKED,
     **SADDLES,
+    **GROUPED,
     **ADDITIVE,
 }
 BOUNDED = {"target_bounds": (-4.0, 4.0)}
@@ -46,6 +48,7 @@ KINDS = {
     "DPQuantileRegressor": ("quantile numbers",),
     "DPAUCMaximizer": tuple(RANKED),
     "DPMinimax": tuple(SADDLES),
+    "DPGroupDROClassifier": tuple(GROUPED),
     "DPAdditiveClassifier": ("additive binary", "additive multinomial"),
     "DPAdditiveRegressor": ("additive numbers",),
     "DPConstrainedRegression": ("constrained numbers",),
@@ -61,6 +64,8 @@ def fitting(kind, solver=None):
     facts = {"loss": LOSSES[kind], "budget": budget, "data_norm": 1.0, "intercept_scaling": constant, "constraint": constraint}
     if kind in SADDLES:
         problem = MinimaxProblem(100, 3, **facts, saddle=Regression(3))
+    elif kind in GROUPED:
+        problem = GroupDROProblem(100, 3, **facts, group_sizes=(60, 40))
     elif kind in RANKED:
         layers = OF_KIND.get(kind, {}).get("hidden_layer_sizes", ())
         problem = AUCProblem(100, 3, **facts, ranking=True, hidden_layer_sizes=layers)

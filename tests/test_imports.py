@@ -23,7 +23,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "samplings": {"_validation"},
     "_tables": {"_validation"},
     "scorers": set(),
-    "minimax": {"scorers", "_validation"},
+    "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {"_validation", "_tables", "_files", "_projections"},
     "_files": set(),
     "_commands": {"_files", "estimators", "inspection", "preprocessing"},

@@ -3,6 +3,7 @@
 from skdp.estimators._additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
+from skdp.estimators._group_dro import DPGroupDROClassifier
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._minimax import DPMinimax
 from skdp.estimators._quantile import DPQuantileRegressor
@@ -16,6 +17,7 @@ __all__ = [
     "DPAdditiveRegressor",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
+    "DPGroupDROClassifier",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",

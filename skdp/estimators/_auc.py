@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._tables import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
-from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
 from skdp.losses import Logistic
@@ -290,11 +290,7 @@ class DPAUCMaximizer(DPClassifier):
     def _plan(
         self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
     ) -> Plan:
-        if len(classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: there are "
-                f"{len(classes)} classes; expected two, as the ROC curve is of one against the other."
-            )
+        check_two_classes(len(classes), "as the ROC curve is of one against the other")
         return Plan.make(self._ranking(n_samples, n_features), self.solver, self.alpha, None, by_column)
 
     def _ranking(self, n_samples: int, n_features: int) -> Problem:

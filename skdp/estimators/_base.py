@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,8 @@ from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, SolverResult
 
 __all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
+
+Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray]]
 
 MOST_SAMPLES = 2**53  # that a plan is made for
 INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
@@ -98,12 +100,12 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """What the guarantee assumes of X."""
         return "every entry of X is a finite number"
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any]) -> Any:
-        """Check, plan, pay, run, and set all attributes at once."""
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
+        """Check, plan, pay, run, and set all attributes at once; ``read`` stands for `_read` where more than X and y is read."""
         refuse_fit_arguments(type(self), unsupported)
         self._check_parameters()
         scratch = self._scratch()
-        facts, table, labels = self._read(scratch, X, y)
+        facts, table, labels = (self._read if read is None else read)(scratch, X, y)
         plan = self._plan_of(facts).stored_as(facts.storage)
         data = (X, y) if reads_data(self) else (None, None)
         del X, y

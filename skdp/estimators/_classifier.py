@@ -20,7 +20,7 @@ from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
 from skdp.solvers import SolverResult
 
-__all__ = ["DPClassifier", "DPProbabilisticClassifier"]
+__all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes"]
 
 MOST_CLASSES = 2**20  # that a plan is made for
 
@@ -190,3 +190,12 @@ class DPProbabilisticClassifier(DPClassifier):
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Multinomial(n_classes)
+
+
+def check_two_classes(n_classes: int, reason: str) -> None:
+    """Raise ValueError, in the words that scikit-learn's checks look for, unless there are two classes."""
+    if n_classes != 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: there are "
+            f"{n_classes} classes; expected two, {reason}."
+        )

@@ -20,9 +20,9 @@ from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
-from skdp.solvers import AUCProblem, MinimaxProblem, Solver
+from skdp.solvers import AUCProblem, GroupDROProblem, MinimaxProblem, Solver
 
-__all__ = ["report", "spending"]
+__all__ = ["brief", "report", "spending"]
 
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
@@ -33,6 +33,12 @@ PURE_SELECTION = (
     "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
     "probability of exp(-512) per candidate and selection"
 )
+GROUPS = (
+    "the group of every record and the sizes of the groups are public and not protected: neighbours keep them, a record being "
+    "replaced by {other} of its group; groups that were made from the labels, or from anything else that is to be protected, "
+    "would make that public"
+)
+ANOTHER = {"replace_one": "any other one", "zero_out": "a null record"}
 LONGEST = 1000  # characters of a parameter's value that are shown in full
 USELESS = 0.5  # noise over signal from which the report says so
 
@@ -135,25 +141,26 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     if facts.storage == "CSR" and plan.schedule.by_column:
         storage += ", converted to CSC once, because columns are read"
     labels = {} if facts.classes is None else {"classes": facts.labels}
-    return {**shape, "feature_names": names, "storage": storage, **labels}
+    groups = {} if facts.groups is None else {"groups": brief(facts.groups.tolist())}
+    return {**shape, "feature_names": names, "storage": storage, **labels, **groups}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
-    parameters = {name: _brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+    parameters = {name: brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
     problem = plan.problem
     chosen = {
         "solver": parameters["solver"] if isinstance(estimator.solver, Solver) else repr(plan.solver),
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
-        **({} if problem.constraint is None else {"constraint": _brief(estimator._constraint())}),
+        **({} if problem.constraint is None else {"constraint": brief(estimator._constraint())}),
         **estimator._described(plan),
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
 
 
-def _brief(value: Any) -> str:
-    """The value of a parameter in words; long arrays and lists in short."""
+def brief(value: Any) -> str:
+    """Return the value of a parameter in words; long arrays and lists in short."""
     text = repr(value)
     return text if len(text) <= LONGEST else shown(value)
 
@@ -179,6 +186,11 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         of_table,
+        *(
+            [GROUPS.format(other=ANOTHER[plan.problem.budget.adjacency])]
+            if isinstance(plan.problem, GroupDROProblem) and len(plan.problem.group_sizes) > 1
+            else []
+        ),
         "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",

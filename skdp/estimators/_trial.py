@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._validation import check_number
 from skdp.minimax import Batch, Factors, SaddleProblem
 from skdp.minimax._stated import SIDES, check_numbers, gradients, not_finite, variables
 from skdp.privacy.queries import JointGradient, PrimalDifference
@@ -64,6 +65,7 @@ def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Gener
     moved = [part + AWAY * rng.normal(size=part.size) for part in start]
     point = variables(saddle, saddle.project(*moved), "project")
     variables(saddle, saddle.public_gradient(*point), "public_gradient")
+    check_number("primal_reach", saddle.primal_reach(point[1]), above=0.0)
     return start, point
 
 

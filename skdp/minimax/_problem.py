@@ -164,6 +164,24 @@ class SaddleProblem(ABC):
         """
         return primal
 
+    def primal_reach(self, dual: np.ndarray) -> float:
+        """Return how long primal gradients of a record may be at given dual variables, over the primal clip norm.
+
+        Where that is known to be less than 1, the clip norm, and with it the noise, is as much smaller, and the step of the
+        descent is that of a signal as much larger. A clip norm that the solver was given is taken as it is.
+
+        Parameters
+        ----------
+        dual : ndarray of shape (n_dual,)
+            v, an earlier release.
+
+        Returns
+        -------
+        float
+            1; positive.
+        """
+        return 1.0
+
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
         """Return the steps of both sides, from public facts.
 

@@ -2,6 +2,7 @@
 
 from skdp.solvers._auc import AUCProblem
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise
+from skdp.solvers._group_dro import GroupDROProblem
 from skdp.solvers._minimax import MinimaxProblem, NoLoss
 from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._registry import SOLVERS, choose_solver
@@ -37,6 +38,7 @@ __all__ = [
     "DiscriminantAnalysis",
     "FrankWolfe",
     "GradientDescent",
+    "GroupDROProblem",
     "MinimaxProblem",
     "Newton",
     "NoLoss",

@@ -73,6 +73,16 @@ class MinimaxProblem(Problem):
         """Expected number of records in a sample for one that is left out; None takes all."""
         return cast(SaddleProblem, self.saddle).batch_size
 
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of a record in the gradients, where that is public and not 1."""
+        return 1.0
+
+    @property
+    def advice(self) -> str:
+        """What to do about much noise, for the report."""
+        return "a network may rank like chance: take more records, narrower layers or a larger epsilon"
+
     def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
         """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
 
@@ -89,7 +99,8 @@ class MinimaxProblem(Problem):
             The same.
         """
         saddle = cast(SaddleProblem, self.saddle)
-        return float(saddle.primal_clip_norm), float(saddle.dual_clip_norm)
+        moves = type(saddle).primal_reach is not SaddleProblem.primal_reach
+        return None if moves else float(saddle.primal_clip_norm), float(saddle.dual_clip_norm)
 
     def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
         """Return the releases before the steps; none for a problem that is known.

@@ -2,7 +2,9 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,6 +18,8 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._minimax import MinimaxProblem
 
 __all__ = ["Descent", "SaddleSolver", "Settings", "mechanism", "signal"]
+
+StepSizes = Callable[[float], tuple[float, float]]
 
 OUTPUTS = ("average", "last", "random")
 STEPS, NOISELESS = 100, 1000  # default numbers of steps
@@ -103,11 +107,11 @@ class SaddleSolver(Solver):
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
         about = "" if settings.rate == 1 else "about "
-        average, (size, _) = 1 / self._signal(facts, settings), facts.sizes
+        average, (size, _) = 1 / (self._signal(facts, settings) * facts.mean_weight), facts.sizes
         together = average * math.sqrt(size)
         advice = "near 1 and above, noise drowns the signal"
         if together > MUCH:
-            advice = "a network may rank like chance: take more records, narrower layers or a larger epsilon"
+            advice = facts.advice
         return (
             f"per coordinate, {about}{average:.3g} times the largest possible mean gradient in the average of all "
             f"{self._averaged}; {about}{together:.3g} times over the {size} primal variables together ({advice}){self._besides}"
@@ -170,12 +174,25 @@ class SaddleSolver(Solver):
         """Everything that the steps need, after the releases of the preparation; the first iterate is at its place."""
         kept = _kept(self.output, settings.n_steps, rng)
         saddle = problem.prepared(ask, float(self.preparation_share), self.standardize)
-        sizes = saddle.step_sizes(self._signal(problem, settings), settings.n_steps)
-        given = (self.primal_step_size, self.dual_step_size), (self.primal_clip_norm, self.dual_clip_norm)
-        steps = [float(size if own is None else own) for own, size in zip(given[0], sizes, strict=True)]
+        given = self.primal_clip_norm, self.dual_clip_norm
         usual = saddle.primal_clip_norm, saddle.dual_clip_norm
-        clips = [float(norm if own is None else own) for own, norm in zip(given[1], usual, strict=True)]
-        return Descent(problem, saddle, settings.rate * problem.n_samples, (steps[0], steps[1]), (clips[0], clips[1]), kept, rng)
+        clips = [float(norm if own is None else own) for own, norm in zip(given, usual, strict=True)]
+        steps = self._step_sizes(saddle, self._signal(problem, settings), settings.n_steps)
+        descent = Descent(problem, saddle, settings.rate * problem.n_samples, steps, (clips[0], clips[1]), kept, rng)
+        descent.shortens = self.primal_clip_norm is None
+        return descent
+
+    def _step_sizes(self, saddle: SaddleProblem, signal: float, n_steps: int) -> "StepSizes":
+        """Both steps by how long primal gradients may be over the usual clip norm: noise is as much smaller."""
+
+        @cache
+        def sizes(reach: float) -> tuple[float, float]:
+            given = self.primal_step_size, self.dual_step_size
+            usual = saddle.step_sizes(signal / reach, n_steps)
+            primal, dual = (float(size if own is None else own) for own, size in zip(given, usual, strict=True))
+            return primal, dual
+
+        return sizes
 
 
 class Descent:
@@ -189,8 +206,8 @@ class Descent:
         The problem, as prepared.
     expected : float
         Expected number of records in a release.
-    step_sizes : tuple of float
-        Of the primal and of the dual side.
+    step_sizes : callable
+        Maps the reach of the last primal clip norm to the steps of the primal and of the dual side.
     clip_norms : tuple of float
         The same.
     kept : range
@@ -204,7 +221,7 @@ class Descent:
         problem: MinimaxProblem,
         saddle: SaddleProblem,
         expected: float,
-        step_sizes: tuple[float, float],
+        step_sizes: "StepSizes",
         clip_norms: tuple[float, float],
         kept: range,
         rng: np.random.Generator,
@@ -213,6 +230,7 @@ class Descent:
         self._problem, self._step_sizes, self._kept = problem, step_sizes, kept
         self._divisor = expected * saddle.divisor
         self.primal, self.dual = saddle.project(*saddle.start(rng))
+        self.shortens, self._reach = True, 1.0
         self._number, self._averages = 0, (np.zeros(saddle.n_primal), np.zeros(saddle.n_dual))
         self._note()
 
@@ -251,7 +269,7 @@ class Descent:
             Moved and projected.
         """
         _, public = self.saddle.public_gradient(primal, dual)
-        return self.saddle.project(primal, dual + self._step_sizes[1] * (total / self._divisor + public))[1]
+        return self.saddle.project(primal, dual + self._step_sizes(1.0)[1] * (total / self._divisor + public))[1]
 
     def move(self, gradient: np.ndarray, dual: np.ndarray) -> None:
         """Make one primal step, and end the round.
@@ -263,7 +281,7 @@ class Descent:
         dual : ndarray of shape (n_dual,)
             Dual variables of the next iterate.
         """
-        self.primal = self.saddle.project(self.primal - self._step_sizes[0] * gradient, dual)[0]
+        self.primal = self.saddle.project(self.primal - self._step_sizes(self._reach)[0] * gradient, dual)[0]
         self.dual, self._number = dual, self._number + 1
         self._note()
 
@@ -271,6 +289,11 @@ class Descent:
         """Return the model of the average of the iterates that are kept."""
         primal, dual = self._averages
         return SolverResult(self._problem.model(self.saddle, primal, dual), self._number, dual=dual)
+
+    def primal_clip_norm(self, dual: np.ndarray) -> float:
+        """Return the bound on the norm of one record's primal gradient, shorter where its weights at the dual variables are."""
+        self._reach = self.saddle.primal_reach(dual) if self.shortens else 1.0
+        return self.clip_norms[0] * self._reach
 
     def dual_query(self, dual: np.ndarray) -> DualGradient:
         """Return the question for the dual gradient at the current primal variables."""

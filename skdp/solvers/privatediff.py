@@ -198,7 +198,7 @@ class PrivateDiff(SaddleSolver):
         for number in range(settings.n_steps):
             primal, dual = descent.primal, self._ascend(descent, ask)
             if self._restarts(number):
-                estimate = ask(PrimalGradient(descent.saddle, primal, dual, descent.clip_norms[0]))
+                estimate = ask(PrimalGradient(descent.saddle, primal, dual, descent.primal_clip_norm(dual)))
             else:
                 estimate = estimate + ask(PrimalDifference(descent.saddle, primal, dual, *previous, *bounds))
             previous = primal, dual

@@ -155,7 +155,8 @@ class SGDA(SaddleSolver):
         descent = self._descent(facts, ask, rng, settings)
         for _ in range(settings.n_steps):
             primal, dual = descent.primal, descent.dual
-            query = JointGradient(descent.saddle, primal, dual, *descent.clip_norms, settings.dual_share)
+            clip_norms = descent.primal_clip_norm(dual), descent.clip_norms[1]
+            query = JointGradient(descent.saddle, primal, dual, *clip_norms, settings.dual_share)
             primal_total, dual_total = query.split(ask(query))
             descent.move(descent.primal_gradient(primal_total, primal, dual), descent.ascended(dual_total, primal, dual))
         return descent.result()

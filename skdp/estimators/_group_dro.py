@@ -1,0 +1,276 @@
+"""Private linear classification for the group that fares worst."""
+
+from functools import partial
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from skdp._progress import with_callbacks
+from skdp._tables import Facts
+from skdp._validation import check_classes, check_integer
+from skdp.estimators._base import MOST_SAMPLES
+from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
+from skdp.estimators._groups import check_group_sizes, with_groups
+from skdp.estimators._plan import Plan
+from skdp.estimators._refusals import explain_refusals
+from skdp.estimators._statement import brief, report
+from skdp.losses import Logistic
+from skdp.privacy.noise import NoiseSource
+from skdp.privacy.queries import Loss
+from skdp.privacy.report import PrivacyReport
+from skdp.solvers import GroupDROProblem, Solver, SolverResult
+
+__all__ = ["DPGroupDROClassifier"]
+
+
+class DPGroupDROClassifier(DPProbabilisticClassifier):
+    r"""Logistic regression for two classes whose worst group counts, learnt with differential privacy.
+
+    One call of ``fit`` goes, on noisy answers only, for the saddle point of
+
+    .. math:: \min_{w, b} \max_{v \ge 0, \sum_g v_g = 1}
+       \sum_g v_g \frac{1}{n_g} \sum_{i \in g} \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2,
+
+    which minimises the largest mean logistic loss of a group of records. The groups are public.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; pure epsilon-DP, 0, is not supported.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other one of its
+        group, or in one record replaced by a null record of its group, which contributes nothing.
+    solver : "auto", str or Solver, default="auto"
+        Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``SGDA(300)``.
+    alpha : float or None, default=None
+        Strength of an L2 penalty on the coefficients of the standardised features, which spares the intercept. None is 0.
+    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
+        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
+        high) per feature, in the order of the columns. They give ``data_norm`` its default; of a pair the larger absolute value
+        counts. Entries beyond are not clipped to them: they lengthen the row, see ``data_norm``. Must not be computed from the
+        data.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
+        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
+        but one-hot columns stay far below. Must not be computed from the data.
+    classes : array-like or None, default=None
+        Both class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
+        which is for tests: it is not private against someone who knows the seed.
+    verbose : int, default=0
+        1 prints about ten lines of progress, 2 a line per release.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Sorted class labels.
+    coef_ : ndarray of shape (1, n_features)
+        Released coefficients.
+    intercept_ : ndarray of shape (1,)
+        Released intercept.
+    groups_ : ndarray of shape (n_groups,)
+        Sorted labels of the groups, public; 0 for the one group of ``groups=None``.
+    group_weights_ : ndarray of shape (n_groups,)
+        Released weights v of the groups: the larger, the more the fit was about that group.
+    n_iter_ : int
+        Number of steps, public.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting; with samples numerical.
+    privacy_report_ : PrivacyReport
+        The statement of guarantees.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, where X had them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From ``fit``, for parameters or data out of range, another number of classes than two, or groups that do not go with the
+        records, before anything is released.
+
+    See Also
+    --------
+    DPLogisticRegression : Where the mean over all records counts; more accurate on average.
+    skdp.minimax.GroupDROSaddle : The saddle problem.
+    skdp.solvers.SGDA : The solver "sgda".
+
+    Notes
+    -----
+    Predictions need no group. The average accuracy falls, and the smallest group sets the noise: where all of the weight is on
+    it, that of a gradient is ``n / n_min`` times that of the mean over all records.
+
+    With ``groups=None`` there is one group, and the fit is a logistic regression by gradient descent; `DPLogisticRegression` is
+    better at that.
+
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
+    adjacency in force, *if the groups are public*: their sizes are read without noise, and neighbouring tables have the same
+    group for every record. Groups that anybody may know, such as the hospital or the year, are meant. Groups that were made from
+    the labels make the labels public, and a column that is to be protected must not be given as groups; no software can see
+    that. One record's gradient has the weight ``n_min / n_g`` times that of its group, and is clipped with it: the bound holds
+    for a record of any group, and sums are divided by sizes that are public, so a record of a small group is protected as one of
+    a large one is. Everything else is as for the solver: attributes are computed from its releases and from public values. Public
+    are also the shape of X, its column names, dtype and storage, the class labels, all parameters, and the number of steps; that
+    X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
+    and grid searches fit many times; ``score`` on training records is not private.
+
+    References
+    ----------
+    .. [1] S. Sagawa, P. W. Koh, T. B. Hashimoto, P. Liang, "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020:
+       the objective.
+    .. [2] R. Zhang et al., "Improved Rates of Differentially Private Nonconvex-Strongly-Concave Minimax Optimization", AAAI 2025:
+       the solvers.
+
+    Examples
+    --------
+    A tenth of the records follow another rule than the others:
+
+    >>> import numpy as np
+    >>> from skdp import DPGroupDROClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.uniform(-1, 1, size=(20000, 2)), np.where(np.arange(20000) < 2000, "few", "many")
+    >>> y = X[:, 0] + np.where(groups == "few", 1.0, -0.2) * X[:, 1] > 0
+    >>> model = DPGroupDROClassifier(epsilon=1.0, random_state=0).fit(X, y, groups=groups)
+    >>> model.groups_.tolist()
+    ['few', 'many']
+    >>> bool(model.score(X[:2000], y[:2000]) > 0.8)
+    True
+    """
+
+    class_weight: Any = None  # what other classifiers have as parameters
+    clip_norm: Any = None
+    fit_intercept: Any = True
+    intercept_scaling: Any = 1.0
+    _refused: ClassVar[dict[str, str]] = {
+        "class_weight": "every group counts by its mean loss; a class may be a group where the label is public, else give none",
+        "clip_norm": "SGDA(primal_clip_norm=..., dual_clip_norm=...) as solver sets the bounds of both sides",
+        "fit_intercept": "there is always an intercept, from which the features are centred",
+        "groups": "groups go with the records: fit(X, y, groups=groups)",
+        "intercept_scaling": "the intercept has a scale of its own",
+        "l1_ratio": "the penalty is L2; alpha sets its strength",
+        "loss": "the loss is the logistic one",
+    }
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        solver: "str | Solver" = "auto",
+        alpha: float | None = None,
+        feature_bounds: Any = None,
+        data_norm: float | None = None,
+        classes: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.solver = solver
+        self.alpha = alpha
+        self.feature_bounds = feature_bounds
+        self.data_norm = data_norm
+        self.classes = classes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: two classes only; with noise, tables of a test's size are classified poorly."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = bool(self.epsilon != float("inf"))
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+        """Fit the model, spending the budget once.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Public label of every record's group, all text or all numbers, at least two records in each. None is one group. Must
+            not be made from y.
+        **unsupported : dict
+            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
+
+        Returns
+        -------
+        self
+            The fitted estimator. A fit that is interrupted leaves it as it was.
+        """
+        return self._fit(X, y, unsupported, partial(self._read_groups, groups=groups))
+
+    def plan(self, n_samples: int, n_features: int, n_classes: int = 2, *, group_sizes: Any = None) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records, at least 2.
+        n_features : int
+            Number of features, at least 1.
+        n_classes : int, default=2
+            Number of classes: 2.
+        group_sizes : sequence of int, dict or None, default=None
+            Number of records of every group; they add up to n_samples. None is one group.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases, noise, and how large the noise is against the signal.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does.
+        """
+        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
+        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
+        check_integer("n_classes", n_classes, minimum=2, maximum=2)
+        self._check_parameters()
+        sizes = check_group_sizes(group_sizes, int(n_samples))
+        classes = [0, 1] if self.classes is None else check_classes(self.classes).tolist()
+        plan = self._plan(int(n_samples), int(n_features), classes, {}, group_sizes=sizes)
+        return report(self, plan, NoiseSource(self.random_state))
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic()
+
+    def _read_groups(self, scratch: Any, X: Any, y: Any, groups: Any) -> tuple[Facts, Any, np.ndarray]:
+        facts, table, codes = self._read(scratch, X, y)
+        grouped, targets = with_groups(facts, codes, groups)
+        return grouped, table, targets
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        by_column = facts.storage == "CSC"
+        return self._plan(facts.n_samples, facts.n_features, facts.labels, {}, by_column, facts.group_sizes)
+
+    def _plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        classes: list[Any],
+        weights: dict[Any, float],
+        by_column: bool = False,
+        group_sizes: tuple[int, ...] = (),
+    ) -> Plan:
+        check_two_classes(len(classes), "as the groups are compared by the logistic loss of one score")
+        sizes = group_sizes or (n_samples,)
+        problem = self._problem(n_samples, n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
+        return Plan.make(problem, self.solver, self.alpha, None, by_column)
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        return {"group_sizes": brief(list(cast(GroupDROProblem, plan.problem).group_sizes))}
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        return {**super()._model(plan, result, facts), "groups_": facts.groups, "group_weights_": result.dual}
