@@ -5,8 +5,8 @@ What a policy is worth, from private transitions
 Ten thousand people own a machine that keeps a pole upright on a cart, all with the same controller. After a shove, each machine
 reports what 0.04 seconds of its life were: how the pole stood, how well that went, and how it stood then. How well will it go on
 from any state? Temporal-difference learning answers that from single transitions. Here it is a saddle problem, which
-`skdp.DPMinimax` solves with differential privacy. A record is one transition of one machine, and that is what is protected; if a
-machine reported several, each would be protected by itself, and what they say together would not.
+`skdp.DPMinimax` solves with differential privacy. A record is one transition of one machine, and that is what is protected: an
+owner whose machine reported several would be protected less.
 """
 
 # %%
@@ -148,7 +148,7 @@ check_saddle(PolicyEvaluation(2 * len(ORDERS)), *transitions(200, np.random.defa
 # ---
 # A seed is for examples: a model to publish is fitted without one.
 
-X, y = transitions(10_000, np.random.default_rng(0))
+X, y = transitions(10_000, np.random.default_rng(4))
 model = DPMinimax(PolicyEvaluation, epsilon=1.0, solver=SGDA(200, dual_share=0.3), random_state=0).fit(X, y)
 
 # %%
