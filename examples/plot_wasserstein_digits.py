@@ -54,8 +54,9 @@ def generate(variables, draws):
 # %%
 # The critic
 # ----------
-# It is linear in public features of an image x and its label y: a weight for each pixel of each digit, and one for each product
-# of two pixels. With a penalty on the weights v, the saddle problem is
+# Wasserstein's distance takes all functions of slopes up to 1. This critic is of a smaller class: linear in public features
+# of an image x and its label y, with a weight for each pixel of each digit and one for each product of two pixels. With a penalty
+# on the weights v, the saddle problem is
 #
 # .. math:: \min_w \max_v \; \frac1n \sum_i D_v(x_i, y_i) - E_z D_v(G_w(z)) - \tfrac12 \|v\|^2 ,
 #
