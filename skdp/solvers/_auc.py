@@ -63,6 +63,13 @@ class AUCProblem(MinimaxProblem):
         """Expected number of records in a sample for one that is left out: all for linear scores, else 2048."""
         return None if self.linear else BATCH_SIZE
 
+    @property
+    def advice(self) -> str:
+        """What to do about much noise, for the report."""
+        if self.linear:
+            return super().advice
+        return "a network may rank like chance: take more records, narrower layers or a larger epsilon"
+
     def scorer(self, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> Scorer:
         """Return the scorer.
 

@@ -81,7 +81,7 @@ class MinimaxProblem(Problem):
     @property
     def advice(self) -> str:
         """What to do about much noise, for the report."""
-        return "a network may rank like chance: take more records, narrower layers or a larger epsilon"
+        return "noise drowns the signal: take more records, fewer variables or a larger epsilon"
 
     def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
         """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
