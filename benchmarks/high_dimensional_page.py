@@ -3,21 +3,33 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.writing import figure, row
+from skdp.solvers import AcceleratedMirrorDescent, GradientDescent, Solver
 
 __all__ = ["CONTESTANTS", "ZERO", "draw", "markdown"]
 
+
+class Contestant(NamedTuple):
+    """A solver, the ball of its coefficients or None, and whether it is for sparse tables alone."""
+
+    solver: str | Solver
+    ball: str | None
+    sparse: bool = False
+
+
 CONTESTANTS = {
-    "accmd, l1 ball": ("accmd", "l1"),
-    "frank_wolfe, l1 ball": ("frank_wolfe", "l1"),
-    "gd, l1 ball": ("gd", "l1"),
-    "gd, l2 ball": ("gd", "l2"),
-    "gd, no set": ("gd", None),
-    "default, no set": ("auto", None),
+    "accmd, l1 ball": Contestant("accmd", "l1"),
+    "frank_wolfe, l1 ball": Contestant("frank_wolfe", "l1"),
+    "gd, l1 ball": Contestant("gd", "l1"),
+    "gd, l2 ball": Contestant("gd", "l2"),
+    "gd, no set": Contestant("gd", None),
+    "default, no set": Contestant("auto", None),
+    "accmd 200 steps, l1 ball": Contestant(AcceleratedMirrorDescent(200), "l1", sparse=True),
+    "gd 200 steps, l2 ball": Contestant(GradientDescent(200), "l2", sparse=True),
 }
 ZERO = "all coefficients 0"
 SYMBOLS = {"n_features": "p", "n_samples": "n", "epsilon": "epsilon"}
@@ -184,7 +196,7 @@ def draw(contents: dict[str, Any], path: Path) -> None:
         lines = lines_of(contents["records"], section)
         if lines:
             plot(axes, lines, section, quantity)
-    names = {name: handle for axes in grid[:2, 0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    names = {name: handle for axes in grid[1:4, 0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     page.legend(list(names.values()), list(names), loc="outside upper center", ncols=3, frameon=False)
     page.savefig(path, dpi=100)
 
@@ -193,7 +205,8 @@ def plot(axes: Any, lines: Lines, section: Section, quantity: str) -> None:
     """One panel."""
     ceiling = "l2 ball, not private" if section.population == "spread" else "l1 ball, not private"
     colors = {name: f"C{number}" for number, name in enumerate(CONTESTANTS)}
-    for name in [*colors, *([ceiling] if quantity == "test" else [ZERO])]:
+    shown = [name for name in colors if name in lines]
+    for name in [*shown, *([ceiling] if quantity == "test" else [ZERO])]:
         places, width = sorted(lines[name]), 1.6 if name in colors else 1.0
         low, median, high = np.array([lines[name][place][quantity] for place in places]).T
         style = {"color": colors.get(name, "#222222"), "marker": "o" if name in colors else "", "markersize": 4}
@@ -210,7 +223,7 @@ def plot(axes: Any, lines: Lines, section: Section, quantity: str) -> None:
     axes.set(xscale="log", xlabel=WORDS[section.axis], ylabel="excess training loss" if quantity == "excess" else "test AUC")
     if quantity == "excess":
         axes.set_yscale("log")
-        highest = max(middle(record) for name in colors for record in lines[name].values())
+        highest = max(middle(record) for name in shown for record in lines[name].values())
         axes.set_ylim(top=1.6 * max(highest, *(middle(record) for record in lines[ZERO].values())))
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
