@@ -34,7 +34,7 @@ from skdp.solvers import BlockCoordinateDescent, Solver
 
 __all__ = ["draw", "markdown", "measure"]
 
-EPSILONS, REPEATS = (0.1, 1.0), 8
+EPSILONS, REPEATS = (0.1, 1.0), 5
 ADJACENCY = "replace_one"
 QUICK_TABLES, QUICK_REPEATS = ("wide and narrow", "california"), 2
 ABOUT = """\

@@ -33,7 +33,7 @@ from skdp.solvers import SGD
 __all__ = ["draw", "markdown", "measure"]
 
 SIZES = tuple(round(10 ** (exponent / 2)) for exponent in range(6, 11))
-N_FEATURES, REPEATS = 10, 10
+N_FEATURES, REPEATS = 10, 8
 EPSILON, ADJACENCY = 1.0, "zero_out"
 ONCE = "sgd single pass"
 SOLVERS: dict[str, Any] = {"gd": "gd", "sgd": "sgd", ONCE: SGD(sampling="single_pass")}
