@@ -79,7 +79,7 @@ def test_the_gradient_of_the_mean_is_that_of_the_largest_loss_where_one_group_ha
         assert total[place] == pytest.approx(slope, rel=1e-4, abs=1e-6)
     (part,) = at.dual()
     excess = losses(saddle, X, targets, primal) - math.log(2)
-    np.testing.assert_allclose(part.total(np.ones(40)) / (40 * saddle.divisor), excess, rtol=1e-9)
+    np.testing.assert_allclose(saddle.dual_weights * part.total(np.ones(40)) / (40 * saddle.divisor), excess, rtol=1e-9)
 
 
 @every_query
@@ -193,8 +193,8 @@ def test_weights_are_projected_onto_the_simplex(rng):
 def test_clip_norms_and_steps_follow_the_geometry():
     """Numbers of the public defaults."""
     saddle = GroupDROSaddle(LinearScorer(20), (900, 100), usual=9.0)
-    assert (saddle.primal_clip_norm, saddle.dual_clip_norm, saddle.divisor) == pytest.approx((3.0, 1.0, 0.1))
+    assert (saddle.primal_clip_norm, saddle.dual_clip_norm, saddle.divisor) == pytest.approx((3.0, 2.0, 0.1))
     assert saddle.step_sizes(math.inf, 100) == (2.0, 0.3)
     assert saddle.step_sizes(1000.0, 100) == pytest.approx(
-        (0.6 * 0.1 * 1000 / (9 * 100), 0.2 * 0.1 * 1000 / (100 * math.sqrt(2)))
+        (0.6 * 0.1 * 1000 / (9 * 100), 0.2 * 0.1 * 1000 / (2 * 100 * math.hypot(1, 1 / 9)))
     )

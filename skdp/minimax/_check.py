@@ -154,7 +154,8 @@ def _check_slopes(
             for way in (step, -step):
                 moved = [side + way * direction if side is point[number] else side for side in point]
                 values.append(_values(problem, batch, *moved))
-            slopes, stated = (values[0] - values[1]) / (2 * step), _slopes(parts, direction)
+            weighted = direction * problem.dual_weights if SIDES[number] == "dual" else direction
+            slopes, stated = (values[0] - values[1]) / (2 * step), _slopes(parts, weighted)
             largest = float(np.abs(slopes).max())
             if not np.median(np.abs(slopes - stated)) <= tolerance * max(largest, 1e-12):  # kinks may be off
                 raise ValueError(

@@ -18,7 +18,7 @@ from skdp.scorers import Scored, Scorer
 __all__ = ["GroupDROSaddle"]
 
 CONSTANT_LOSS = math.log(2.0)  # of the score 0
-LARGEST_LOSS = 1.0  # beyond that, of the dual side: a label that had a probability of 0.18 or less
+LARGEST_LOSS = 2.0  # beyond that of the score 0, of the dual side: a label that had a probability below 0.07
 LONGEST_STEP, DUAL_STEP = 2.0, 0.3
 NOISE, DUAL_NOISE = 0.6, 0.2  # what the rules for the steps allow the noise
 
@@ -49,7 +49,8 @@ class _Point:
         return (*self.scored.gradients(slopes), Factors(slopes[:, None], read.ones))
 
     def dual(self) -> Sequence[Factors]:
-        return (Factors((cast(Any, self.batch).weights * _excess(self.margins))[:, None], self.batch.members),)
+        read = cast(Any, self.batch)
+        return (Factors(np.where(read.weights > 0, _excess(self.margins), np.nan)[:, None], read.members),)
 
 
 class GroupDROSaddle(SaddleProblem):
@@ -61,7 +62,8 @@ class GroupDROSaddle(SaddleProblem):
     Maximised over v it is the largest of the groups' mean losses. Taking off log 2, the loss of the score 0, changes no solution,
     as the weights add up to 1, and makes the losses that are to be summed shorter. Over the records it is a mean of
     :math:`(n_{min} / n_g)\, v_g (\ell - \log 2)` divided by :math:`n_{min} / n`, so no record's weight is above that of
-    a record of the smallest group. The primal variables are the scorer's parameters, then an intercept.
+    a record of the smallest group. In the dual gradients the weights come after the sum: losses of all groups are clipped
+    alike, and those of large groups have the less noise. The primal variables are the scorer's parameters, then an intercept.
 
     Parameters
     ----------
@@ -102,6 +104,7 @@ class GroupDROSaddle(SaddleProblem):
         self.usual = 1.0 if usual is None else usual
         self.primal_clip_norm = self.difference_slope = math.sqrt(self.usual)
         self._shares, self._weights = sizes / sizes.sum(), sizes.min() / sizes
+        self.dual_weights = self._weights
 
     def read(self, batch: Batch) -> Batch:
         """Return the batch with rows as the scorer sees them, and with labels and groups.
@@ -248,7 +251,7 @@ class GroupDROSaddle(SaddleProblem):
         dual : float
             At most 0.3.
         """
-        clear, spread = self.divisor * signal / n_steps, self.dual_clip_norm * math.sqrt(self.n_dual)
+        clear, spread = self.divisor * signal / n_steps, self.dual_clip_norm * float(np.linalg.norm(self._weights))
         return min(self.longest_step, NOISE * clear / self.usual), min(DUAL_STEP, DUAL_NOISE * clear / spread)
 
 

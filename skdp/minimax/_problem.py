@@ -31,6 +31,9 @@ class SaddleProblem(ABC):
         Expected number of records in a sample for one that is left out; None takes all records.
     divisor : float
         What sums of gradients are divided by beside n, such as the mean weight of a record: the steps refer to that.
+    dual_weights : float or ndarray of shape (n_dual,)
+        Public weights of the dual variables' gradients where records have none of them: sums are multiplied by them after the
+        noise, so that records are clipped, and noise is added, without them.
 
     See Also
     --------
@@ -56,6 +59,7 @@ class SaddleProblem(ABC):
     difference_slope: float = 1.0
     batch_size: float | None = None
     divisor: float = 1.0
+    dual_weights: "float | np.ndarray" = 1.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -81,6 +81,9 @@ def check_numbers(problem: SaddleProblem, signal: float, n_steps: int) -> None:
     for name in ("primal_clip_norm", "dual_clip_norm", "divisor"):
         check_number(name, getattr(problem, name), above=0.0)
     check_number("difference_slope", problem.difference_slope, minimum=0.0)
+    weights = np.asarray(problem.dual_weights)
+    if weights.shape not in ((), (problem.n_dual,)) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():
+        raise ValueError(f"dual_weights={shown(problem.dual_weights)}; expected a finite number, or one per dual variable.")
     steps = problem.step_sizes(signal, n_steps)
     if not isinstance(steps, (tuple, list)) or len(steps) != 2:
         raise TypeError(f"step_sizes returned {shown(steps)}; expected two numbers, the steps of the descent and of the ascent.")

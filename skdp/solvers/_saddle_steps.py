@@ -269,7 +269,8 @@ class Descent:
             Moved and projected.
         """
         _, public = self.saddle.public_gradient(primal, dual)
-        return self.saddle.project(primal, dual + self._step_sizes(1.0)[1] * (total / self._divisor + public))[1]
+        gradient = self.saddle.dual_weights * (total / self._divisor) + public
+        return self.saddle.project(primal, dual + self._step_sizes(1.0)[1] * gradient)[1]
 
     def move(self, gradient: np.ndarray, dual: np.ndarray) -> None:
         """Make one primal step, and end the round.
