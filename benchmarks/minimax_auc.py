@@ -334,6 +334,9 @@ def draw_scores(axes: Any, own: list[dict[str, Any]], handles: dict[str, Any]) -
                 if colour == "grey":
                     handles["logistic regression, not private"] = line
     axes.set(title=own[0]["table"], xlabel="epsilon", ylabel="test AUC", xscale="log")
+    epsilons = sorted({record["epsilon"] for record in own} - {None})
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
     axes.grid(alpha=0.25)
 
 
@@ -346,8 +349,7 @@ def draw_paths(line: Any, own: list[dict[str, Any]], handles: dict[str, Any]) ->
         label = f"{name}, not private" if path["epsilon"] is None else f"{name}, epsilon {path['epsilon']:g}"
         for axes, values in zip(line, (path["gradient_norm"], errors, path["auc"]), strict=True):
             handles[label] = axes.plot(path["step"], values, label=label, **look)[0]
-    titles = ("norm of the primal function's gradient", "squared error of the estimate", "test AUC of the iterate")
-    for axes, title in zip(line, titles, strict=True):
-        axes.set(title=f"{own[0]['table']}: {title}" if title == titles[0] else title, xlabel="step")
-        axes.set_yscale("linear" if title == titles[2] else "log")
+    heads = ("norm of the primal gradient", "squared error of the estimate", "test AUC of the iterate")
+    for axes, head in zip(line, heads, strict=True):
+        axes.set(title=own[0]["table"], ylabel=head, xlabel="step", yscale="linear" if head == heads[-1] else "log")
         axes.grid(alpha=0.25)

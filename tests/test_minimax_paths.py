@@ -65,12 +65,8 @@ def test_without_noise_and_samples_there_is_no_error(table, name):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_witness_changes_nothing(table, name):
-    """The model is the same to the last bit; the AUC at the start is that of the start."""
-    given = {"scorer": "mlp", "hidden_layer_sizes": HIDDEN, "epsilon": 5.0, "classes": [0, 1], "random_state": 3}
-    models = [
-        DPAUCMaximizer(solver=SOLVERS[name](100, None), **given),
-        WatchedMaximizer(solver=SOLVERS[name](100, None), **given),
-    ]
+    """The model is the same to the last bit."""
+    models = [maximizer(kind, SOLVERS[name](100, None), 5.0) for kind in (DPAUCMaximizer, WatchedMaximizer)]
     models[1].witness = Witness(table, STEPS, 100 / N, 2)
     scores = [model.fit(table.X_train, table.y_train).decision_function(table.X_test) for model in models]
     np.testing.assert_array_equal(*scores)
@@ -93,20 +89,23 @@ def test_the_error_of_samples_is_as_foretold(table, saddle, rng):
 
 def test_the_error_of_full_releases_is_that_of_their_noise(table):
     """Sum over all steps and coordinates, within 6 standard deviations of a chi-square: one false alarm in 10^8."""
-    solver = SGDA(STEPS, batch_size=N)
-    path = watched(table, solver, 1.0, N, positive_rate=0.3)
-    n_primal, divisor = MLPScorer(3, HIDDEN).n_parameters + 2, 0.6
-    plan = DPAUCMaximizer(1.0, adjacency="zero_out", scorer="mlp", hidden_layer_sizes=HIDDEN, solver=solver, positive_rate=0.3)
-    multiplier = plan.plan(N, 3).releases[-1].noise_multiplier
-    deviation = multiplier * 3.0 / np.sqrt(1 - solver.dual_share) / (N * divisor)  # 3 is the clip norm of networks
-    freedom = STEPS * n_primal
-    assert abs(np.sum(path["squared_error"]) / deviation**2 - freedom) < 6 * np.sqrt(2 * freedom)
+    solver, given = SGDA(STEPS, batch_size=N), {"hidden": (64,), "positive_rate": 0.3}
+    path = watched(table, solver, 1.0, N, **given)
+    planned = maximizer(DPAUCMaximizer, solver, 1.0, **given).plan(N, 3)
+    divisor, clip_norm = 0.6, 3.0  # of the rate; of networks
+    deviation = planned.releases[-1].noise_multiplier * clip_norm / np.sqrt(1 - solver.dual_share) / (N * divisor)
+    freedom = STEPS * (MLPScorer(3, (64,)).n_parameters + 2)
+    assert abs(np.sum(path["squared_error"]) / deviation**2 - freedom) < 6 * np.sqrt(2 * freedom) < 0.3 * freedom
+
+
+def maximizer(kind, solver, epsilon, hidden=HIDDEN, **given):
+    given |= {"adjacency": "zero_out", "classes": [0, 1], "random_state": 0}
+    return kind(epsilon, scorer="mlp", hidden_layer_sizes=hidden, solver=solver, **given)
 
 
 def watched(table, solver, epsilon, batch_size, **given):
     """What the witness of a fit wrote down."""
-    model = WatchedMaximizer(epsilon, adjacency="zero_out", scorer="mlp", hidden_layer_sizes=HIDDEN, solver=solver, **given)
-    model.set_params(classes=[0, 1], random_state=0)
+    model = maximizer(WatchedMaximizer, solver, epsilon, **given)
     model.witness = Witness(table, STEPS, batch_size / N, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
