@@ -110,6 +110,19 @@ class NoTwoSteps(Regression):
         return 0.1
 
 
+class NoReach(Regression):
+    def primal_reach(self, dual):
+        return 0.0
+
+
+class TwoWeights(Regression):
+    dual_weights = np.ones(2)
+
+
+class NoWeight(Regression):
+    dual_weights = math.nan
+
+
 class NoSize(Regression):
     def __init__(self, n_features):
         self.n_primal = n_features
@@ -203,6 +216,9 @@ BROKEN = (
     (NoSample, ValueError, "batch_size=-1.0; expected a finite number >= 1, or None"),
     (NoSlope, ValueError, "difference_slope=inf; expected a finite number >= 0"),
     (NoTwoSteps, TypeError, "step_sizes returned 0.1; expected two numbers, the steps of the descent and of the ascent"),
+    (NoReach, ValueError, "primal_reach=0.0; expected a finite number > 0"),
+    (TwoWeights, ValueError, r"dual_weights=.*; expected a finite number, or one per dual variable"),
+    (NoWeight, ValueError, "dual_weights=nan; expected a finite number"),
     (NoSize, TypeError, "NoSize.n_dual=None; expected an integer >= 1"),
     (EmptySamples, ValueError, "EmptySamples.batch_size=0; expected a finite number >= 1, or None"),
     (WholeStart, ValueError, r"start returned an array of int64 of shape \(3,\); expected .* of floats"),
