@@ -296,6 +296,16 @@ def test_the_clip_norm_follows_the_weights_of_the_groups_unless_it_is_given(monk
         assert given or norms[0] == pytest.approx(usual / 10)
 
 
+@pytest.mark.parametrize("given", (None, 0.7))
+def test_the_step_follows_the_noise_of_the_clip_norm(given, monkeypatch):
+    """At the start, where the weights are the groups' shares, noise is a tenth, and the signal that sets the step ten times."""
+    X, y, groups = table(600)
+    told, sizes = [], GroupDROSaddle.step_sizes
+    monkeypatch.setattr(GroupDROSaddle, "step_sizes", lambda self, *facts: (told.append(facts[0]), sizes(self, *facts))[1])
+    brief(solver=SGDA(1, primal_clip_norm=given)).fit(X, y, groups=groups)
+    assert told == [pytest.approx(told[0] * factor) for factor in ((1, 10) if given is None else (1,))]
+
+
 @SOLVERS
 def test_the_saddle_problem_is_also_for_a_fit_of_ones_own(solver):
     X, y, groups = table(200)
