@@ -345,7 +345,7 @@ def draw(contents: dict[str, Any], path: Path) -> None:
             axes.grid(alpha=0.25)
         left.set(xlabel="training records n", ylabel="excess risk")
         right.set(xlabel="gradients evaluated")
-        left.set_ylim(bottom=left.get_ylim()[0] / 12)  # room for the legend
+        left.set_ylim(bottom=left.get_ylim()[0] / 40)  # room for the legend
         left.legend(frameon=False, fontsize=8, loc="lower left", title="solver: power of n (dotted: theory)", title_fontsize=8)
     page.savefig(path, dpi=100)
 
