@@ -293,6 +293,7 @@ def draw(contents: dict[str, Any], path: Path) -> None:
         axes = picture.add_subplot(math.ceil(len(tables) / 2), 2, place + 1)
         draw_table(axes, [record for record in records if record["table"] == table])
         axes.set(title=table, xlabel="excess risk", xscale="log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.grid(axis="x", which="both", alpha=0.3)
         if place == 0:
             picture.legend(loc="outside lower center", ncols=len(EPSILONS))
