@@ -45,6 +45,7 @@ def test_files_are_written(tmp_path, images, rng, monkeypatch):
     contents = json.loads((tmp_path / "minimax_auc.json").read_text())
     cells = [(record["table"], record["model"], record["epsilon"]) for record in contents["records"]]
     assert len(set(cells)) == len(cells) == 2 * (3 + 2 + 1) + len(minimax_auc.LINEAR) + 1
+    assert all(len(record["scores"]) == 1 + (record["model"] in minimax_auc.LINEAR) for record in contents["records"])
     watched = {(path["table"], path["model"], path["epsilon"]) for path in contents["paths"]}
     assert watched == {
         (table, f"mlp, {s}", e) for table in minimax_auc.GROUPS for s in ("sgda", "privatediff") for e in (10, None)
