@@ -60,8 +60,8 @@ ABOUT = """\
 Training objective less its minimum, and processor seconds of one fit on one thread: medians of {repeats} fits
 ("{lengths}": one fit, on covertype only). {adjacency}, delta {delta:g} (the paper's; far too large for a release, as it
 lets one record in a thousand be published), `data_norm=1`. Lengths, steps and clips are the solvers' defaults; nothing
-was tuned. The seconds contain the calibration of the noise, in brackets, which is done once per shape of a table and
-budget; the ratio is to `gd` in the same process."""
+was tuned. The seconds contain the calibration of the noise, in brackets, which is done once per schedule and budget: 0.00
+where the process has met the same one before. The ratio is to `gd` in the same process."""
 GROWTH = f"""\
 Evaluations until the gap is {gradient_growth.FIXED:g} and stays so at greater lengths (no noise), or
 {gradient_growth.MULTIPLE:g} times what noise alone leaves, which falls as 1/n^2 (epsilon 1; "-" where that is more than half
