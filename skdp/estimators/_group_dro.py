@@ -26,7 +26,7 @@ __all__ = ["DPGroupDROClassifier"]
 class DPGroupDROClassifier(DPProbabilisticClassifier):
     r"""Logistic regression for two classes whose worst group counts, learnt with differential privacy.
 
-    One call of ``fit`` goes, on noisy answers only, for the saddle point of
+    One call of ``fit`` looks, on noisy answers only, for the saddle point of
 
     .. math:: \min_{w, b} \max_{v \ge 0, \sum_g v_g = 1}
        \sum_g v_g \frac{1}{n_g} \sum_{i \in g} \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2,
@@ -73,6 +73,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Released intercept.
     groups_ : ndarray of shape (n_groups,)
         Sorted labels of the groups, public; 0 for the one group of ``groups=None``.
+    group_sizes_ : ndarray of shape (n_groups,)
+        Number of training records of each group, public.
     group_weights_ : ndarray of shape (n_groups,)
         Released weights v of the groups: the larger, the more the fit was about that group.
     n_iter_ : int
@@ -104,7 +106,10 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     it, that of a gradient is ``n / n_min`` times that of the mean over all records.
 
     With ``groups=None`` there is one group, and the fit is a logistic regression by gradient descent; `DPLogisticRegression` is
-    better at that.
+    better at that. Cross-validation and searches give ``groups`` to the splitter only, unless metadata routing is on and
+    ``set_fit_request(groups=True)`` asks for them (or ``params={"groups": groups}``, in `cross_validate`): ``groups_`` tells.
+    Two attributes make groups together once they are joined into one label. A fit takes several times as long as one of
+    `DPLogisticRegression`.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force, *if the groups are public*: their sizes are read without noise, and neighbouring tables have the same
@@ -188,7 +193,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -208,6 +213,10 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         self
             The fitted estimator. A fit that is interrupted leaves it as it was.
         """
+        if groups is not None and groups is y:
+            raise ValueError(
+                "groups is y; expected public groups, which are not made from the labels: their sizes are published."
+            )
         return self._fit(X, y, unsupported, partial(self._read_groups, groups=groups))
 
     def plan(self, n_samples: int, n_features: int, n_classes: int = 2, *, group_sizes: Any = None) -> PrivacyReport:
@@ -273,4 +282,9 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return {"group_sizes": brief(list(cast(GroupDROProblem, plan.problem).group_sizes))}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        return {**super()._model(plan, result, facts), "groups_": facts.groups, "group_weights_": result.dual}
+        return {
+            **super()._model(plan, result, facts),
+            "groups_": facts.groups,
+            "group_sizes_": np.array(facts.group_sizes),
+            "group_weights_": result.dual,
+        }

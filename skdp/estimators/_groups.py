@@ -38,14 +38,14 @@ def with_groups(facts: Facts, codes: np.ndarray, groups: Any) -> tuple[Facts, np
     Raises
     ------
     TypeError, ValueError
-        If a label is missing, or a group has one record only. Groups are public: messages name them.
+        If a label is missing, or a group has one record only.
     """
     if groups is None:
         return replace(facts, groups=np.zeros(1, dtype=np.int64), group_sizes=(facts.n_samples,)), codes
     labels, places, sizes = np.unique(_labels(groups, facts.n_samples), return_inverse=True, return_counts=True)
-    small = labels[sizes < FEWEST]
-    if small.size:
-        raise ValueError(f"groups={shown(small.tolist())} have one record each; expected at least {FEWEST} in every group.")
+    small = int((sizes < FEWEST).sum())
+    if small:
+        raise ValueError(f"groups has {small} label(s) of one record each; expected at least {FEWEST} records in every group.")
     targets = places.astype(np.min_scalar_type(-2 * labels.size))
     targets *= 2
     targets += codes
@@ -88,14 +88,20 @@ def _labels(groups: Any, n_samples: int) -> np.ndarray:
     """The labels as an array of text or of numbers."""
     try:
         labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    except MemoryError:
+        raise
     except Exception:  # whatever an object that is no array does
         labels = np.empty((0, 0))
     if labels.ndim != 1 or np.ma.is_masked(groups):
-        raise TypeError(f"groups is no list or column of labels, or has masked ones; {EXPECTED}.")
+        raise TypeError(
+            f"groups is no list or column of labels (a table, the name of a column), or some are missing; {EXPECTED}."
+        )
     if len(labels) != n_samples:
         raise ValueError(f"groups has {len(labels)} labels for {n_samples} records; {EXPECTED}.")
     if labels.dtype.kind == "O":
         labels = _of_objects(labels)
+    if labels.dtype.kind == "f":
+        labels = labels.astype(np.float64)
     if labels.dtype.kind not in "biufU":
         raise TypeError(f"groups has labels of the type {labels.dtype}; {EXPECTED}.")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():

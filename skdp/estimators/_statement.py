@@ -12,6 +12,7 @@ import sklearn
 import skdp
 from skdp._tables import Facts
 from skdp.estimators._plan import Plan
+from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
@@ -20,7 +21,7 @@ from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
-from skdp.solvers import AUCProblem, GroupDROProblem, MinimaxProblem, Solver
+from skdp.solvers import AUCProblem, GroupDROProblem, MinimaxProblem, Problem, Solver
 
 __all__ = ["brief", "report", "spending"]
 
@@ -33,12 +34,11 @@ PURE_SELECTION = (
     "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
     "probability of exp(-512) per candidate and selection"
 )
+OF_ITS_GROUP = ", of the same group"
 GROUPS = (
-    "the group of every record and the sizes of the groups are public and not protected: neighbours keep them, a record being "
-    "replaced by {other} of its group; groups that were made from the labels, or from anything else that is to be protected, "
-    "would make that public"
+    "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
+    "made from the labels, or from anything else that is to be protected, would make that public"
 )
-ANOTHER = {"replace_one": "any other one", "zero_out": "a null record"}
 LONGEST = 1000  # characters of a parameter's value that are shown in full
 USELESS = 0.5  # noise over signal from which the report says so
 
@@ -50,6 +50,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         estimator=type(estimator).__name__,
         planned=facts is None,
         budget=problem.budget,
+        adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
         spent=spent(plan.schedule, plan.scale, problem.budget),
         solver=plan.solver.name,
         solver_title=plan.solver.title_for(problem),
@@ -141,7 +142,7 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     if facts.storage == "CSR" and plan.schedule.by_column:
         storage += ", converted to CSC once, because columns are read"
     labels = {} if facts.classes is None else {"classes": facts.labels}
-    groups = {} if facts.groups is None else {"groups": brief(facts.groups.tolist())}
+    groups = {} if facts.groups is None else {"groups": _short_list(facts.groups.tolist())}
     return {**shape, "feature_names": names, "storage": storage, **labels, **groups}
 
 
@@ -157,6 +158,11 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         **estimator._described(plan),
     }
     return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
+
+
+def _short_list(values: list[Any]) -> Any:
+    """A list as it is; a long one in short."""
+    return values if len(repr(values)) <= LONGEST else shown(values)
 
 
 def brief(value: Any) -> str:
@@ -186,17 +192,18 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
     foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         of_table,
-        *(
-            [GROUPS.format(other=ANOTHER[plan.problem.budget.adjacency])]
-            if isinstance(plan.problem, GroupDROProblem) and len(plan.problem.group_sizes) > 1
-            else []
-        ),
+        *([GROUPS] if _grouped(plan.problem) else []),
         "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
     )
+
+
+def _grouped(problem: Problem) -> bool:
+    """Whether records are of several groups, which neighbours keep."""
+    return isinstance(problem, GroupDROProblem) and len(problem.group_sizes) > 1
 
 
 def _versions(plan: Plan) -> dict[str, str]:

@@ -65,7 +65,8 @@ def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Gener
     moved = [part + AWAY * rng.normal(size=part.size) for part in start]
     point = variables(saddle, saddle.project(*moved), "project")
     variables(saddle, saddle.public_gradient(*point), "public_gradient")
-    check_number("primal_reach", saddle.primal_reach(point[1]), above=0.0)
+    for dual in (start[1], point[1]):
+        check_number("primal_reach", saddle.primal_reach(dual), above=0.0)
     return start, point
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import noise_multiplier, selection_epsilon, spent_epsilon
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
 
@@ -94,6 +94,8 @@ class PrivacyReport:
         True before any data was touched.
     budget : Budget
         The (epsilon, delta) that was asked for, and the adjacency.
+    adjacency_in_words : str
+        Which tables are neighbours.
     spent : PrivacySpent
         What the schedule spends, by exact accounting.
     solver, solver_title, solver_reason : str
@@ -115,6 +117,7 @@ class PrivacyReport:
     estimator: str
     planned: bool
     budget: Budget
+    adjacency_in_words: str
     spent: PrivacySpent
     solver: str
     solver_title: str
@@ -138,7 +141,6 @@ class PrivacyReport:
             "schema_version": SCHEMA_VERSION,
             "private": self.budget.private and not self.reproducible_noise,
             **asdict(self.budget),
-            "adjacency_in_words": ADJACENCIES[self.budget.adjacency],
             **asdict(self),
             "spent": self.spent._asdict(),
         }
@@ -182,7 +184,7 @@ class PrivacyReport:
     def _sections(self) -> list[tuple[str, list[str]]]:
         return [
             ("Guarantee", [self._guarantee()]),
-            ("Neighbours", [f"{self.budget.adjacency}: {ADJACENCIES[self.budget.adjacency]}"]),
+            ("Neighbours", [f"{self.budget.adjacency}: {self.adjacency_in_words}"]),
             (
                 "Spent",
                 [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self._accounting()}"],

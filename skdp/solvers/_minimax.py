@@ -76,7 +76,7 @@ class MinimaxProblem(Problem):
     @property
     def mean_weight(self) -> float:
         """Mean weight of a record in the gradients, where that is public and not 1."""
-        return 1.0
+        return 1.0 if self.saddle is None else float(self.saddle.divisor)
 
     @property
     def advice(self) -> str:

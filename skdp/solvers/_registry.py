@@ -65,7 +65,7 @@ NEEDS = {
     "numbers": "a number to predict",
     "squared": "a number to predict, with the squared loss",
     "saddle": "a saddle problem, such as that of DPAUCMaximizer",
-    "pointwise": "raw predictions that count by their size, not by their order only",
+    "pointwise": "a mean of losses of single records, which no saddle problem and no ranking is",
     "ranking": "two classes to rank, as for the area under the ROC curve",
 }
 

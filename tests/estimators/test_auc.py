@@ -209,7 +209,7 @@ def test_names_clone_pickle_and_file(rng, tmp_path):
         (
             {"solver": "gd"},
             ValueError,
-            "'gd' needs raw predictions that count by their size.*Solvers that fit: .*standardized_gd",
+            "'gd' needs a mean of losses of single records.*Solvers that fit: .*standardized_gd",
         ),
         ({"solver": "newton"}, ValueError, "given are two classes to rank, the logistic loss"),
         (
@@ -218,7 +218,7 @@ def test_names_clone_pickle_and_file(rng, tmp_path):
             "linear in the features; given are two classes to rank by a network",
         ),
         ({"hidden_layer_sizes": 32}, TypeError, r"expected a tuple of 1 to 16 integers, such as \(32,\)"),
-        ({"solver": "newton"}, ValueError, "'newton' needs raw predictions that count by their size"),
+        ({"solver": "newton"}, ValueError, "'newton' needs a mean of losses of single records"),
         ({"delta": 0}, ValueError, "solver='standardized_gd' does not support pure epsilon-DP"),
         ({"classes": [0, 1, 2]}, ValueError, "Only binary classification is supported.* 3 classes; expected two"),
     ),

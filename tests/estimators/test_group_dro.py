@@ -125,7 +125,7 @@ def test_groups_of_every_kind_give_the_same_fit(kind):
     np.testing.assert_array_equal(fits[0].group_weights_, fits[1].group_weights_)
     assert fits[1].groups_.tolist() == sorted(fits[1].groups_.tolist()) == sorted(set(np.asarray(KINDS[kind](groups)).tolist()))
     assert fits[1].groups_.dtype.kind != "O"
-    assert json.loads(fits[1].privacy_report_.to_json())["public"]["groups"] == repr(fits[1].groups_.tolist())
+    assert json.loads(fits[1].privacy_report_.to_json())["public"]["groups"] == fits[1].groups_.tolist()
     assert fits[1].privacy_report_.public["resolved"]["group_sizes"] == "[60, 30, 10]"
 
 
@@ -139,6 +139,7 @@ def test_many_groups():
     """More than an int8 holds, of two records each."""
     X, y, _ = table(600)
     model = brief().fit(X, y, groups=np.arange(600) // 2)
+    np.testing.assert_array_equal(model.group_sizes_, np.full(300, 2))
     assert model.group_weights_.shape == (300,) and model.group_weights_.sum() == pytest.approx(1)
     assert len(str(model.privacy_report_)) < 6000
 
@@ -147,8 +148,8 @@ GROUPS = np.array([0] * 60 + [1] * 38 + [2, 3])
 REFUSED = {
     "too few": (GROUPS[:-1], ValueError, "groups has 99 labels for 100 records"),
     "too many": (np.append(GROUPS, 0), ValueError, "groups has 101 labels for 100 records"),
-    "alone": (GROUPS, ValueError, r"groups=\[2, 3\] have one record each; expected at least 2 in every group"),
-    "each alone": (np.arange(100), ValueError, r"groups=\[0, .* have one record each"),
+    "alone": (GROUPS, ValueError, r"groups has 2 label\(s\) of one record each; expected at least 2"),
+    "each alone": (np.arange(100), ValueError, r"groups has 100 label\(s\) of one record each"),
     "a number": (3, TypeError, "groups is no list or column"),
     "a word": ("abc", TypeError, "groups is no list or column"),
     "a table": (np.zeros((100, 2)), TypeError, "groups is no list or column"),
@@ -156,7 +157,7 @@ REFUSED = {
     "ragged": ([[1], [1, 2]] * 50, TypeError, "several types, or missing ones"),
     "a frame": (pd.DataFrame({"group": GROUPS}), TypeError, "groups is no list or column"),
     "sparse": (sparse.csr_array(np.ones((1, 100))), TypeError, "groups is no list or column"),
-    "masked": (np.ma.array(GROUPS % 2, mask=np.arange(100) < 3), TypeError, "has masked ones"),
+    "masked": (np.ma.array(GROUPS % 2, mask=np.arange(100) < 3), TypeError, "or some are missing"),
     "NaN": (np.where(np.arange(100) < 5, np.nan, 1.0), ValueError, "missing or infinite labels"),
     "infinite": (np.where(np.arange(100) < 5, np.inf, 1.0), ValueError, "missing or infinite labels"),
     "None": ([None] * 5 + ["a"] * 95, TypeError, "several types, or missing ones"),
@@ -178,6 +179,15 @@ def test_groups_that_do_not_go_with_the_records_are_refused_before_anything_is_p
     with ledger, pytest.raises(error, match=message):
         model.fit(X, y, groups=groups)
     assert not ledger.entries and not hasattr(model, "coef_")
+
+
+def test_labels_are_no_groups_and_groups_have_a_name():
+    """Where other classifiers have weights of records, a list would become public groups."""
+    X, y, groups = table(100)
+    with pytest.raises(ValueError, match="groups is y"):
+        DPGroupDROClassifier().fit(X, y, groups=y)
+    with pytest.raises(TypeError, match="positional"):
+        DPGroupDROClassifier().fit(X, y, groups)
 
 
 @pytest.mark.parametrize("labels", ([0] * 30, np.arange(30) % 3))
@@ -242,9 +252,11 @@ def test_the_report_says_that_groups_are_public_and_kept_by_neighbours(adjacency
     for report in (model.fit(X, y, groups=groups).privacy_report_, model.plan(100, 3, group_sizes=[60, 40])):
         (line,) = (line for line in report.assumptions if "group of every record" in line)
         assert "public and not protected: neighbours keep them" in line and "made from the labels" in line
-        assert {"replace_one": "any other one of its group", "zero_out": "a null record of its group"}[adjacency] in line
+        assert report.to_dict()["adjacency_in_words"].endswith(", of the same group")
+        assert "of the same group" in " ".join(str(report).split())
         assert not any("unreviewed" in line for line in report.assumptions)
-    assert not any("group" in line for line in model.fit(X, y).privacy_report_.assumptions)
+    alone = model.fit(X, y).privacy_report_
+    assert not any("group" in line for line in (*alone.assumptions, alone.adjacency_in_words))
 
 
 @SOLVERS
