@@ -65,7 +65,7 @@ class PrivacyLedger:
     Fits are charged for the whole data set, also on a part of it. The part must hold each record at most once, and which records
     it holds must not depend on their values: give searches ``cv=KFold(...)`` (their default for classifiers splits by label, and
     one changed label can move many records), and `BaggingClassifier` ``bootstrap=False``. The labels of each part are public, as
-    those of a table are, unless the estimator has ``classes=[...]``; so are groups that fits were given: neighbours keep them all.
+    those of a table are, unless the estimator has ``classes=[...]``; so are groups of records: neighbours keep them.
 
     Inside the block a seed does not repeat noise: each charge has its own. A copy that was pickled or deep-copied inside stays
     bound to the ledger, and its pickle names the file; save models after the block. While fits run, leave the file to SQLite:
