@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.nonsmooth_rates import slope
 from benchmarks.writing import figure, row
 from skdp.solvers import AcceleratedMirrorDescent, GradientDescent, Solver
 
@@ -108,9 +109,7 @@ def powers(lines: Lines, name: str) -> tuple[float, float]:
 
 def fitted_power(places: list[float], values: list[Any]) -> float:
     """Slope of logarithms; nan for less than two places or without values."""
-    if len(places) < 2 or None in values:
-        return math.nan
-    return float(np.polyfit(np.log(places), np.log(values), 1)[0])
+    return math.nan if None in values else slope(places, values)
 
 
 def markdown(contents: dict[str, Any]) -> str:
