@@ -20,7 +20,7 @@ from skdp import DPGroupDROClassifier, DPMinimax, PrivacyLedger, load_model, sav
 from skdp.minimax import GroupDROSaddle
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import JointGradient
+from skdp.privacy.queries import JointGradient, PrimalGradient
 from skdp.privacy.rows import Rows
 from skdp.scorers import LinearScorer
 from skdp.solvers import SGDA, PrivateDiff
@@ -306,6 +306,17 @@ def test_the_clip_norm_follows_the_weights_of_the_groups_unless_it_is_given(monk
         expected = [usual * (weights * query.dual).max() if given is None else given for query in steps]
         np.testing.assert_allclose(norms, expected)
         assert given or norms[0] == pytest.approx(usual / 10)
+
+
+def test_the_clip_norm_of_a_restart_follows_them_too(monkeypatch):
+    X, y, groups = table(600)
+    asked, ask = [], Oracle.ask
+    monkeypatch.setattr(Oracle, "ask", lambda self, query: (asked.append(query), ask(self, query))[1])
+    DPGroupDROClassifier(5.0, solver=PrivateDiff(12, restart_every=3), random_state=0).fit(X, y, groups=groups)
+    restarts = [query for query in asked if isinstance(query, PrimalGradient)]
+    reaches = [(np.array([1 / 6, 1 / 3, 1.0]) * query.dual).max() for query in restarts]
+    assert len(restarts) == 4 and max(reaches) > min(reaches)
+    np.testing.assert_allclose([query.clip_norm for query in restarts], np.multiply(reaches, restarts[0].saddle.primal_clip_norm))
 
 
 @pytest.mark.parametrize("given", (None, 0.7))
