@@ -45,7 +45,7 @@ the scales privately. "scaled": columns are divided by their bounds first, as `B
 """
 RATIOS = """\
 The bound of the convex theorem with importance sampling over that with uniform sampling, from the public smoothness constants of
-the columns and the minimum: below 1 the theorem is for importance sampling.
+the columns and the minimum: below 1 the theorem favours importance sampling.
 """
 
 

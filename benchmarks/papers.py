@@ -60,6 +60,7 @@ def reproduce(name: str, quick: bool, jobs: int | None, out: Path) -> dict[str, 
     write_json(contents, stem.with_suffix(".json"))
     stem.with_suffix(".md").write_text(page(name, contents), encoding="utf-8")
     experiment.draw(contents, stem.with_suffix(".png"))
+    print(f"Written to {out}: {stem.name}.json, .md and .png", flush=True)
     return contents
 
 

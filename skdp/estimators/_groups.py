@@ -14,6 +14,7 @@ __all__ = ["check_group_sizes", "with_groups"]
 
 FEWEST = 2
 EXPECTED = "expected one label per record, text or a finite number"
+MISSING = "A category of its own can stand for missing."
 
 
 def with_groups(facts: Facts, codes: np.ndarray, groups: Any) -> tuple[Facts, np.ndarray]:
@@ -75,7 +76,8 @@ def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
     if group_sizes is None:
         return (n_samples,)
     sizes = list(group_sizes.values()) if isinstance(group_sizes, Mapping) else group_sizes
-    if not isinstance(sizes, (Sequence, np.ndarray)) or isinstance(sizes, str) or len(sizes) == 0:
+    sizes = sizes.tolist() if hasattr(sizes, "tolist") else sizes
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str) or len(sizes) == 0:
         raise TypeError(f"group_sizes={shown(group_sizes)}; expected a list of the numbers of records of all groups, or None.")
     for number, size in enumerate(sizes):
         check_integer(f"group_sizes[{number}]", size, minimum=FEWEST)
@@ -94,7 +96,7 @@ def _labels(groups: Any, n_samples: int) -> np.ndarray:
         labels = np.empty((0, 0))
     if labels.ndim != 1 or np.ma.is_masked(groups):
         raise TypeError(
-            f"groups is no list or column of labels (a table, the name of a column), or some are missing; {EXPECTED}."
+            f"groups is no list or column of labels, or some are missing; {EXPECTED}: the values, such as frame['region']."
         )
     if len(labels) != n_samples:
         raise ValueError(f"groups has {len(labels)} labels for {n_samples} records; {EXPECTED}.")
@@ -105,7 +107,7 @@ def _labels(groups: Any, n_samples: int) -> np.ndarray:
     if labels.dtype.kind not in "biufU":
         raise TypeError(f"groups has labels of the type {labels.dtype}; {EXPECTED}.")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"groups has missing or infinite labels; {EXPECTED}. A category of its own can stand for missing.")
+        raise ValueError(f"groups has missing or infinite labels; {EXPECTED}. {MISSING}")
     return labels
 
 
@@ -117,4 +119,4 @@ def _of_objects(labels: np.ndarray) -> np.ndarray:
         return np.array(labels.tolist())
     if all(isinstance(label, Real) for label in labels):
         return labels.astype(np.float64)
-    raise TypeError(f"groups has labels of several types, or missing ones; {EXPECTED}, and all of one kind.")
+    raise TypeError(f"groups has labels of several types, or missing ones; {EXPECTED}, and all of one kind. {MISSING}")

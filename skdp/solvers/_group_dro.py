@@ -51,6 +51,11 @@ class GroupDROProblem(MinimaxProblem):
         return min(self.group_sizes) / self.n_samples
 
     @property
+    def whose(self) -> str:
+        """Whose mean gradient the noise is compared with: that of the smallest group."""
+        return f" of the smallest group ({min(self.group_sizes)} records)" if len(self.group_sizes) > 1 else ""
+
+    @property
     def advice(self) -> str:
         """What to do about much noise, for the report."""
         return "noise drowns the signal: take more records of the smallest group, fewer features or a larger epsilon"

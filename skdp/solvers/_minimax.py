@@ -76,7 +76,12 @@ class MinimaxProblem(Problem):
     @property
     def mean_weight(self) -> float:
         """Mean weight of a record in the gradients, where that is public and not 1."""
-        return 1.0 if self.saddle is None else float(self.saddle.divisor)
+        return 1.0
+
+    @property
+    def whose(self) -> str:
+        """Whose mean gradient the noise is compared with, for the report, where it is not that of all records."""
+        return ""
 
     @property
     def advice(self) -> str:

@@ -113,7 +113,7 @@ class SaddleSolver(Solver):
         if together > MUCH:
             advice = facts.advice
         return (
-            f"per coordinate, {about}{average:.3g} times the largest possible mean gradient in the average of all "
+            f"per coordinate, {about}{average:.3g} times the largest possible mean gradient{facts.whose} in the average of all "
             f"{self._averaged}; {about}{together:.3g} times over the {size} primal variables together ({advice}){self._besides}"
         )
 
