@@ -19,7 +19,7 @@ set of the solver; without a set, in the l2 ball. Radii are the norms of the coe
 follow from no record: a word whose entry is 1/10 adds 1 to the log-odds by 10 of the radius, so they leave room for 3, 10 or 30
 such words, and all three are shown. Nothing was tuned. By default "accmd" and "gd" take fewer steps on large tables, as if all
 cells were stored; of sparse tables there are fits with 200 steps also, the most that the defaults take on small ones. Dense
-tables have up to 4e7 numbers, for the sake of time.
+tables have up to 2e8 numbers, for the sake of time.
 """
 
 import itertools
@@ -46,7 +46,7 @@ SIZES, WIDTHS, RADII = (2000, 5000, 10_000, 20_000, 50_000), (200, 640, 2000, 64
 N_SAMPLES, N_FEATURES, EPSILON = 10_000, 2000, 1.0  # where the others grow
 EPSILONS, ADJACENCY, REPEATS = (0.5, 1.0, 5.0), "replace_one", 3
 LARGE = 5 * 10**6  # numbers of a dense table from which on one fit has to do
-MOST = 4 * 10**7  # numbers of a dense table
+MOST = 2 * 10**8  # numbers of a dense table
 GAP, MOST_STEPS = 3e-4, 3000  # of the least loss in a set, and steps towards it
 REPLACED = 2  # sensitivity of a sum of clipped gradients under replace_one, over the clip norm
 SLOPES = {"classification": (1.0, 0.25), "regression": (2.0, 1.0)}  # largest slope, smoothness
