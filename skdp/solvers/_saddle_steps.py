@@ -178,9 +178,8 @@ class SaddleSolver(Solver):
         usual = saddle.primal_clip_norm, saddle.dual_clip_norm
         clips = [float(norm if own is None else own) for own, norm in zip(given, usual, strict=True)]
         steps = self._step_sizes(saddle, self._signal(problem, settings), settings.n_steps)
-        descent = Descent(problem, saddle, settings.rate * problem.n_samples, steps, (clips[0], clips[1]), kept, rng)
-        descent.shortens = self.primal_clip_norm is None
-        return descent
+        expected, shortens = settings.rate * problem.n_samples, self.primal_clip_norm is None
+        return Descent(problem, saddle, expected, steps, (clips[0], clips[1]), shortens, kept, rng)
 
     def _step_sizes(self, saddle: SaddleProblem, signal: float, n_steps: int) -> "StepSizes":
         """Both steps by how long primal gradients may be over the usual clip norm: noise is as much smaller."""
@@ -209,7 +208,9 @@ class Descent:
     step_sizes : callable
         Maps the reach of the last primal clip norm to the steps of the primal and of the dual side.
     clip_norms : tuple of float
-        The same.
+        Of the primal and of the dual side.
+    shortens : bool
+        Whether the primal clip norm is shorter where records' weights at the dual variables are: not one that the user gave.
     kept : range
         Numbers of the iterates whose average is returned; the start is number 0.
     rng : Generator
@@ -223,14 +224,14 @@ class Descent:
         expected: float,
         step_sizes: "StepSizes",
         clip_norms: tuple[float, float],
+        shortens: bool,
         kept: range,
         rng: np.random.Generator,
     ) -> None:
-        self.saddle, self.clip_norms = saddle, clip_norms
+        self.saddle, self.clip_norms, self._shortens, self._reach = saddle, clip_norms, shortens, 1.0
         self._problem, self._step_sizes, self._kept = problem, step_sizes, kept
         self._divisor = expected * saddle.divisor
         self.primal, self.dual = saddle.project(*saddle.start(rng))
-        self.shortens, self._reach = True, 1.0
         self._number, self._averages = 0, (np.zeros(saddle.n_primal), np.zeros(saddle.n_dual))
         self._note()
 
@@ -293,7 +294,7 @@ class Descent:
 
     def primal_clip_norm(self, dual: np.ndarray) -> float:
         """Return the bound on the norm of one record's primal gradient, shorter where its weights at the dual variables are."""
-        self._reach = self.saddle.primal_reach(dual) if self.shortens else 1.0
+        self._reach = self.saddle.primal_reach(dual) if self._shortens else 1.0
         return self.clip_norms[0] * self._reach
 
     def dual_query(self, dual: np.ndarray) -> DualGradient:
