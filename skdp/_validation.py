@@ -18,6 +18,7 @@ __all__ = [
     "check_feature_bounds",
     "check_integer",
     "check_number",
+    "check_random_state",
     "check_scale",
     "shown",
 ]
@@ -46,6 +47,17 @@ def check_number(
     number = to_float(value)
     if not (above < number < below and minimum <= number <= maximum and math.isfinite(number)):
         raise ValueError(f"{name}={shown(value)}; expected {expected}.")
+
+
+def check_random_state(random_state: object) -> None:
+    """Raise TypeError or ValueError unless ``random_state`` seeds a generator of NumPy, or is None."""
+    if random_state is None or isinstance(random_state, (np.random.Generator, np.random.RandomState)):
+        return
+    expected = "expected None, a non-negative integer, a numpy Generator or RandomState"
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool):
+        raise TypeError(f"random_state={shown(random_state)}; {expected}.")
+    if random_state < 0:
+        raise ValueError(f"random_state={shown(random_state)}; {expected}.")
 
 
 def _is_real(value: object) -> bool:

@@ -5,7 +5,7 @@ An estimator of a derived class hands its own `_run` the rows of either table an
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
+from skdp.privacy.noise import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Release, Selection
@@ -97,8 +98,9 @@ class Attack:
         ndarray of shape (n_views, n_canaries)
             Larger where the releases speak for the presence of the canary.
         """
-        self._absent, self._model.random_state = absent, seed
-        self._model.fit(self._canaries.X, self._canaries.labels(absent))
+        self._absent = absent
+        with nullcontext() if seed is None else reproducible_noise(seed):
+            self._model.fit(self._canaries.X, self._canaries.labels(absent))
         return self._scores
 
     def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: Rows, *rest: Any) -> SolverResult:

@@ -43,7 +43,7 @@ def audit(
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon and ``random_state=None``. It is not fitted itself.
+        A private estimator with a finite epsilon. It is not fitted itself.
     X : array-like, CSR or CSC of shape (n_samples, n_features)
         Records. Few and short ones make the audit fast; zeros leave the canary alone.
     y : array-like of shape (n_samples,)

@@ -112,7 +112,7 @@ def audit_one_run(
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon and ``random_state=None``. It is not fitted itself.
+        A private estimator with a finite epsilon. It is not fitted itself.
     X : array-like, CSR or CSC of shape (n_samples, n_features)
         Records; many features keep canaries apart.
     y : array-like of shape (n_samples,)

@@ -69,8 +69,8 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     class_weight : dict or None, default=None
         Public factor of the loss of a record, per class label; 1 for others. "balanced" would read y and is refused.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -136,7 +136,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (5000, 2))
     >>> y = (X[:, 0] ** 2 + 0.3 * X[:, 1] > 0.3).astype(int)
-    >>> model = DPAdditiveClassifier(epsilon=1.0, feature_bounds=1.0, random_state=0).fit(X, y)
+    >>> model = DPAdditiveClassifier(epsilon=1.0, feature_bounds=1.0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")
@@ -263,8 +263,8 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; None leaves it to the solver.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -328,7 +328,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (20000, 2))
     >>> y = X[:, 0] ** 2 + 0.3 * X[:, 1]
-    >>> model = DPAdditiveRegressor(epsilon=1.0, feature_bounds=1.0, target_bounds=(-1, 2), random_state=0).fit(X, y)
+    >>> model = DPAdditiveRegressor(epsilon=1.0, feature_bounds=1.0, target_bounds=(-1, 2)).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

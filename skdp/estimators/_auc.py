@@ -76,8 +76,8 @@ class DPAUCMaximizer(DPClassifier):
         Both class labels; the second in sorted order is the one that scores high. None reads the label set from y; the
         guarantee then holds between tables with the same label set.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -147,7 +147,7 @@ class DPAUCMaximizer(DPClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from skdp import DPAUCMaximizer
     >>> X, y = make_classification(n_samples=5000, weights=[0.9], random_state=0)
-    >>> model = DPAUCMaximizer(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model = DPAUCMaximizer(epsilon=1.0).fit(X, y)
     >>> model.coef_.shape
     (1, 20)
     >>> bool(model.score(X, y) > 0.8)

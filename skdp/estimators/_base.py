@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from sklearn.base import BaseEstimator
 
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts, read_unlabelled
-from skdp._validation import check_feature_bounds, check_integer, check_number, check_scale, shown
+from skdp._validation import check_feature_bounds, check_integer, check_number, check_random_state, check_scale, shown
 from skdp.constraints import Constraint
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._statement import report, spending
-from skdp.privacy.active import carried
+from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -41,8 +42,9 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse tables are welcome."""
+        """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
         tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.epsilon != math.inf
         tags.input_tags.sparse = True
         return tags
 
@@ -68,10 +70,19 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies, which stay bound to the ledgers under which they are made."""
+        """Return the state for copies: what is yet to be fitted elsewhere stays bound to the ledgers that pay for it."""
         state = super().__getstate__()
-        bound = dict.fromkeys((*self._ledgers, *carried()))
+        done = bool(fitted_attributes(self))  # a model that leaves its worker
+        state.pop("_ledgers", None)
+        bound = dict.fromkeys((*(() if done else self._ledgers), *carried()))
         return {**state, "_ledgers": tuple(bound)} if bound else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a copy; ledgers that are active here pay without being named."""
+        paying = {account.token for account in active()}
+        bound = tuple(token for token in state.get("_ledgers", ()) if token not in paying)
+        state = {name: value for name, value in state.items() if name != "_ledgers"}
+        super().__setstate__({**state, "_ledgers": bound} if bound else state)
 
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
@@ -109,15 +120,16 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         plan = self._plan_of(facts).stored_as(facts.storage)
         data = (X, y) if reads_data(self) else (None, None)
         del X, y
-        noise = NoiseSource(self.random_state)
+        noise = NoiseSource()
+        rng = self._public_generator(noise)
         statement = report(self, plan, noise, facts)
         attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
         progress = Progress(self, len(plan.schedule), self.verbose)
-        noise = noise.for_charge(self._pay(plan, statement))
+        self._pay(plan, statement)
         with _told_when_interrupted():
             rows = Rows(table, labels, **plan.row_bounds)
             del table, labels
-            result = self._run(plan, rows, noise, progress)
+            result = self._run(plan, rows, noise, rng, progress)
             attributes |= self._model(plan, result, facts)
             attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
             progress.end(attributes, data)
@@ -135,7 +147,7 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
-        NoiseSource(self.random_state)
+        check_random_state(self.random_state)
 
     def _check_bounds(self) -> None:
         check_feature_bounds(self.feature_bounds)
@@ -179,16 +191,23 @@ class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Further public choices for the report, by name."""
         return {}
 
-    def _pay(self, plan: Plan, statement: PrivacyReport) -> tuple[str, ...]:
-        """Charge the whole schedule, before the training data go behind the gate, and return the receipts."""
-        return pay(spending(plan, statement), self._ledgers)
+    def _public_generator(self, noise: NoiseSource) -> np.random.Generator:
+        """A generator for choices that need no secrecy: initial weights, public blocks, the order of a single pass."""
+        if isinstance(self.random_state, Integral):
+            return np.random.default_rng(int(self.random_state))
+        read = noise.read if self.random_state is None else self.random_state.bytes
+        return np.random.default_rng(int.from_bytes(read(16), "little"))
 
-    def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, progress: Progress) -> SolverResult:
-        """Solve the problem through the gate."""
+    def _pay(self, plan: Plan, statement: PrivacyReport) -> None:
+        """Charge the whole schedule, before the training data go behind the oracle."""
+        pay(spending(plan, statement), self._ledgers)
+
+    def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, rng: np.random.Generator, progress: Progress) -> SolverResult:
+        """Solve the problem through the oracle; ``rng`` is for public choices."""
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the gate
-            result = self._solved(plan, oracle, noise.public_generator())
+            result = self._solved(plan, oracle, rng)
         oracle.finish()
         if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
             raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")

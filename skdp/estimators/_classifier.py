@@ -93,7 +93,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         weights = check_class_weight(self.class_weight, classes)
         unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
         plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
-        return report(self, plan, NoiseSource(self.random_state))
+        return report(self, plan, NoiseSource())
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.

@@ -63,8 +63,8 @@ class DPConstrainedRegression(DPRegressor):
         Constant appended to each row for the intercept, in the units of X; the noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -125,7 +125,7 @@ class DPConstrainedRegression(DPRegressor):
     >>> from skdp import DPConstrainedRegression
     >>> X = np.random.default_rng(0).choice([-1.0, 1.0], size=(20000, 100))
     >>> y = X[:, 0] / 2 - X[:, 1] / 2
-    >>> model = DPConstrainedRegression(target_bounds=(-1, 1), feature_bounds=1.0, random_state=0).fit(X, y)
+    >>> model = DPConstrainedRegression(target_bounds=(-1, 1), feature_bounds=1.0).fit(X, y)
     >>> bool(abs(model.coef_).sum() <= 1 + 1e-9)
     True
     """
@@ -226,8 +226,8 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     class_weight : dict or None, default=None
         Positive number per class label, 1 where a label is missing; from public knowledge, not from y.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -283,7 +283,7 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     >>> import numpy as np
     >>> from skdp import DPConstrainedClassifier
     >>> X = np.random.default_rng(0).choice([-1.0, 1.0], size=(20000, 100))
-    >>> model = DPConstrainedClassifier(constraint="l1", radius=2.0, feature_bounds=1.0, random_state=0).fit(X, X[:, 0] > 0)
+    >>> model = DPConstrainedClassifier(constraint="l1", radius=2.0, feature_bounds=1.0).fit(X, X[:, 0] > 0)
     >>> bool(abs(model.coef_).sum() <= 2 + 1e-9)
     True
     """

@@ -58,8 +58,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     classes : array-like or None, default=None
         Both class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -138,7 +138,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X, groups = rng.uniform(-1, 1, size=(20000, 2)), np.where(np.arange(20000) < 2000, "few", "many")
     >>> y = X[:, 0] + np.where(groups == "few", 1.0, -0.2) * X[:, 1] > 0
-    >>> model = DPGroupDROClassifier(epsilon=1.0, random_state=0).fit(X, y, groups=groups)
+    >>> model = DPGroupDROClassifier(epsilon=1.0).fit(X, y, groups=groups)
     >>> model.groups_.tolist()
     ['few', 'many']
     >>> bool(model.score(X[:2000], y[:2000]) > 0.8)
@@ -250,7 +250,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         sizes = check_group_sizes(group_sizes, int(n_samples))
         classes = [0, 1] if self.classes is None else check_classes(self.classes).tolist()
         plan = self._plan(int(n_samples), int(n_features), classes, {}, group_sizes=sizes)
-        return report(self, plan, NoiseSource(self.random_state))
+        return report(self, plan, NoiseSource())
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()

@@ -51,8 +51,8 @@ class DPMinimax(DPEstimator):
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means ``sqrt(n_features)``, which features in [-1, 1] never exceed. Must not be computed from the data.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -127,7 +127,7 @@ class DPMinimax(DPEstimator):
     ...
     ...         return Point()
     >>> X = np.random.default_rng(0).uniform(0, 1, size=(10000, 2))
-    >>> model = DPMinimax(Mean, epsilon=1.0, random_state=0).fit(X)
+    >>> model = DPMinimax(Mean, epsilon=1.0).fit(X)
     >>> model.primal_.shape
     (2,)
     """
@@ -210,7 +210,7 @@ class DPMinimax(DPEstimator):
         check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
         check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
         self._check_parameters()
-        return report(self, self._planned(int(n_samples), int(n_features), "dense"), NoiseSource(self.random_state))
+        return report(self, self._planned(int(n_samples), int(n_features), "dense"), NoiseSource())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -64,8 +64,8 @@ class DPQuantileRegressor(DPRegressor):
         Constant appended to each row for the intercept, in the units of X; the noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -124,7 +124,7 @@ class DPQuantileRegressor(DPRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(5000, 3))
     >>> y = 2e5 + 1e4 * (X @ [1.0, 2.0, 0.0] + rng.normal(size=5000))
-    >>> model = DPQuantileRegressor(epsilon=1.0, quantile=0.9, random_state=0).fit(X, y)
+    >>> model = DPQuantileRegressor(epsilon=1.0, quantile=0.9).fit(X, y)
     >>> bool(0.85 < np.mean(y <= model.predict(X)) < 0.95)
     True
     """

@@ -66,8 +66,8 @@ class DPLinearRegression(DPRegressor):
         Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" has its own.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -117,7 +117,7 @@ class DPLinearRegression(DPRegressor):
     >>> from sklearn.datasets import make_regression
     >>> from skdp import DPLinearRegression
     >>> X, y = make_regression(n_samples=2000, n_features=5, noise=10.0, random_state=0)
-    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(-400, 400), random_state=0).fit(X, y)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(-400, 400)).fit(X, y)
     >>> model.coef_.shape
     (5,)
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")

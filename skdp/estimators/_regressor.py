@@ -88,7 +88,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
         check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
         self._check_parameters()
-        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource(self.random_state))
+        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource())
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each record, within ``target_bounds`` where they were given.

@@ -64,8 +64,8 @@ class DPRobustRegressor(DPRegressor):
         Constant appended to each row for the intercept, in the units of X; the noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -123,7 +123,7 @@ class DPRobustRegressor(DPRegressor):
     >>> from skdp import DPRobustRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 3))
     >>> y = np.where(np.arange(5000) % 10 == 0, 50.0, X @ [1.0, 2.0, 0.0])  # every tenth is an outlier
-    >>> model = DPRobustRegressor(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model = DPRobustRegressor(epsilon=1.0).fit(X, y)
     >>> model.coef_.shape
     (3,)
     """

@@ -68,9 +68,10 @@ def spending(plan: Plan, statement: PrivacyReport) -> Spending:
     """Return what a fit will spend, for ledgers."""
     budget = plan.problem.budget
     known = budget.private and plan.schedule.curve is None
+    seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
     return Spending(
         estimator=statement.estimator,
-        parameters=dict(statement.public["parameters"]),
+        parameters={**statement.public["parameters"], **seeded},
         schedule=tuple(str(line) for line in statement.releases),
         adjacency=budget.adjacency,
         epsilon=statement.spent.epsilon,

@@ -71,8 +71,8 @@ class DPLinearSVC(DPClassifier):
     class_weight : dict or None, default=None
         Positive number per class label, 1 where a label is missing; from public knowledge, not from y.
     random_state : int, Generator, RandomState or None, default=None
-        None draws noise from the operating system's cryptographic generator. Anything else makes the noise reproducible,
-        which is for tests: it is not private against someone who knows the seed.
+        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
+        noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
         1 prints about ten lines of progress, 2 a line per release.
 
@@ -145,7 +145,7 @@ class DPLinearSVC(DPClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from skdp import DPLinearSVC
     >>> X, y = make_classification(n_samples=2000, random_state=0)
-    >>> model = DPLinearSVC(epsilon=1.0, random_state=0).fit(X, y)
+    >>> model = DPLinearSVC(epsilon=1.0).fit(X, y)
     >>> model.coef_.shape
     (1, 20)
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")

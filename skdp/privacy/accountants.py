@@ -1,7 +1,6 @@
 """Bridge to diffprivlib: its accountant pays for our fits. The way back is `PrivacyLedger.import_accountant`."""
 
 import contextlib
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,10 +61,9 @@ class _Account:
         """Raise if the accountant would."""
         self._ask(self._accountant.check, spending)
 
-    def charge(self, spending: Spending) -> str:
+    def charge(self, spending: Spending) -> None:
         """Let the accountant spend."""
         self._ask(self._accountant.spend, spending)
-        return uuid.uuid4().hex
 
     def _ask(self, method: Any, spending: Spending) -> None:
         refusal = None

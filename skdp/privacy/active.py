@@ -26,8 +26,8 @@ class Account(Protocol):
         """Raise `BudgetExceededError` if the fit does not fit."""
         ...
 
-    def charge(self, spending: Spending) -> str:
-        """Write the fit down before its first release, or raise; return a receipt that no other charge has."""
+    def charge(self, spending: Spending) -> None:
+        """Write the fit down before its first release, or raise."""
         ...
 
 

@@ -25,7 +25,7 @@ top (a delta 1.49 times the stated one was found). The reserve is that delta. It
 epsilon for a delta of 1e-6, and up to one in 300 where delta is 1e-9 and the reserve a tenth of it.
 
 Fits may also run side by side: Gaussian releases, and by their covers all others, compose concurrently as they do one after the
-other [3]_. Their noise has to be independent, which is why a seed does not repeat inside a ledger.
+other [3]_. Their noise has to be independent, which is why no seed of an estimator reaches it.
 
 References
 ----------

@@ -67,9 +67,8 @@ class PrivacyLedger:
     one changed label can move many records), and `BaggingClassifier` ``bootstrap=False``. The labels of each part are public, as
     those of a table are, unless the estimator has ``classes=[...]``; so are groups of records: neighbours keep them.
 
-    Inside the block a seed does not repeat noise: each charge has its own. A copy that was pickled or deep-copied inside stays
-    bound to the ledger, and its pickle names the file; save models after the block. While fits run, leave the file to SQLite:
-    on POSIX systems a process that opens and closes it by other means drops its locks.
+    A pickle that is made inside the block names the file, so that a worker process finds it; save models after the block. While
+    fits run, leave the file to SQLite: on POSIX systems a process that opens and closes it by other means drops its locks.
 
     References
     ----------
@@ -194,18 +193,13 @@ class PrivacyLedger:
         """
         self._admitted(spending, self.entries)
 
-    def charge(self, spending: Spending) -> str:
+    def charge(self, spending: Spending) -> None:
         """Write a charge down, durably; fits inside ``with ledger:`` do it by themselves.
 
         Parameters
         ----------
         spending : Spending
             What a fit will spend.
-
-        Returns
-        -------
-        str
-            A receipt: identity of the ledger and number of the entry.
 
         Raises
         ------
@@ -221,7 +215,6 @@ class PrivacyLedger:
             charge = self._admitted(spending, entries)
             entry = LedgerEntry(len(entries) + 1, _now(), spending, charge)
             self._store.append(connection, entry.to_json())
-        return f"{self.token[1]} {entry.number}"
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None) -> None:
         """Charge another release of the same records: a table that was published, a fit of another library.

@@ -10,10 +10,10 @@ References
 .. [1] I. Mironov, "On significance of the least significant bits for differential privacy", CCS 2012.
 """
 
-import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -22,7 +22,15 @@ from scipy.special import ndtri
 
 from skdp.privacy.errors import shown
 
-__all__ = ["CELL_ERROR", "RELATIVE_SLACK", "GridGaussian", "GumbelNoise", "NoiseSource", "power_of_two_below"]
+__all__ = [
+    "CELL_ERROR",
+    "RELATIVE_SLACK",
+    "GridGaussian",
+    "GumbelNoise",
+    "NoiseSource",
+    "power_of_two_below",
+    "reproducible_noise",
+]
 
 RELATIVE_SLACK = 2.0**-30  # rounding of one record's norm and residual: at most (d + 8) * 2**-53 for d features
 MAX_FEATURES = 2**22  # up to here the line above holds
@@ -34,46 +42,60 @@ LARGEST_SENSITIVITY = 1e280  # of scores, and of their rounding: below it neithe
 CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean square, per grid point in a standard deviation
 
 
-class NoiseSource:
-    """Random bits, and the normals and samples made of them.
+_forced: list[tuple[int, np.random.Generator]] = []  # of `reproducible_noise`: processes and their generators
+
+
+@contextmanager
+def reproducible_noise(seed: int) -> Iterator[None]:
+    """Draw the noise of all fits of this process from a seed: for tests and benchmarks only.
+
+    Fits inside the block are not private, and their reports say so (``private: False``). The seed never reaches an estimator, a
+    pickle, a ledger or another process: a joblib worker draws secure noise unless it enters a block of its own. Of nested
+    blocks the last one counts. Threads share the block, so noise repeats only where fits follow one another in a fixed order.
 
     Parameters
     ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from the operating system's cryptographic generator. Anything else is reproducible and therefore not
-        private against someone who knows the seed.
+    seed : int
+        Non-negative.
 
     Raises
     ------
-    TypeError
-        If ``random_state`` is of another type.
-    ValueError
-        If it is a negative integer.
+    TypeError, ValueError
+        If the seed is of another type, or negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.testing import reproducible_noise
+    >>> X, y = np.linspace(-1, 1, 200).reshape(-1, 1), np.arange(200) >= 100
+    >>> with reproducible_noise(0):
+    ...     model = DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=[False, True]).fit(X, y)
+    >>> model.privacy_report_.to_dict()["private"]
+    False
+    """
+    if not isinstance(seed, Integral) or isinstance(seed, bool):
+        raise TypeError(f"seed={shown(seed)}; expected a non-negative integer.")
+    if seed < 0:
+        raise ValueError(f"seed={shown(seed)}; expected a non-negative integer.")
+    entry = os.getpid(), np.random.default_rng(int(seed))
+    _forced.append(entry)
+    try:
+        yield
+    finally:
+        del _forced[max(place for place, other in enumerate(_forced) if other is entry)]
+
+
+class NoiseSource:
+    """Random bits of the operating system's cryptographic generator, and the normals and samples made of them.
+
+    No argument seeds it. Only inside a block of `reproducible_noise`, in the process that entered it, the bits come from a seed.
     """
 
-    def __init__(self, random_state: object = None) -> None:
-        self.secure = random_state is None
-        self._bytes = _byte_source(random_state)
-
-    def for_charge(self, receipts: Sequence[str]) -> "NoiseSource":
-        """Return a source whose noise no other charge has, also where it comes from the same seed.
-
-        Two fits with the same noise could be subtracted from each other, and composition would mean nothing.
-
-        Parameters
-        ----------
-        receipts : sequence of str
-            What the ledgers gave for this charge, each given once; empty without a ledger.
-
-        Returns
-        -------
-        NoiseSource
-            The source itself if it is secure or nothing was charged; else one seeded by this one and the receipts.
-        """
-        if self.secure or not receipts:
-            return self
-        mixed = hashlib.sha256(self._bytes(32) + "|".join(receipts).encode()).digest()
-        return NoiseSource(int.from_bytes(mixed, "big"))
+    def __init__(self) -> None:
+        seeded = [generator for process, generator in _forced if process == os.getpid()]
+        self.secure = not seeded
+        self.read: Callable[[int], bytes] = seeded[-1].bytes if seeded else os.urandom
 
     def normal(self, size: int) -> np.ndarray:
         """Draw standard normals whose tail has no holes.
@@ -168,15 +190,11 @@ class NoiseSource:
         if sampling_rate == 1:
             return np.arange(n_samples)
         first, rest = divmod(math.floor(sampling_rate * 2**53), 2**45)
-        words = np.frombuffer(self._bytes(n_samples), dtype=np.uint8)
+        words = np.frombuffer(self.read(n_samples), dtype=np.uint8)
         enters = words < first
         undecided = np.flatnonzero(words == first)
         enters[undecided] = self._words(undecided.size) >> np.uint64(19) < rest
         return np.flatnonzero(enters)
-
-    def public_generator(self) -> np.random.Generator:
-        """Return a generator for choices that need no secrecy, such as which coordinates to update."""
-        return np.random.default_rng(int.from_bytes(self._bytes(16), "little"))
 
     def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
@@ -196,22 +214,7 @@ class NoiseSource:
         return count
 
     def _words(self, size: int) -> np.ndarray:
-        return np.frombuffer(self._bytes(8 * size), dtype="<u8").astype(np.uint64, copy=False)
-
-
-def _byte_source(random_state: object) -> Callable[[int], bytes]:
-    if random_state is None:
-        return os.urandom
-    if isinstance(random_state, (np.random.Generator, np.random.RandomState)):
-        return random_state.bytes
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise ValueError(f"random_state={shown(random_state)}; expected a non-negative integer or None.")
-        return np.random.default_rng(int(random_state)).bytes
-    raise TypeError(
-        f"random_state={shown(random_state)}; expected None (secure noise), a non-negative integer, a numpy Generator or "
-        "RandomState."
-    )
+        return np.frombuffer(self.read(8 * size), dtype="<u8").astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True)

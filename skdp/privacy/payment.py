@@ -9,7 +9,7 @@ from skdp.privacy.ledger_entries import Spending
 __all__ = ["pay"]
 
 
-def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
     """Charge a fit to all active accounts and to the ledgers that its estimator is bound to, each once.
 
     Parameters
@@ -18,11 +18,6 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> tuple[str,
         What the fit will spend.
     bound : iterable of (path, identity)
         Tokens of ledgers, from `skdp.privacy.active.carried`.
-
-    Returns
-    -------
-    tuple of str
-        A receipt per account, for `NoiseSource.for_charge`.
 
     Raises
     ------
@@ -33,4 +28,5 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> tuple[str,
     accounts |= {token: PrivacyLedger.bound(token) for token in bound if token not in accounts}
     for account in accounts.values() if len(accounts) > 1 else ():
         account.check(spending)
-    return tuple(account.charge(spending) for account in accounts.values())
+    for account in accounts.values():
+        account.charge(spending)

@@ -103,7 +103,7 @@ class PrivacyReport:
     releases : tuple of ReleaseLine
         Every kind of release.
     reproducible_noise : bool
-        Whether the noise came from a seed, which voids the guarantee against those who know it.
+        Whether the noise came from a seed, which voids the guarantee.
     noise_size : str
         How large it is against the signal.
     public : mapping
@@ -201,8 +201,9 @@ class PrivacyReport:
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
-        limit = ", only while the seed is secret and not used again: not for publishing" if self.reproducible_noise else ""
-        return f"{pair}-differential privacy of the training records, for one call of fit{limit}"
+        if self.reproducible_noise:
+            return f"NONE: the noise came from a seed, the model is not private; with secure noise it would be {pair}"
+        return f"{pair}-differential privacy of the training records, for one call of fit"
 
     def _accounting(self) -> str:
         selects = [line.mechanism == Selection.__name__ for line in self.releases]
@@ -218,9 +219,7 @@ class PrivacyReport:
     def _noise_source(self) -> str:
         if not self.reproducible_noise:
             return "secure: the operating system's cryptographic generator"
-        return (
-            "reproducible noise: not private against someone who knows the seed; the same seed on two releases cancels the noise"
-        )
+        return "reproducible noise (skdp.testing.reproducible_noise), for tests and benchmarks only"
 
 
 def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
