@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdp._files import MODELS, REPORTS, Forgiving, check_output, column_kinds, load_model, save_model, write_report
+from skdp._files import MODELS, REPORTS, Forgiving, check_output, load_model, save_model, write_report
+from skdp._table_files import column_kinds
 from skdp.estimators import DPLogisticRegression
 from skdp.inspection import BudgetTimelineDisplay
 from skdp.preprocessing import Schema, from_schema, read_table
