@@ -23,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from benchmarks import additive_page
 from benchmarks.additive_reference import EPSILONS
 from benchmarks.frames import Frame, load_frame
+from benchmarks.noise import noise_of
 from benchmarks.resources import milliseconds
 from benchmarks.tables import Table, load
 from benchmarks.writing import made_with, write_json
@@ -95,22 +96,22 @@ def rows_of(table: Table, chosen: np.ndarray, n_test: int) -> Table:
 def additive(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
     """Our additive model with nothing tuned."""
     table = case.frame.table
-    budget = {"delta": case.delta, "adjacency": ADJACENCY, "random_state": seed}
+    budget = {"delta": case.delta, "adjacency": ADJACENCY}
     given = {"schema": case.frame.schema, "data_norm": case.frame.data_norm} | budget | given
     if table.task == "regression":
         model = DPAdditiveRegressor(epsilon, target_bounds=(-1, 1), **given)
     else:
         given["schema"] = {"columns": case.frame.schema["columns"]}  # labels are 0 and 1 here
         model = DPAdditiveClassifier(epsilon, classes=[0, 1], **given)
-    return fit_and_score(model, table)
+    return fit_and_score(model, table, seed)
 
 
 def linear(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
     """Our linear model with nothing tuned, on rows of norm at most 1."""
-    given = {"delta": case.delta, "adjacency": ADJACENCY, "random_state": seed, "data_norm": 1.0} | given
+    given = {"delta": case.delta, "adjacency": ADJACENCY, "data_norm": 1.0} | given
     if case.prepared.task == "regression":
-        return fit_and_score(DPLinearRegression(epsilon, target_bounds=(-1, 1), **given), case.prepared)
-    return fit_and_score(DPLogisticRegression(epsilon, classes=[0, 1], **given), case.prepared)
+        return fit_and_score(DPLinearRegression(epsilon, target_bounds=(-1, 1), **given), case.prepared, seed)
+    return fit_and_score(DPLogisticRegression(epsilon, classes=[0, 1], **given), case.prepared, seed)
 
 
 def boosted(case: Case, epsilon: float, seed: int) -> Scores:
@@ -136,9 +137,9 @@ def light_hats(case: Case, epsilon: float, seed: int) -> Scores:
     for term in (term for term in basis.terms if term.names[0] in basis.numbers):
         weights[term.columns.start + 1 : term.columns.stop] = LIGHT
     X_train, X_test = (basis.transform(X) @ diags_array(weights, format="csr") for X in (table.X_train, table.X_test))
-    budget = {"delta": case.delta, "adjacency": ADJACENCY, "random_state": seed, "classes": [0, 1]}
+    budget = {"delta": case.delta, "adjacency": ADJACENCY, "classes": [0, 1]}
     model = DPLogisticRegression(epsilon, data_norm=math.hypot(1, LIGHT if basis.n_intervals else 0), **budget)
-    return fit_and_score(model, Table(X_train, table.y_train, X_test, table.y_test))
+    return fit_and_score(model, Table(X_train, table.y_train, X_test, table.y_test), seed)
 
 
 MODELS: dict[str, Callable[..., Scores]] = {"linear": linear, "additive": additive}
@@ -154,10 +155,10 @@ def columns(case: Case) -> dict[str, Any]:
     return {name: column for name, column in case.frame.schema["columns"].items() if column["kind"] != "ignore"}
 
 
-def fit_and_score(model: Any, table: Table) -> Scores:
-    """Test scores of a fit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large epsilons, seeded noise, steps that ran out: known here
+def fit_and_score(model: Any, table: Table, seed: int | None = None) -> Scores:
+    """Test scores of a fit; the seed is that of our noise."""
+    with warnings.catch_warnings(), noise_of(seed):
+        warnings.simplefilter("ignore")  # of large epsilons, steps that ran out: known here
         model.fit(table.X_train, table.y_train)
         raw = raw_predictions(model, table.X_test, table.task)
     return scored(table.y_test, raw, table.task)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.methods import ours
+from benchmarks.noise import noise_of
 from benchmarks.scores import CHOSEN_BY, fit_and_score
 from benchmarks.synthetic import Population
 from benchmarks.tables import TABLES, Table, load
@@ -142,18 +143,24 @@ def scaled(choice: str, usual: Any, factor: float) -> Any:
 
 def steps(table: Table, epsilon: float, solver: str) -> int:
     """Number of steps of the default, a public fact."""
-    return int(model(table, epsilon, SOLVERS[solver](), 0).fit(table.X_train, table.y_train).n_iter_ or 0)
+    return int(model(table, epsilon, SOLVERS[solver]()).fit(table.X_train, table.y_train).n_iter_ or 0)
 
 
 def scores(table: Table, epsilon: float, solver: Solver, repeats: int) -> list[float]:
     """Test scores of fits with one solver."""
-    return [fit_and_score(model(table, epsilon, solver, seed), table)[CHOSEN_BY[table.task]] for seed in range(repeats)]
+    return [score(table, epsilon, solver, seed) for seed in range(repeats)]
 
 
-def model(table: Table, epsilon: float, solver: Solver, seed: int) -> Any:
+def score(table: Table, epsilon: float, solver: Solver, seed: int) -> float:
+    """Test score of one fit."""
+    with noise_of(seed):
+        return fit_and_score(model(table, epsilon, solver), table)[CHOSEN_BY[table.task]]
+
+
+def model(table: Table, epsilon: float, solver: Solver) -> Any:
     """Our estimator with a solver."""
     delta = max(1 / len(table.y_train) ** 2, 1e-11)
-    return ours(epsilon, delta, ADJACENCY, seed, task=table.task, solver=solver)
+    return ours(epsilon, delta, ADJACENCY, task=table.task, solver=solver)
 
 
 def error_of(differences: np.ndarray) -> float | None:

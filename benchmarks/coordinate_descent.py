@@ -27,6 +27,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score, roc_auc_score
 
 from benchmarks import bounds
+from benchmarks.noise import noise_of
 from benchmarks.tables import Table, data_directory, existing, one_hot, published_split, random_split, read_npz
 from benchmarks.writing import figure, row
 from skdp import DPLinearRegression, DPLogisticRegression
@@ -198,11 +199,12 @@ def fit(raw: RawTable, solver: Any, epsilon: float, seed: int) -> dict[str, floa
     kind, table = DPLogisticRegression, raw.table
     if table.task == "regression":
         kind, given = DPLinearRegression, given | {"target_bounds": (-1, 1)}
-    model, X = kind(epsilon, solver=solver, random_state=seed, **given), np.asfortranarray(table.X_train)
+    model, X = kind(epsilon, solver=solver, **given), np.asfortranarray(table.X_train)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, table.y_train)
+        with noise_of(seed):
+            model.fit(X, table.y_train)
     seconds = time.perf_counter() - start
     return {"risk": risk(table, model), "score": test_score(table, model), "passes": passes(model), "seconds": seconds}
 

@@ -28,6 +28,7 @@ from scipy.special import expit, log_expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from benchmarks.methods import fits, ours
+from benchmarks.noise import noise_of
 from benchmarks.synthetic import Population
 from benchmarks.writing import figure, made_with, row, write_json
 from skdp.privacy.accounting import gaussian_mu
@@ -134,10 +135,10 @@ def measure(
         baseline = BASELINES[population.task]().fit(X, y)
         for solver in solvers:
             delta = max(1 / n_samples**2, 1e-11)
-            model = ours(EPSILON, delta, ADJACENCY, seed, task=population.task, classes=[0, 1], solver=solver)
-            excesses[solver].append(
-                excess(LOSSES[population.task], raw(model.fit(X, y), test[0]), raw(baseline, test[0]), test[1])
-            )
+            model = ours(EPSILON, delta, ADJACENCY, task=population.task, classes=[0, 1], solver=solver)
+            with noise_of(seed):
+                model.fit(X, y)
+            excesses[solver].append(excess(LOSSES[population.task], raw(model, test[0]), raw(baseline, test[0]), test[1]))
     return {solver: summary(np.array(values)) for solver, values in excesses.items()}
 
 

@@ -162,11 +162,11 @@ def fitted(X: np.ndarray, y: np.ndarray, case: Case, solver: Solver, least: floa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPrivacyWarning)
         start = time.process_time()
-        report = estimator(case, solver, 0).plan(*X.shape)
+        report = estimator(case, solver).plan(*X.shape)
         calibration = time.process_time() - start
         for seed in range(repeats):
             start = time.process_time()
-            model = estimator(case, solver, seed).fit(X, y)
+            model = fitted(case, solver, seed, X, y)
             seconds.append(time.process_time() - start)
             gaps.append(objective(X, y, weights(model), case.alpha) - least)
     return {"passes": passes(report), "gaps": gaps, "seconds": seconds, "calibration": calibration}

@@ -22,6 +22,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from benchmarks.methods import ours
+from benchmarks.noise import noise_of
 from benchmarks.synthetic import FEATURES, Population
 from benchmarks.writing import made_with, write_json
 from skdp.privacy.accounting import gaussian_mu
@@ -179,8 +180,9 @@ def measure(cell: Cell, repeats: int) -> dict[str, Any]:
 
 def score(cell: Cell, seed: int, X: np.ndarray, y: np.ndarray) -> float:
     """Accuracy or R2 of one fit to a table of its own."""
-    model = ours(cell.epsilon, cell.delta, cell.adjacency, seed, task=cell.population.task, classes=[0, 1])
-    predicted = model.fit(*cell.population.draw(cell.n_samples, seed)).predict(X)
+    model = ours(cell.epsilon, cell.delta, cell.adjacency, task=cell.population.task, classes=[0, 1])
+    with noise_of(seed):
+        predicted = model.fit(*cell.population.draw(cell.n_samples, seed)).predict(X)
     return float(np.mean(predicted == y)) if cell.population.task == "classification" else float(r2_score(y, predicted))
 
 

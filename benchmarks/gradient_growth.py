@@ -25,6 +25,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit
 
+from benchmarks.noise import noise_of
 from benchmarks.nonsmooth_rates import slope
 from benchmarks.synthetic import Population
 from benchmarks.writing import row
@@ -118,7 +119,7 @@ def curve(case: Case, solver: str, n_samples: int, repeats: int) -> list[dict[st
         with warnings.catch_warnings():
             for idle in (NotPrivateWarning, WeakPrivacyWarning):
                 warnings.simplefilter("ignore", idle)
-            fits = [estimator(case, length, seed).fit(X, y) for seed in seeds]
+            fits = [fitted(case, length, seed, X, y) for seed in seeds]
         gaps = [objective(X, y, weights(model), case.alpha) - least for model in fits]
         about = {"epsilon": str(case.epsilon), "alpha": case.alpha, "solver": solver, "n_samples": n_samples, "target": wanted}
         found.append(about | {"length": repr(length), "passes": passes(fits[0].privacy_report_), "gap": float(np.mean(gaps))})
@@ -149,10 +150,16 @@ def target(X: np.ndarray, y: np.ndarray, w: np.ndarray, case: Case) -> float:
     return wanted if wanted < IDLE * start else 0.0
 
 
-def estimator(case: Case, solver: Solver, seed: int) -> DPLogisticRegression:
+def fitted(case: Case, solver: Solver, seed: int, X: np.ndarray, y: np.ndarray) -> DPLogisticRegression:
+    """A fit with the noise of a seed."""
+    with noise_of(seed):
+        return estimator(case, solver).fit(X, y)
+
+
+def estimator(case: Case, solver: Solver) -> DPLogisticRegression:
     """Logistic regression under a budget, by a solver, all else by default."""
     given = {"delta": DELTA, "adjacency": ADJACENCY, "alpha": case.alpha, "data_norm": 1.0}
-    return DPLogisticRegression(case.epsilon, solver=solver, random_state=seed, **given)
+    return DPLogisticRegression(case.epsilon, solver=solver, **given)
 
 
 def weights(model: Any) -> np.ndarray:

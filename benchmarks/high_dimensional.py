@@ -35,6 +35,7 @@ from joblib import Parallel, delayed
 from sklearn.metrics import r2_score, roc_auc_score
 
 from benchmarks.high_dimensional_page import CONTESTANTS, ZERO, draw, markdown
+from benchmarks.noise import noise_of
 from benchmarks.wide_tables import Wide, draw_table, mean_loss, minimum, product, reuters
 from skdp import DPConstrainedClassifier, DPConstrainedRegression, DPLinearRegression, DPLogisticRegression
 from skdp.constraints import L1Ball, L2Ball
@@ -175,9 +176,9 @@ def one_fit(table: Wide, contestant: str, epsilon: float, seed: int) -> Any:
     else:
         kind = DPConstrainedClassifier if ball else DPLogisticRegression
         given["classes"] = [0, 1]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
-        return kind(epsilon, adjacency=ADJACENCY, random_state=seed, **given).fit(table.X, table.y)
+        return kind(epsilon, adjacency=ADJACENCY, **given).fit(table.X, table.y)
 
 
 def predicted(table: Wide, contestant: str, s: float) -> float | None:

@@ -29,7 +29,7 @@ def ours(
     epsilon: float,
     delta: float,
     adjacency: str,
-    seed: int | None,
+    seed: int | None = None,
     *,
     task: str = "classification",
     solver: Any = "auto",
@@ -45,7 +45,7 @@ def ours(
     adjacency : str
         Neighbours.
     seed : int or None
-        Of the noise; None makes it secure.
+        Not used: our noise is that of the block around the fit.
     task : {"classification", "regression"}, default="classification"
         What to estimate; the targets of a regression lie in [-1, 1].
     solver : str or Solver, default="auto"
@@ -62,7 +62,7 @@ def ours(
     """
     if task == "regression":
         parameters = {name: value for name, value in parameters.items() if name != "classes"} | {"target_bounds": (-1.0, 1.0)}
-    budget = {"delta": delta, "adjacency": adjacency, "random_state": seed}
+    budget = {"delta": delta, "adjacency": adjacency}
     return ESTIMATORS[task](epsilon, **budget, solver=solver, data_norm=data_norm, **parameters)
 
 

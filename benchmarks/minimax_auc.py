@@ -20,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.minimax_paths import WatchedMaximizer, Witness
+from benchmarks.noise import noise_of
 from benchmarks.tables import Table, data_directory, load, read_npz
 from benchmarks.writing import figure, row
 from skdp import DPAUCMaximizer, DPLogisticRegression
@@ -195,13 +196,13 @@ def plain(name: str, table: Table) -> dict[str, Any]:
 def fit(build: Build, epsilon: float, seed: int, table: Table) -> tuple[float, float]:
     """AUC of one fit, and its seconds."""
     given = {"epsilon": epsilon, "adjacency": ADJACENCY, "delta": 1 / len(table.y_train) ** 2}
-    return scored(build(random_state=seed, **given), table)
+    return scored(build(**given), table, seed)
 
 
-def scored(model: Any, table: Table) -> tuple[float, float]:
+def scored(model: Any, table: Table, seed: int | None = None) -> tuple[float, float]:
     """AUC on test records, and the seconds of the fit."""
     start = time.perf_counter()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
         model.fit(table.X_train, table.y_train)
     seconds = time.perf_counter() - start

@@ -25,6 +25,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize_scalar
 
+from benchmarks.noise import noise_of
 from benchmarks.writing import figure, row
 from skdp import DPLinearSVC, DPQuantileRegressor
 from skdp.privacy.accounting import gaussian_mu
@@ -172,7 +173,8 @@ def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
 def fit(population: Population, solver: Any, n_samples: int, seed: int) -> tuple[float, float]:
     """Excess risk of one private fit, and how many gradients it evaluates."""
     public = {"epsilon": EPSILON, "adjacency": ADJACENCY, "data_norm": 1.0, "fit_intercept": False, "alpha": 0.0}
-    model = population.estimator(solver=solver, random_state=seed, **public).fit(*draw_records(population, n_samples, seed))
+    with noise_of(seed):
+        model = population.estimator(solver=solver, **public).fit(*draw_records(population, n_samples, seed))
     return excess_risk(population, np.ravel(model.coef_), n_samples), gradients(model.privacy_report_, n_samples)
 
 

@@ -229,7 +229,7 @@ def answers(X: object, y: np.ndarray, blocks: list[np.ndarray | None]) -> float:
 
     def ask_all() -> float:
         rows = Rows(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0, by_column=kind is BlockGradient)
-        oracle = Oracle(rows, schedule, budget, scale, NoiseSource(0))
+        oracle = Oracle(rows, schedule, budget, scale, NoiseSource())
         coef, start = np.zeros((101, 1)), time.perf_counter()
         for block in blocks:
             terms = (coef, 0.1) if block is None else (coef, block, 0.1)

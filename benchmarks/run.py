@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.methods import METHODS, Method, reasons_to_skip
+from benchmarks.noise import noise_of
 from benchmarks.peers import Build
 from benchmarks.scores import CHOSEN_BY, fit_and_score, megabytes
 from benchmarks.tables import Table, load
@@ -149,7 +150,8 @@ def measure(
     builds = method.builds[table.task][:: 24 if settings.quick else 1]
 
     def score(build: Build, seed: int | None) -> dict[str, float]:
-        return fit_and_score(build(epsilon, delta, adjacency, seed), table)
+        with noise_of(seed):
+            return fit_and_score(build(epsilon, delta, adjacency, seed), table)
 
     by = CHOSEN_BY[table.task]
     if len(builds) > 1:

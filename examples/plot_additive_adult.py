@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 from skdp import DPAdditiveClassifier, DPLogisticRegression
 from skdp.inspection import AdditiveDisplay
 from skdp.preprocessing import from_schema, read_table
+from skdp.testing import reproducible_noise
 
 repository = Path(__file__).resolve().parents[1]
 path = Path(os.environ.get("SKDP_DATA", repository.parent / "shared" / "data")) / "adult.csv.gz"
@@ -37,17 +38,20 @@ print(f"{len(train)} people to learn from, {len(test)} to test on")
 # %%
 # Fit
 # ---
-# One call, on the columns as they are. A seed is for examples: a model to publish is fitted without one.
+# One call, on the columns as they are. The block repeats the noise, which is for examples only: fit a model to publish outside of
+# it.
 
-model = DPAdditiveClassifier(epsilon=1.0, schema=schema, random_state=0).fit(train, train["income"])
+with reproducible_noise(0):
+    model = DPAdditiveClassifier(epsilon=1.0, schema=schema).fit(train, train["income"])
 auc = roc_auc_score(test["income"], model.decision_function(test))
 print(f"accuracy {model.score(test, test['income']):.3f}, area under the ROC curve {auc:.3f}")
 
 # %%
 # A model that is linear in the numbers, at the same epsilon:
 
-linear = DPLogisticRegression(epsilon=1.0, data_norm=1.0, random_state=0)
-linear.fit(from_schema(schema).fit_transform(train), train["income"])
+linear = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
+with reproducible_noise(0):
+    linear.fit(from_schema(schema).fit_transform(train), train["income"])
 auc_linear = roc_auc_score(test["income"], linear.decision_function(from_schema(schema).fit_transform(test)))
 print(f"area under the ROC curve of the linear model {auc_linear:.3f}")
 
@@ -79,8 +83,9 @@ print(f"baseline {model.baseline_[0]:+.2f}, together {log_odds:+.2f}, probabilit
 # fit, which costs no privacy, and takes out wiggles that are noise. It is a second fit all the same, and spends a second time,
 # unless it is the only one: decide beforehand. (With the seed of the first fit, both have the same noise.)
 
-rising = DPAdditiveClassifier(epsilon=1.0, schema=schema, monotone={"education-num": 1}, random_state=0)
-rising.fit(train, train["income"])
+rising = DPAdditiveClassifier(epsilon=1.0, schema=schema, monotone={"education-num": 1})
+with reproducible_noise(0):
+    rising.fit(train, train["income"])
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
 for ax, fitted, title in zip(axes, (model, rising), ("as released", "brought in order"), strict=True):
     AdditiveDisplay.from_estimator(fitted, terms=["education-num"], ax=ax)

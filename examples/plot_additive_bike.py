@@ -22,6 +22,7 @@ import pandas as pd
 
 from skdp import DPAdditiveRegressor
 from skdp.inspection import AdditiveDisplay
+from skdp.testing import reproducible_noise
 
 beside = Path(__file__).resolve().parents[2] / "shared" / "data"
 path = Path(os.environ.get("SKDP_DATA", beside)) / "bike_sharing_hour.csv.gz"
@@ -46,8 +47,9 @@ train, test = table.iloc[place[: len(table) * 4 // 5]], table.iloc[place[len(tab
 # -----------------------
 # At most 1000 bicycles an hour is a public bound on what is predicted.
 
-params = {"epsilon": 1.0, "schema": schema, "target_bounds": (0, 1000), "random_state": 0}
-alone = DPAdditiveRegressor(**params).fit(train, train["cnt"])
+params = {"epsilon": 1.0, "schema": schema, "target_bounds": (0, 1000)}
+with reproducible_noise(0):  # for examples only: a model to publish is fitted outside of it
+    alone = DPAdditiveRegressor(**params).fit(train, train["cnt"])
 print(f"R2 {alone.score(test, test['cnt']):.3f}")
 AdditiveDisplay.from_estimator(alone, terms=["hr", "workingday", "temp", "hum", "weathersit", "mnth"], n_cols=4)
 plt.show()
@@ -58,7 +60,8 @@ plt.show()
 # The pair has 25 x 3 coefficients, one for each hour on each kind of day ("other" is what any unknown value would get), and each
 # of them brings noise. For this pair it is worth it.
 
-together = DPAdditiveRegressor(interactions=[("hr", "workingday")], **params).fit(train, train["cnt"])
+with reproducible_noise(0):
+    together = DPAdditiveRegressor(interactions=[("hr", "workingday")], **params).fit(train, train["cnt"])
 print(f"R2 {together.score(test, test['cnt']):.3f}")
 AdditiveDisplay.from_estimator(together, terms=[("hr", "workingday"), "hr", "temp"], n_cols=3)
 plt.show()

@@ -19,6 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from skdp import DPGroupDROClassifier, DPLogisticRegression
+from skdp.testing import reproducible_noise
 
 rng = np.random.default_rng(0)
 hospital = np.where(np.arange(30_000) < 3_000, "small", "large")
@@ -33,16 +34,19 @@ X_train, X_test, ill_train, ill_test, train, test = train_test_split(X, ill, hos
 # The smallest group sets the noise, which the plan compares with the mean gradient of that group.
 
 names, sizes = np.unique(train, return_counts=True)
-model = DPGroupDROClassifier(epsilon=1.0, random_state=0)
+model = DPGroupDROClassifier(epsilon=1.0)
 print(model.plan(len(train), 6, group_sizes=sizes).noise_size)
 
 # %%
 # Two fits
 # --------
-# At the same epsilon and delta. Predictions need no group. A seed is for examples: a model to publish is fitted without one.
+# At the same epsilon and delta. Predictions need no group. The block repeats the noise, which is for examples only: fit a model
+# to publish outside of it.
 
-model.fit(X_train, ill_train, groups=train)
-plain = DPLogisticRegression(epsilon=1.0, random_state=0).fit(X_train, ill_train)
+with reproducible_noise(0):
+    model.fit(X_train, ill_train, groups=train)
+with reproducible_noise(0):
+    plain = DPLogisticRegression(epsilon=1.0).fit(X_train, ill_train)
 models = {"DPLogisticRegression": plain, "DPGroupDROClassifier": model}
 
 

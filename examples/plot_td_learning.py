@@ -25,6 +25,7 @@ import numpy as np
 from skdp import DPMinimax
 from skdp.minimax import Factors, SaddleProblem, check_saddle, products
 from skdp.solvers import SGDA
+from skdp.testing import reproducible_noise
 
 BOUNDS = np.array([0.21, 1.0])  # of the angle (rad) and its speed (rad/s)
 GAINS = np.array([20.0, 3.0])  # of the controller, in newtons per unit
@@ -146,10 +147,18 @@ check_saddle(PolicyEvaluation(2 * len(ORDERS)), *transitions(200, np.random.defa
 # %%
 # Fit
 # ---
-# A seed is for examples: a model to publish is fitted without one.
+# The block repeats the noise, for examples only: a model to publish is fitted outside of it.
 
 X, y = transitions(10_000, np.random.default_rng(4))
-model = DPMinimax(PolicyEvaluation, epsilon=1.0, solver=SGDA(200, dual_share=0.3), random_state=0).fit(X, y)
+
+
+def learnt(epsilon):
+    """The model that a budget allows."""
+    with reproducible_noise(0):
+        return DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3)).fit(X, y)
+
+
+model = learnt(epsilon=1.0)
 
 # %%
 # How good is it?
@@ -185,8 +194,7 @@ for ax, (title, height) in zip(axes, panels.items(), strict=False):
     ax.set(title=title, xlabel="angle (degrees)", ylabel="its speed (rad/s)")
 figure.colorbar(image, ax=axes[:2], label="value")
 budgets = (0.1, 0.2, 0.5, 1.0)
-fits = [DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3), random_state=0) for epsilon in budgets]
-axes[2].plot(budgets, [error(fit.fit(X, y).primal_) for fit in fits], marker="o", label="private")
+axes[2].plot(budgets, [error(learnt(epsilon).primal_) for epsilon in budgets], marker="o", label="private")
 for height, style, label in ((error(np.zeros(len(ORDERS))), ":", "before learning"), (value.std(), "-.", "a constant")):
     axes[2].axhline(height, color="grey", linestyle=style, label=label)
 axes[2].axhline(error(lstd), color="black", linestyle="--", label="LSTD, not private")

@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 from skdp import DPMinimax
 from skdp.minimax import Factors, SaddleProblem, check_saddle
 from skdp.solvers import SGDA
+from skdp.testing import reproducible_noise
 
 N_DIGITS, N_PIXELS, N_LATENT = 10, 64, 4
 GREY = 0.3  # about the ink of a digit: pixels less that much have a shorter norm, and so less noise
@@ -118,10 +119,18 @@ check_saddle(Generator(), made_up, np.arange(40) % N_DIGITS)
 # %%
 # Fit
 # ---
-# A seed is for examples: a model to publish is fitted without one.
+# The block repeats the noise, for examples only: a model to publish is fitted outside of it.
 
 solver = SGDA(dual_share=1 - 1e-6)
-model = DPMinimax(Generator(), epsilon=3.0, solver=solver, random_state=0).fit(X, y)
+
+
+def learnt(epsilon):
+    """The model that a budget allows."""
+    with reproducible_noise(0):
+        return DPMinimax(Generator(), epsilon=epsilon, solver=solver).fit(X, y)
+
+
+model = learnt(epsilon=3.0)
 
 # %%
 # How far from real?
@@ -176,7 +185,7 @@ plt.show()
 # Other fits, one for each epsilon, which would each spend as well if the images were private:
 
 budgets = (0.5, 1.0, 2.0, 5.0, 10.0)
-fits = [DPMinimax(Generator(), epsilon=epsilon, solver=solver, random_state=0).fit(X, y) for epsilon in budgets]
+fits = [learnt(epsilon) for epsilon in budgets]
 figure, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.plot(budgets, [distance(fit.primal_) for fit in fits], marker="o", label="generated")
 ax.axhline(distance(start), color="grey", linestyle=":", label="before learning")
