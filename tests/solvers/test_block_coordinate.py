@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from seeded import fitted
 
 from skdp import DPConstrainedClassifier, DPLogisticRegression
 from skdp.constraints import Box
@@ -90,15 +91,14 @@ def test_full_is_gd_step_for_step_under_the_same_noise(rng, monkeypatch):
     ask = Oracle.ask
     monkeypatch.setattr(Oracle, "ask", lambda self, query: (asked.append(query.coef), ask(self, query))[1])
 
-    def fitted(solver):
+    def path_of(solver):
         asked.clear()
-        model = DPLogisticRegression(
-            1.0, delta=1e-5, solver=solver, fit_intercept=False, feature_bounds=1.0, alpha=0.0, clip_norm=1.0, random_state=3
-        ).fit(X, y)
+        given = {"delta": 1e-5, "fit_intercept": False, "feature_bounds": 1.0, "alpha": 0.0, "clip_norm": 1.0}
+        model = fitted(DPLogisticRegression(1.0, solver=solver, **given), X, y, seed=3)
         return np.array(asked), model.coef_
 
-    points, coef = fitted(GradientDescent(20, step_size=1.0, momentum=0.0, tail_average=1.0))
-    same_points, same_coef = fitted(BlockCoordinateDescent("full", n_rounds=1, n_inner=20, step_size=1.0))
+    points, coef = path_of(GradientDescent(20, step_size=1.0, momentum=0.0, tail_average=1.0))
+    same_points, same_coef = path_of(BlockCoordinateDescent("full", n_rounds=1, n_inner=20, step_size=1.0))
     assert np.linalg.norm(points[-1]) > 0.1
     np.testing.assert_allclose(same_points, points, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(same_coef, coef, rtol=1e-9)
@@ -292,7 +292,7 @@ def test_greedy_finds_the_coordinates_of_a_sparse_model(rng):
         rng = np.random.default_rng(seed)
         X = rng.choice([-1.0, 1.0], size=(4000, 40))
         y = (X[:, :3] @ [1.0, -1.0, 1.0] + 0.5 * rng.logistic(size=4000) > 0).astype(int)
-        model = DPLogisticRegression(4.0, delta=1e-5, solver=BlockCoordinateDescent("greedy"), random_state=seed).fit(X, y)
+        model = fitted(DPLogisticRegression(4.0, delta=1e-5, solver=BlockCoordinateDescent("greedy")), X, y, seed=seed)
         assert set(np.argsort(-np.abs(model.coef_[0]))[:3]) == {0, 1, 2}
 
 
@@ -339,8 +339,8 @@ def test_importance_beats_gradient_descent_where_smoothness_is_spread():
         least = minimize(lambda w, X=X, y=y: risk(X, y, w), np.zeros(41), jac=True, tol=1e-12).fun
         passes = {}
         for name, solver in (("gd", "gd"), ("skgd", BlockCoordinateDescent("importance"))):
-            given = {"delta": 1e-5, "alpha": 1 / len(y), "feature_bounds": bounds, "random_state": seed}
-            model = DPLogisticRegression(1.0, solver=solver, **given).fit(X, y)
+            given = {"delta": 1e-5, "alpha": 1 / len(y), "feature_bounds": bounds}
+            model = fitted(DPLogisticRegression(1.0, solver=solver, **given), X, y, seed=seed)
             excess[name].append(risk(X, y, np.append(model.coef_, model.intercept_))[0] - least)
             passes[name] = model.n_iter_ / (1 if name == "gd" else 41)
         assert passes["skgd"] <= passes["gd"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import seeded
 import sklearn
 from packaging.version import Version
 from scipy import sparse
@@ -54,14 +55,14 @@ def records(n, d=4, n_classes=2, seed=1):
 def fitted(kind, X, y, epsilon=1.0, seed=0, **params):
     if kind == "classes":
         solver, estimator = Standardized(**params), DPLogisticRegression
-        model = estimator(epsilon, delta=1e-8, data_norm=1.0, solver=solver, random_state=seed)
+        model = estimator(epsilon, delta=1e-8, data_norm=1.0, solver=solver)
     else:
         solver = Whitened(**params)
-        model = DPLinearRegression(epsilon, delta=1e-8, data_norm=1.0, target_bounds=(-1, 1), solver=solver, random_state=seed)
+        model = DPLinearRegression(epsilon, delta=1e-8, data_norm=1.0, target_bounds=(-1, 1), solver=solver)
         y = y - 0.5 if y.dtype.kind == "i" else y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        model.fit(X, y)
+        seeded.fitted(model, X, y, seed=seed)
     return model, RESULTS[-1].noise
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from products import LOSSES, estimator_of, fitting, labels_of
+from seeded import fitted
 
 from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
@@ -19,8 +20,8 @@ def test_transcript_is_the_schedule_and_spends_the_budget(kind, solver, adjacenc
     oracles = []
     finish = Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (oracles.append(self), finish(self))[1])
-    model = estimator_of(kind, epsilon=epsilon, adjacency=adjacency, solver=solver, random_state=0)
-    model.fit(X, LABELS[labels_of(kind)])
+    model = estimator_of(kind, epsilon=epsilon, adjacency=adjacency, solver=solver)
+    fitted(model, X, LABELS[labels_of(kind)])
     (oracle,) = oracles
     kinds = [(line.query, line.mechanism, line.clip_norm) for line in model.privacy_report_.releases for _ in range(line.count)]
     made = [(release.query.__name__, type(release.mechanism).__name__, release.clip_norm) for release in oracle.transcript]

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from seeded import source
 
 from skdp import DPConstrainedClassifier, PrivacyLedger
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
@@ -15,7 +16,6 @@ from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, spent_epsilon
 from skdp.privacy.covers import selection_cover
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex
 from skdp.privacy.rows import Rows
@@ -81,7 +81,7 @@ def table(loss, rng):
 
 def fit(facts, solver, X, y, alpha=None, clip_norm=None, seed=0):
     plan = Plan.make(facts, solver, alpha, clip_norm)
-    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, NoiseSource(seed))
+    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
     result = plan.solver.solve(plan.problem, oracle.ask, None)
     oracle.finish()
     return result, plan
@@ -224,7 +224,7 @@ def test_the_remark_bounds_the_mean_error_of_a_choice(rng):
     scale = calibrate(facts.schedule, facts.problem.budget) * facts.problem.clip_norm / 1000
     for gap in np.linspace(0, 10, 30) * scale:
         scores = np.concatenate([[gap], np.zeros(7)])
-        chosen = (scores + scale * NoiseSource(1).gumbel(4000 * 8).reshape(4000, 8)).argmax(axis=1)
+        chosen = (scores + scale * source(1).gumbel(4000 * 8).reshape(4000, 8)).argmax(axis=1)
         assert (gap - scores[chosen]).mean() <= stated
 
 
@@ -256,7 +256,7 @@ def selection_of(model):
 def test_the_report_states_the_accounting_and_an_unreviewed_polytope(rng):
     X, y = rng.normal(size=(100, 3)), np.arange(100) % 2
     known, own = (
-        DPConstrainedClassifier(1.0, delta=delta, solver="frank_wolfe", constraint=polytope, random_state=0).fit(X, y)
+        DPConstrainedClassifier(1.0, delta=delta, solver="frank_wolfe", constraint=polytope).fit(X, y)
         for delta, polytope in ((1e-6, "l1"), (0.0, Triangle()))
     )
     known_text, own_text = (" ".join(str(model.privacy_report_).split()) for model in (known, own))

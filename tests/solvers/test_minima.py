@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
+from seeded import source
 
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
 from skdp.solvers import SVRG, GradientDescent, Problem, SVRGPlusPlus
@@ -113,7 +113,7 @@ def test_the_minimum_is_found(solver, loss, given):
     chosen, tolerance = SOLVERS[solver]
     schedule = chosen.schedule(facts)
     rows = Rows(X, y, data_norm=facts.data_norm, intercept_scaling=1.0, by_row=True)
-    oracle = Oracle(rows, schedule, facts.budget, 0.0, NoiseSource(0))
+    oracle = Oracle(rows, schedule, facts.budget, 0.0, source())
     coef = chosen.solve(facts, oracle.ask, np.random.default_rng(0)).coef
     oracle.finish()
     best = minimum(facts, X, y)

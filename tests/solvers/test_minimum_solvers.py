@@ -8,6 +8,7 @@ import pytest
 from products import fitting
 from scipy import sparse
 from scipy.optimize import minimize
+from seeded import fitted
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyLedger
@@ -27,7 +28,7 @@ y = (RNG.random(400) < 1 / (1 + np.exp(-4 * X[:, 0]))).astype(int)
 
 
 def model(solver, epsilon=1.0, **parameters):
-    return DPLogisticRegression(epsilon, **{"solver": solver, "data_norm": 1.0, "random_state": 0, **parameters})
+    return DPLogisticRegression(epsilon, **{"solver": solver, "data_norm": 1.0, **parameters})
 
 
 def problem(epsilon=1.0, delta=1e-6, adjacency="zero_out", n=1000, d=5, **facts):
@@ -42,7 +43,7 @@ def test_without_privacy_the_result_is_the_exact_minimum(solver, intercept, weig
     """The intercept is penalised like any other coefficient."""
     estimator = model(solver, math.inf, alpha=0.01, fit_intercept=intercept, intercept_scaling=0.7, class_weight=weights)
     with pytest.warns(NotPrivateWarning):
-        estimator.fit(storage(X), y)
+        fitted(estimator, storage(X), y)
     x = X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     x = np.column_stack([x, np.full(400, 0.7)]) if intercept else x
     factor = np.ones(400) if weights is None else np.array([0.5, 3.0])[y]
@@ -64,23 +65,23 @@ def test_without_privacy_the_result_is_the_exact_minimum(solver, intercept, weig
 def test_pure_transcript_is_the_schedule_and_spends_epsilon(solver, adjacency, epsilon, monkeypatch):
     oracles, finish = [], Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (oracles.append(self), finish(self))[1])
-    fitted = model(solver, epsilon, delta=0, adjacency=adjacency).fit(X, y)
+    done = fitted(model(solver, epsilon, delta=0, adjacency=adjacency), X, y)
     (release,) = oracles[0].transcript
     assert isinstance(release.mechanism, Curve) and len(oracles[0].transcript) == 1
-    assert fitted.privacy_spent_.delta == 0
-    assert 0.999 * epsilon <= fitted.privacy_spent_.epsilon <= epsilon
+    assert done.privacy_spent_.delta == 0
+    assert 0.999 * epsilon <= done.privacy_spent_.epsilon <= epsilon
 
 
 @both
 @pytest.mark.parametrize("delta", (None, 0))
 def test_what_depends_on_the_data_or_means_nothing_is_no_attribute(solver, delta):
-    fitted = model(solver, delta=delta).fit(X, y)
-    assert not hasattr(fitted, "n_iter_")
+    done = fitted(model(solver, delta=delta), X, y)
+    assert not hasattr(done, "n_iter_")
     gaussian = solver == "output" and delta is None
-    assert hasattr(fitted, "noise_multiplier_") == gaussian
+    assert hasattr(done, "noise_multiplier_") == gaussian
     if gaussian:
-        (line,) = fitted.privacy_report_.releases
-        assert line.mechanism == "Gaussian" and line.noise_multiplier == fitted.noise_multiplier_
+        (line,) = done.privacy_report_.releases
+        assert line.mechanism == "Gaussian" and line.noise_multiplier == done.noise_multiplier_
 
 
 @both
@@ -100,7 +101,7 @@ def test_the_report_states_guarantee_noise_and_penalty(solver, delta):
 @both
 @pytest.mark.parametrize("delta", (1e-6, 0.0))
 def test_every_storage_gives_the_same_model(solver, delta):
-    models = [model(solver, delta=delta).fit(kind(X), y) for kind in (np.asarray, sparse.csr_matrix, sparse.csc_matrix)]
+    models = [fitted(model(solver, delta=delta), kind(X), y) for kind in (np.asarray, sparse.csr_matrix, sparse.csc_matrix)]
     for other in models[1:]:
         np.testing.assert_allclose(other.coef_, models[0].coef_, atol=1e-3)
     assert "converted to CSR once" in str(models[2].privacy_report_)
@@ -109,26 +110,26 @@ def test_every_storage_gives_the_same_model(solver, delta):
 @both
 def test_three_classes_are_refused(solver):
     with pytest.raises(ValueError, match=r"needs exactly two classes[\s\S]*Solvers that fit: gd"):
-        model(solver).fit(X, np.arange(400) % 3)
+        fitted(model(solver), X, np.arange(400) % 3)
 
 
 def test_delta_0_names_the_solvers_that_support_it():
     for solver in ("gd", "sgd", GradientDescent(5), "standardized_gd"):
         with pytest.raises(ValueError, match=r"delta=0\.0: [\s\S]*Solvers that support it here: objective, output\."):
-            model(solver, delta=0).fit(X, y)
+            fitted(model(solver, delta=0), X, y)
     with pytest.raises(
         ValueError,
         match=r"none; frank_wolfe needs .*'l1' or .*; objective needs exactly two classes[^;]*; output needs exactly two classes",
     ):
-        model("auto", delta=0).fit(X, np.arange(400) % 3)
+        fitted(model("auto", delta=0), X, np.arange(400) % 3)
     assert {name for name, kind in SOLVERS.items() if kind.pure} == {*KINDS, "frank_wolfe"}
 
 
 @pytest.mark.parametrize("delta", (0, 0.0, np.float32(0), -0.0))
 def test_auto_takes_objective_for_pure_epsilon(delta):
-    fitted = model("auto", delta=delta).fit(X, y)
-    assert fitted.privacy_report_.solver == "objective"
-    assert "chosen by solver='auto'" in fitted.privacy_report_.solver_reason
+    done = fitted(model("auto", delta=delta), X, y)
+    assert done.privacy_report_.solver == "objective"
+    assert "chosen by solver='auto'" in done.privacy_report_.solver_reason
 
 
 @pytest.mark.parametrize("delta", (1e-6, 0.0))
@@ -158,7 +159,7 @@ def test_no_penalty_is_refused(solver):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(ValueError, match=r"alpha=0\.0"):
-                model(solver, epsilon, alpha=0).fit(X, y)
+                fitted(model(solver, epsilon, alpha=0), X, y)
 
 
 @both
@@ -202,7 +203,7 @@ def test_the_result_tends_to_the_minimum_without_noise(solver, n):
     labels = (rng.random(n) < 1 / (1 + np.exp(-3 * rows[:, 0]))).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        noisy, exact = (model(solver, epsilon, alpha=0.01, clip_norm=2.0).fit(rows, labels) for epsilon in (500.0, math.inf))
+        noisy, exact = (fitted(model(solver, epsilon, alpha=0.01, clip_norm=2.0), rows, labels) for epsilon in (500.0, math.inf))
     np.testing.assert_allclose(noisy.coef_, exact.coef_, atol=0.05 if n == 10**3 else 1e-3)
 
 
@@ -212,9 +213,9 @@ def test_a_ledger_charges_objective_by_its_guarantee(delta):
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
     with ledger:
         for _ in range(2):
-            model("objective", 0.4, delta=delta).fit(X, y)
+            fitted(model("objective", 0.4, delta=delta), X, y)
         with pytest.raises(BudgetExceededError, match="only a guarantee is known"):
-            model("objective", 0.4, delta=delta).fit(X, y)
+            fitted(model("objective", 0.4, delta=delta), X, y)
     assert [entry.charge.by_itself for entry in ledger.entries] == [True, True]
     assert all(entry.spending.composition is None and entry.spending.delta == delta for entry in ledger.entries)
     summary = ledger.summary()
@@ -225,10 +226,10 @@ def test_a_ledger_charges_objective_by_its_guarantee(delta):
 def test_a_ledger_charges_gaussian_output_as_one_release():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
     with ledger:
-        fitted = model("output", 0.4, delta=1e-7).fit(X, y)
+        done = fitted(model("output", 0.4, delta=1e-7), X, y)
     (entry,) = ledger.entries
     assert entry.spending.adjacency == "replace_one"
-    assert entry.charge.mu == pytest.approx(2.0 / fitted.noise_multiplier_, rel=1e-9)
+    assert entry.charge.mu == pytest.approx(2.0 / done.noise_multiplier_, rel=1e-9)
 
 
 @both
@@ -237,7 +238,7 @@ def test_parameters_are_checked(solver, value):
     if solver == "objective" and value is None:
         return
     with pytest.raises((TypeError, ValueError), match="noise="):
-        model(KINDS[solver](value), alpha=0.1).fit(X, y)
+        fitted(model(KINDS[solver](value), alpha=0.1), X, y)
 
 
 def test_class_weights_are_in_every_bound():

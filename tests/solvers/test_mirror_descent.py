@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from seeded import source
 
 from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
 from skdp.solvers import AcceleratedMirrorDescent, Problem, choose_solver
@@ -208,7 +208,7 @@ def test_more_steps_than_the_default_add_no_noise():
 
 def fitted(facts, X, y, solver, seed=0):
     plan = Plan.make(facts, solver, None, None)
-    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, NoiseSource(seed))
+    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
     result = plan.solver.solve(plan.problem, oracle.ask, np.random.default_rng(0))
     oracle.finish()
     return result.coef, plan

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from seeded import fitted
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
@@ -220,9 +221,7 @@ def test_units_do_not_matter(epsilon, rng):
     X, y = classes_of_different_shape(rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours, theirs = (
-            DPAUCMaximizer(epsilon, solver="moments", data_norm=unit, random_state=0).fit(unit * X, y) for unit in (1.0, 64.0)
-        )
+        ours, theirs = (fitted(DPAUCMaximizer(epsilon, solver="moments", data_norm=unit), unit * X, y) for unit in (1.0, 64.0))
     np.testing.assert_allclose(64 * theirs.coef_, ours.coef_, rtol=1e-6)
     np.testing.assert_allclose(theirs.intercept_, ours.intercept_, rtol=1e-6)
 
@@ -230,7 +229,7 @@ def test_units_do_not_matter(epsilon, rng):
 def test_it_ranks_with_noise(rng):
     """Median AUC of 5 fits within 0.02 of the closed form (0.003 was measured), and a threshold that is fair."""
     X, y = classes_of_different_shape(rng, n=20_000)
-    fits = [DPAUCMaximizer(2.0, solver="moments", data_norm=0.6, random_state=seed).fit(X, y) for seed in range(5)]
+    fits = [fitted(DPAUCMaximizer(2.0, solver="moments", data_norm=0.6), X, y, seed=seed) for seed in range(5)]
     exact = roc_auc_score(y, noiseless(X, y).decision_function(X))
     assert np.median([roc_auc_score(y, fit.decision_function(X)) for fit in fits]) > exact - 0.02
     shares = [[(fit.predict(X[y == label]) == label).mean() for label in (0, 1)] for fit in fits]
@@ -251,7 +250,7 @@ def test_tables_that_say_little_give_finite_models(case, epsilon, rng):
         X, y = X[:2], y[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DPAUCMaximizer(epsilon, delta=1e-6, solver="moments", classes=[0, 1], random_state=0).fit(X, y)
+        model = fitted(DPAUCMaximizer(epsilon, delta=1e-6, solver="moments", classes=[0, 1]), X, y)
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -147,7 +148,7 @@ def test_curvature_helps_where_features_are_far_from_round(rng):
     X = 0.12 * (z * [1.0, 0.1, 0.3] + [2.0, -3.0, 1.0])
     auc = {}
     for solver in ("newton", "gd"):
-        models = [DPLogisticRegression(8.0, data_norm=1.0, solver=solver, random_state=seed).fit(X, y) for seed in range(5)]
+        models = [fitted(DPLogisticRegression(8.0, data_norm=1.0, solver=solver), X, y, seed=seed) for seed in range(5)]
         auc[solver] = np.median([roc_auc_score(y, model.decision_function(X)) for model in models])
     assert auc["newton"] > auc["gd"] + 0.01
 

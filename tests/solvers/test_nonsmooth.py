@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from seeded import source
 from sklearn.metrics import roc_auc_score
 
 from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Quantile
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
 from skdp.solvers import SGD, GradientDescent, Problem
@@ -48,10 +48,11 @@ def fitted(facts, y, solver, table=X, seed=0):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = Plan.make(facts, solver, 0.0, None)
-    noise = NoiseSource(seed)
+    noise = source(seed)
+    rng = np.random.default_rng(int.from_bytes(noise.read(16), "little"))
     rows = Rows(table, y, **plan.row_bounds)
     oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise)
-    coef = plan.solver.solve(plan.problem, oracle.ask, noise.public_generator()).coef
+    coef = plan.solver.solve(plan.problem, oracle.ask, rng).coef
     oracle.finish()
     return coef
 

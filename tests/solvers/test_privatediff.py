@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from saddles import Instrumented
+from seeded import fitted
 from test_sgda import averaged, problem, run
 
 from skdp import DPMinimax
@@ -70,7 +71,7 @@ def test_with_restarts_in_every_round_it_is_sgda_with_steps_in_turn(dual_step_si
     fits = []
     for solver in (SGDA(5, **steps), PrivateDiff(5, restart_every=1, **steps)):
         with pytest.warns(UserWarning, match="not private"):
-            fits.append(DPMinimax(Instrumented(3), epsilon=math.inf, solver=solver, random_state=0).fit(X, X[:, 0]))
+            fits.append(fitted(DPMinimax(Instrumented(3), epsilon=math.inf, solver=solver), X, X[:, 0]))
     apart = np.abs(fits[0].primal_ - fits[1].primal_).max()
     assert apart < 1e-12 if dual_step_size < 1e-100 else apart > 1e-4
 
@@ -83,7 +84,7 @@ def test_on_the_same_records_differences_add_up_to_gradients():
     for restart_every in (1, 30):
         with pytest.warns(UserWarning, match="not private"):
             solver = PrivateDiff(30, restart_every=restart_every, **free)
-            fits.append(DPMinimax(Instrumented(3), epsilon=math.inf, solver=solver, random_state=0).fit(X, X[:, 0]))
+            fits.append(fitted(DPMinimax(Instrumented(3), epsilon=math.inf, solver=solver), X, X[:, 0]))
     np.testing.assert_allclose(fits[0].primal_, fits[1].primal_, atol=1e-12)
     np.testing.assert_allclose(fits[0].dual_, fits[1].dual_, atol=1e-12)
 
@@ -134,7 +135,7 @@ def test_the_noise_of_differences_is_in_proportion_to_the_move(adjacency, monkey
     monkeypatch.setattr(Oracle, "_answer", watching)
     for step in (0.01, 1e-4):
         solver = PrivateDiff(8, restart_every=4, primal_step_size=step, dual_step_size=step, batch_size=100)
-        DPMinimax(Instrumented, adjacency=adjacency, solver=solver, random_state=0).fit(np.zeros((500, 300)))
+        fitted(DPMinimax(Instrumented, adjacency=adjacency, solver=solver), np.zeros((500, 300)))
     size, deviation, moved = np.array(seen).T
     assert len(seen) == 12 and moved.max() > 50 * moved.min()
     np.testing.assert_allclose(size, deviation, rtol=0.25)

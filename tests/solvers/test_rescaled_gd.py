@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from seeded import fitted
 
 from skdp import DPQuantileRegressor, DPRobustRegressor
 from skdp.losses import Absolute, EpsilonInsensitive, Huber, Quantile
@@ -63,7 +64,7 @@ def test_shares_add_up_and_follow_from_public_facts(loss, constant, n, d, bound)
 @pytest.mark.filterwarnings("ignore::skdp.WeakPrivacyWarning")
 def test_only_a_quantile_is_released_where_nothing_else_could_be_told(rng):
     X, y = rng.uniform(-1, 1, (300, 6)), 50 + rng.normal(size=300)
-    model = DPQuantileRegressor(0.1, random_state=0).fit(X, y)
+    model = fitted(DPQuantileRegressor(0.1), X, y)
     assert {line.query for line in model.privacy_report_.releases} == {"TargetExponents", "TargetHistogram"}
     assert not model.coef_.any() and model.n_iter_ == 0
     warning = "n = 300 is too small for this epsilon and 6 features: only a constant is estimated"
@@ -139,7 +140,7 @@ def test_the_intercept_is_calibrated_also_where_residuals_are_close_together(lev
     """The noise of the last counts is below 0.02."""
     X = rng.uniform(-1, 1, (6000, 3))
     y = 1e3 + X @ COEF + noise * rng.normal(size=6000)
-    model = DPQuantileRegressor(2.0, quantile=level, random_state=0).fit(X, y)
+    model = fitted(DPQuantileRegressor(2.0, quantile=level), X, y)
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.08)
     np.testing.assert_allclose(model.coef_, COEF, atol=0.1 * max(noise, 0.8))
 
@@ -149,7 +150,7 @@ def test_robust_regression_with_these_losses_needs_no_unit(loss, rng):
     X = rng.uniform(-1, 1, (6000, 3))
     y = 2e4 + 1e3 * (X @ COEF + 0.3 * rng.normal(size=6000))
     y[::20] = 1e9
-    model = DPRobustRegressor(2.0, loss=loss, threshold=10.0, random_state=0).fit(X, y)
+    model = fitted(DPRobustRegressor(2.0, loss=loss, threshold=10.0), X, y)
     assert model.privacy_report_.solver == "rescaled_gd"
     np.testing.assert_allclose(model.coef_ / 1e3, COEF, atol=0.15)
     assert model.intercept_ / 1e3 == pytest.approx(20, abs=0.15)
@@ -158,7 +159,7 @@ def test_robust_regression_with_these_losses_needs_no_unit(loss, rng):
 def test_an_alpha_shrinks_coefficients_in_the_unit_of_the_targets(rng):
     X = rng.uniform(-1, 1, (6000, 3))
     y = X @ COEF + 0.3 * rng.normal(size=6000)
-    models = [DPQuantileRegressor(2.0, alpha=alpha, random_state=0).fit(X, y) for alpha in (0.0, 0.2, 100.0)]
+    models = [fitted(DPQuantileRegressor(2.0, alpha=alpha), X, y) for alpha in (0.0, 0.2, 100.0)]
     lengths = [np.linalg.norm(model.coef_) for model in models]
     assert lengths[0] > 1.2 * lengths[1] > 10 * lengths[2]
     assert np.mean(y <= models[2].predict(X)) == pytest.approx(0.5, abs=0.05)
@@ -187,5 +188,5 @@ def test_the_gate_sees_the_ranges():
 def test_a_quantile_that_no_count_can_tell_stays_near_the_targets(quantile, rng):
     """The density there is next to nothing: a step in proportion to one over it would carry the noise of the counts away."""
     X, y = rng.uniform(-1, 1, size=(3000, 2)), rng.normal(size=3000)
-    model = DPQuantileRegressor(quantile=quantile, random_state=0).fit(X, y)
+    model = fitted(DPQuantileRegressor(quantile=quantile), X, y)
     assert abs(model.intercept_) < 30

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -49,8 +50,8 @@ def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     X = rng.normal(size=(500, 4))
     y = np.minimum(rng.integers(0, n_classes, 500) + (X[:, 0] > 0), n_classes - 1)
     solver = SGD(5000, batch_size=200, step_size=0.04, momentum=0.0, tail_average=0.8)
-    given = {"alpha": 0.1, "data_norm": 100.0, "clip_norm": 1e4, "random_state": 0}
-    ours = DPLogisticRegression(math.inf, solver=solver, **given).fit(storage(X), y)
+    given = {"alpha": 0.1, "data_norm": 100.0, "clip_norm": 1e4}
+    ours = fitted(DPLogisticRegression(math.inf, solver=solver, **given), storage(X), y)
     theirs = LogisticRegression(C=1 / (500 * 0.1), tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-2)
@@ -123,6 +124,6 @@ def test_defaults_are_as_good_as_those_of_gd(epsilon):
     aucs = {}
     for solver in ("gd", "sgd"):
         given = {"adjacency": "zero_out", "data_norm": 1.0, "solver": solver}
-        models = [DPLogisticRegression(epsilon, random_state=s, **given).fit(table.X_train, table.y_train) for s in range(7)]
+        models = [fitted(DPLogisticRegression(epsilon, **given), table.X_train, table.y_train, seed=s) for s in range(7)]
         aucs[solver] = np.median([roc_auc_score(table.y_test, model.decision_function(table.X_test)) for model in models])
     assert aucs["sgd"] >= aucs["gd"] - 0.004

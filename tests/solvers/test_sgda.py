@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from saddles import Instrumented, Regression
+from seeded import fitted
 
 from skdp import DPAUCMaximizer, DPMinimax, PrivacyLedger
 from skdp.privacy.accounting import gaussian_mu
@@ -216,7 +217,7 @@ def test_without_noise_a_saddle_of_ones_own_is_solved(kind):
     for batch_size, tolerance in ((None, 1e-3), (100, 0.05)):
         solver = long(kind, primal_step_size=2.0, dual_step_size=2.0, batch_size=batch_size)
         with pytest.warns(UserWarning, match="not private"):
-            model = DPMinimax(Regression(3), epsilon=math.inf, alpha=0.05, solver=solver, data_norm=2.0, random_state=0).fit(X, y)
+            model = fitted(DPMinimax(Regression(3), epsilon=math.inf, alpha=0.05, solver=solver, data_norm=2.0), X, y)
         np.testing.assert_allclose(model.primal_, ridge, atol=tolerance)
 
 
@@ -228,9 +229,9 @@ def test_the_gradient_of_the_primal_function_of_a_network_falls(kind):
     for steps, size in ((1, 1e-9), (4000, 0.05)):
         rounds = {"n_steps": steps} if kind is SGDA else {"n_rounds": steps, "difference_slope": 1e6}
         solver = kind(**rounds, **FREE, primal_step_size=size, dual_step_size=0.5, output="last")
-        model = DPAUCMaximizer(math.inf, scorer="mlp", hidden_layer_sizes=(4,), solver=solver, data_norm=20.0, random_state=0)
+        model = DPAUCMaximizer(math.inf, scorer="mlp", hidden_layer_sizes=(4,), solver=solver, data_norm=20.0)
         with pytest.warns(UserWarning, match="not private"):
-            model.fit(X, y)
+            fitted(model, X, y)
         found.append(primal_function(model, X, y))
     (value_before, slope_before), (value_after, slope_after) = found
     assert value_after < 0.5 * value_before and slope_after < 0.4 * slope_before
@@ -306,7 +307,7 @@ def test_every_point_that_is_asked_at_follows_from_answers(kind, adjacency, batc
         answers = np.random.default_rng(1)
         X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 3)) + shift
         solver = kind(6, batch_size=batch_size)
-        DPMinimax(Instrumented(3), adjacency=adjacency, solver=solver, random_state=0, data_norm=1.0).fit(X, X[:, 0])
+        fitted(DPMinimax(Instrumented(3), adjacency=adjacency, solver=solver, data_norm=1.0), X, X[:, 0])
         transcripts.append(list(seen))
     assert transcripts[0] == transcripts[1] and len(transcripts[0]) == (6 if kind is SGDA else 12)
 

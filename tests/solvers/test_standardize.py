@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -31,7 +32,7 @@ def test_the_moments_come_first_and_all_spend_the_budget(solver, adjacency, n_cl
     kinds, finish = [], Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (kinds.extend(r.query.__name__ for r in self.transcript), finish(self))[1])
     X, y = rng.normal(size=(300, 3)), np.arange(300) % n_classes
-    model = DPLogisticRegression(1.0, solver=solver(20, standardize=share), adjacency=adjacency, random_state=0).fit(X, y)
+    model = fitted(DPLogisticRegression(1.0, solver=solver(20, standardize=share), adjacency=adjacency), X, y)
     assert kinds == ["Moments"] + 20 * ["StandardizedGradient"]
     assert 0.999 <= model.privacy_spent_.epsilon <= 1
 
@@ -50,7 +51,7 @@ def test_it_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     auc = {}
     for share in (None, 0.1):
         fits = [
-            DPLogisticRegression(3.0, solver=solver(standardize=share), data_norm=1.0, random_state=s).fit(X, y) for s in range(3)
+            fitted(DPLogisticRegression(3.0, solver=solver(standardize=share), data_norm=1.0), X, y, seed=s) for s in range(3)
         ]
         auc[share] = np.median([roc_auc_score(y, fit.decision_function(X)) for fit in fits])
     assert auc[0.1] > reference - 0.02
@@ -75,5 +76,5 @@ def test_without_noise_it_is_scikit_learns_model(fit_intercept, alpha, n_classes
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_tables_give_the_same_model(storage, solver, rng):
     X, y = rng.normal(size=(400, 5)) * (rng.random((400, 5)) < 0.4), np.arange(400) % 2
-    fits = [DPLogisticRegression(2.0, solver=solver(30, standardize=0.2), random_state=0).fit(t, y) for t in (X, storage(X))]
+    fits = [fitted(DPLogisticRegression(2.0, solver=solver(30, standardize=0.2)), t, y) for t in (X, storage(X))]
     np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, atol=1e-5)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -64,7 +65,7 @@ def test_it_finds_what_the_noise_leaves(rng):
     reference = roc_auc_score(y, LogisticRegression(C=1e4).fit(X, y).decision_function(X))
     auc = {}
     for solver in ("standardized_gd", "gd"):
-        fits = [estimator(3.0, data_norm=1.0, solver=solver, random_state=seed).fit(X, y) for seed in range(5)]
+        fits = [fitted(estimator(3.0, data_norm=1.0, solver=solver), X, y, seed=seed) for seed in range(5)]
         auc[solver] = np.median([roc_auc_score(y, fit.decision_function(X)) for fit in fits])
     assert auc["standardized_gd"] > reference - 0.01
     assert auc["gd"] < reference - 0.05
@@ -72,7 +73,7 @@ def test_it_finds_what_the_noise_leaves(rng):
 
 def test_probabilities_are_calibrated(rng):
     X, y = shifted(rng, n=20_000)
-    model = estimator(3.0, data_norm=1.0, random_state=0).fit(X, y)
+    model = fitted(estimator(3.0, data_norm=1.0), X, y)
     raw = model.decision_function(X)
     recalibrated = LogisticRegression(C=1e6).fit(raw[:, None], y)
     assert recalibrated.coef_[0, 0] == pytest.approx(1.0, abs=0.1)
@@ -97,7 +98,7 @@ def test_without_noise_it_is_the_model_of_scikit_learn(fit_intercept, n_classes,
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_sparse_tables_give_the_same_model(storage, n_classes, rng):
     X, y = rng.normal(size=(400, 5)) * (rng.random((400, 5)) < 0.4), np.arange(400) % n_classes
-    dense, thin = (estimator(2.0, random_state=0).fit(table, y) for table in (X, storage(X)))
+    dense, thin = (fitted(estimator(2.0), table, y) for table in (X, storage(X)))
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-5)
 
 
@@ -105,25 +106,23 @@ def test_a_table_that_says_nothing_gives_the_larger_class(rng):
     """At 300 records and epsilon 0.1 nothing but the class frequencies could be told, if that."""
     y = (rng.random(300) < 0.2).astype(int)
     found = [
-        estimator(0.5, random_state=s).fit(rng.normal(size=(300, 20)), y).score(rng.normal(size=(300, 20)), y) for s in range(20)
+        fitted(estimator(0.5), rng.normal(size=(300, 20)), y, seed=s).score(rng.normal(size=(300, 20)), y) for s in range(20)
     ]
     assert np.mean(found) > 0.65
-    coefs = [np.abs(estimator(0.05, random_state=s).fit(rng.normal(size=(300, 20)), y).coef_).max() for s in range(5)]
+    coefs = [np.abs(fitted(estimator(0.05), rng.normal(size=(300, 20)), y, seed=s).coef_).max() for s in range(5)]
     assert max(coefs) < 1
 
 
 def test_class_weights_move_the_threshold(rng):
     X, y = shifted(rng)
-    shares = [
-        estimator(3.0, data_norm=1.0, class_weight={1: w}, random_state=0).fit(X, y).predict(X).mean() for w in (0.2, 1.0, 5.0)
-    ]
+    shares = [fitted(estimator(3.0, data_norm=1.0, class_weight={1: w}), X, y).predict(X).mean() for w in (0.2, 1.0, 5.0)]
     assert shares[0] < 0.6 * shares[1] < shares[1] < 0.9 * shares[2]
 
 
 def test_a_ridge_shrinks_and_any_strength_of_penalty_is_stable(rng):
     X, y = shifted(rng)
     fits = [
-        estimator(3.0, StandardizedGradientDescent(ridge=ridge), data_norm=1.0, alpha=alpha, random_state=0).fit(X, y)
+        fitted(estimator(3.0, StandardizedGradientDescent(ridge=ridge), data_norm=1.0, alpha=alpha), X, y)
         for ridge, alpha in ((0.0, 0.0), (100.0, 0.0), (1e6, 0.0), (0.0, 1e3))
     ]
     lengths = [np.linalg.norm(fit.coef_) for fit in fits]
@@ -192,7 +191,7 @@ def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
     for epsilon in (3.0, math.inf):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = DPLinearSVC(epsilon, data_norm=1.0, random_state=0).fit(X, y)
+            model = fitted(DPLinearSVC(epsilon, data_norm=1.0), X, y)
         losses.append(HuberHinge().value(model.decision_function(X)[:, None], y).mean())
     assert losses[0] < 1.005 * losses[1]
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 
@@ -145,7 +146,7 @@ def test_the_floor_beats_adassp_where_noise_matters_and_both_approach_least_squa
             settings = {"target_bounds": (-4, 6), "data_norm": 1.5, "solver": solver, "adjacency": "zero_out"}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                models = [DPLinearRegression(epsilon, random_state=seed, **settings).fit(X, y) for seed in range(5)]
+                models = [fitted(DPLinearRegression(epsilon, **settings), X, y, seed=seed) for seed in range(5)]
             scores[epsilon, adaptive] = np.median([r2_score(y, model.predict(X)) for model in models])
     assert scores[0.5, False] > scores[0.5, True] + 0.1
     assert min(scores[20.0, False], scores[20.0, True]) > LinearRegression().fit(X, y).score(X, y) - 0.02

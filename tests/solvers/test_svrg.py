@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from seeded import fitted
 
 from skdp import DPLogisticRegression
 from skdp.losses import Logistic, Multinomial
@@ -162,7 +163,7 @@ def noise_of_differences(solver, monkeypatch, rng):
 
     monkeypatch.setattr(Oracle, "_answer", watching)
     X, y = np.zeros((500, 200)), np.arange(500) % 2  # rows of zeros: an answer is nothing but noise
-    DPLogisticRegression(1.0, solver=solver, data_norm=1.0, fit_intercept=False, random_state=0).fit(X, y)
+    fitted(DPLogisticRegression(1.0, solver=solver, data_norm=1.0, fit_intercept=False), X, y)
     return np.array(seen).T
 
 

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 
@@ -82,7 +83,7 @@ def test_shares_add_up_and_follow_from_public_facts(n, d, fit_intercept, n_steps
 def test_only_the_mean_is_released_where_nothing_else_could_be_told(rng):
     """The report and the plan warn; a rule on public facts decides."""
     X, y, _ = linear(rng, 200, 5)
-    model = estimator(0.05, random_state=0).fit(X, y + 0.3)
+    model = fitted(estimator(0.05), X, y + 0.3)
     assert [line.query for line in model.privacy_report_.releases] == ["TargetSum"]
     assert not model.coef_.any() and model.n_iter_ == 0
     warning = "n = 200 is too small for this epsilon and 5 features: only the mean of the targets"
@@ -91,7 +92,7 @@ def test_only_the_mean_is_released_where_nothing_else_could_be_told(rng):
     assert np.isinf(model.coef_interval()).all()
     _, intervals = model.predict(X[:3], return_interval=0.9)
     assert intervals.tolist() == [[-1.0, 1.0]] * 3
-    means = [estimator(0.2, adjacency="zero_out", random_state=s).fit(X[:100], 0 * y[:100] + 0.5).intercept_ for s in range(100)]
+    means = [fitted(estimator(0.2, adjacency="zero_out"), X[:100], 0 * y[:100] + 0.5, seed=s).intercept_ for s in range(100)]
     assert np.median(means) == pytest.approx(0.5, abs=0.15)
 
 
@@ -115,7 +116,7 @@ def test_the_penalty_is_that_of_ridge_regression(rng):
     for bounds in ((-1, 1), (-3, 4)):
         ours = estimator(math.inf, data_norm=1.0, target_bounds=bounds, alpha=0.02).fit(X, y)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5)
-    noisy = [estimator(3.0, data_norm=1.0, alpha=a, random_state=0).fit(X, y).coef_ for a in (0.0, 0.02, 10.0)]
+    noisy = [fitted(estimator(3.0, data_norm=1.0, alpha=a), X, y).coef_ for a in (0.0, 0.02, 10.0)]
     assert np.linalg.norm(noisy[2]) < 0.2 * np.linalg.norm(noisy[1]) < np.linalg.norm(noisy[0])
 
 
@@ -125,7 +126,7 @@ def test_it_finds_what_the_noise_leaves(shift, rng):
     X, y, _ = linear(rng, 20_000, 6, shift=shift)
     X *= [1, 0.3, 0.1, 0.3, 1, 0.1]
     reference = LinearRegression().fit(X, y).score(X, y)
-    scores = [estimator(1.0, data_norm=1.0, random_state=seed).fit(X, y).score(X, y) for seed in range(5)]
+    scores = [fitted(estimator(1.0, data_norm=1.0), X, y, seed=seed).score(X, y) for seed in range(5)]
     assert np.median(scores) > reference - 0.01
 
 
@@ -135,7 +136,7 @@ def test_bounds_that_are_too_wide_hardly_matter(factor, rng):
     X, y, _ = linear(rng, 20_000, 6)
     reference = LinearRegression().fit(X, y).score(X, y)
     fits = [
-        estimator(0.5, data_norm=factor, target_bounds=(-factor, factor), adjacency="zero_out", random_state=s).fit(X, y)
+        fitted(estimator(0.5, data_norm=factor, target_bounds=(-factor, factor), adjacency="zero_out"), X, y, seed=s)
         for s in range(5)
     ]
     assert np.median([fit.score(X, y) for fit in fits]) > reference - 0.03
@@ -145,7 +146,7 @@ def test_small_tables_at_a_small_epsilon(rng):
     """500 isotropic rows of 3 features, epsilon 0.1: the median of 20 fits explains at least 0.3 of the variance."""
     X, y, _ = linear(rng, 5500, 3)
     test = slice(500, None)
-    fits = [estimator(0.1, data_norm=1.0, adjacency="zero_out", random_state=seed).fit(X[:500], y[:500]) for seed in range(20)]
+    fits = [fitted(estimator(0.1, data_norm=1.0, adjacency="zero_out"), X[:500], y[:500], seed=seed) for seed in range(20)]
     assert np.median([r2_score(y[test], fit.predict(X[test])) for fit in fits]) >= 0.3
 
 
@@ -153,7 +154,7 @@ def test_small_tables_at_a_small_epsilon(rng):
 def test_many_features_in_the_noise_are_shrunk_away(d, rng):
     """Where nothing can be learnt of the features, a fit is not much worse than the mean."""
     X, y, _ = linear(rng, 3000, d)
-    scores = [estimator(0.2, data_norm=1.0, random_state=s).fit(X[:2000], y[:2000]).score(X[2000:], y[2000:]) for s in range(3)]
+    scores = [fitted(estimator(0.2, data_norm=1.0), X[:2000], y[:2000], seed=s).score(X[2000:], y[2000:]) for s in range(3)]
     assert np.median(scores) > -0.1
 
 
@@ -165,7 +166,7 @@ def test_accuracy_on_public_tables(name, epsilon, least):
         pytest.skip("the data set is not on this machine")
     n = len(table.y_train)
     given = {"delta": 1 / n**2, "adjacency": "zero_out", "data_norm": 1.0}
-    fits = [estimator(epsilon, random_state=s, **given).fit(table.X_train, table.y_train) for s in range(3)]
+    fits = [fitted(estimator(epsilon, **given), table.X_train, table.y_train, seed=s) for s in range(3)]
     assert np.median([r2_score(table.y_test, fit.predict(table.X_test)) for fit in fits]) >= least
 
 
@@ -174,7 +175,7 @@ def test_accuracy_on_public_tables(name, epsilon, least):
 @pytest.mark.parametrize("d", (5, 1030))
 def test_sparse_tables_give_the_same_model(storage, fit_intercept, d, rng):
     X, y = rng.normal(size=(400, d)) * (rng.random((400, d)) < 0.4), rng.uniform(-1, 1, 400)
-    dense, thin = (estimator(5.0, fit_intercept=fit_intercept, random_state=0).fit(table, y) for table in (X, storage(X)))
+    dense, thin = (fitted(estimator(5.0, fit_intercept=fit_intercept), table, y) for table in (X, storage(X)))
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-5 * np.abs(dense.coef_).max())
 
 
@@ -188,7 +189,7 @@ def test_intervals_hold_what_they_promise(epsilon, rng):
     held, means, widths = [], [], []
     for seed in range(40):
         X, y, coef = linear(rng, 5000, 5)
-        model = estimator(epsilon, data_norm=1.0, adjacency="zero_out", random_state=seed).fit(X, y)
+        model = fitted(estimator(epsilon, data_norm=1.0, adjacency="zero_out"), X, y, seed=seed)
         ends = model.coef_interval(0.95)
         held.append(((ends[:, 0] <= coef[:-1]) & (coef[:-1] <= ends[:, 1])).mean())
         predictions, ends = model.predict(X[:200], return_interval=0.95)
@@ -202,8 +203,8 @@ def test_intervals_hold_what_they_promise(epsilon, rng):
 
 def test_intervals_grow_with_the_level_and_are_in_the_units_of_the_targets(rng):
     X, y, _ = linear(rng, 3000, 3)
-    given = {"data_norm": 1.0, "random_state": 0}
-    unit, large = estimator(1.0, **given).fit(X, y), estimator(1.0, **given, target_bounds=(0, 200)).fit(X, 100 * y + 100)
+    unit = fitted(estimator(1.0, data_norm=1.0), X, y)
+    large = fitted(estimator(1.0, data_norm=1.0, target_bounds=(0, 200)), X, 100 * y + 100)
     np.testing.assert_allclose(large.coef_interval(0.8), 100 * unit.coef_interval(0.8), rtol=1e-6)
     np.testing.assert_allclose(large.predict(X, 0.8)[1], 100 * unit.predict(X, 0.8)[1] + 100, rtol=1e-6)
     narrow, wide = (np.diff(unit.coef_interval(level), axis=1) for level in (0.5, 0.99))
@@ -228,7 +229,7 @@ def test_the_clip_norm_shrinks_after_the_warm_up_unless_it_is_given(rng):
 
             return super().solve(problem, watch, rng)
 
-    estimator(1.0, data_norm=1.0, solver=Watched(), random_state=0).fit(X, y)
+    fitted(estimator(1.0, data_norm=1.0, solver=Watched()), X, y)
     assert len(seen) == 40 and len(set(seen)) == 2 and seen[12] < 0.9 * seen[11]
     seen.clear()
     estimator(1.0, data_norm=1.0, clip_norm=0.123, solver=Watched()).fit(X, y)
@@ -261,7 +262,7 @@ def test_tables_without_spread_are_fitted(fit_intercept, epsilon, d):
         for y in (np.zeros(300), np.ones(300), np.arange(300) % 2):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = estimator(epsilon, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+                model = fitted(estimator(epsilon, fit_intercept=fit_intercept), X, y)
             assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_)
             predictions, intervals = model.predict(X, return_interval=0.95)
             assert np.abs(predictions).max() <= 1 and np.isfinite(intervals).all()
@@ -270,5 +271,5 @@ def test_tables_without_spread_are_fitted(fit_intercept, epsilon, d):
 def test_repeated_and_constant_columns_do_no_harm(rng):
     X, y, _ = linear(rng, 5000, 3)
     wide = np.column_stack([X, X, np.full(5000, 0.2), np.zeros(5000)])
-    fits = [estimator(2.0, data_norm=2.0, random_state=seed).fit(wide, y).score(wide, y) for seed in range(3)]
+    fits = [fitted(estimator(2.0, data_norm=2.0), wide, y, seed=seed).score(wide, y) for seed in range(3)]
     assert np.median(fits) > LinearRegression().fit(X, y).score(X, y) - 0.02
