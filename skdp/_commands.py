@@ -184,9 +184,9 @@ def schema(table: Path, out: Path | None) -> None:
     """
     check_output(out, (".json",), overwrite=False)
     columns = template(column_kinds(table))
-    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns.pop("columns").items()]
-    rest = [f"  {_json(key)}: {_json(value)}" for key, value in columns.items()]
-    text = "{\n" + ",\n".join(['  "columns": {\n' + ",\n".join(lines) + "\n  }", *rest]) + "\n}\n"
+    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
+    parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
+    text = "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
     if out is None:
         print(text, end="")
         return

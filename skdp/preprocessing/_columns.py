@@ -63,9 +63,9 @@ class SchemaColumns(BaseEstimator):
             raise ValueError(f"X has the columns {doubled} more than once; expected different names.")
         return X[named]
 
-    def read(self, path: Path) -> Any:
+    def read(self, path: Path, sep: str = ",") -> Any:
         """Return all columns of a file, those of numbers as float64; no number may be missing where none is filled in."""
-        frame = read_frame(path, self.numbers, self.categories)
+        frame = read_frame(path, self.numbers, self.categories, sep)
         if gaps := [name for name in self.numbers if name not in self.filled and frame[name].isna().any()]:
             raise ValueError(
                 f'{path}: numbers are missing in the columns {gaps}; expected none, or a number as "fill" in the schema of the '

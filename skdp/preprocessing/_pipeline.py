@@ -32,8 +32,9 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
                          "name": {"kind": "ignore"}},
              "target": "ill", "classes": ["no", "yes"]}
 
-        "scale", "fill", "target" and "classes" are optional, and a "description" may stand anywhere. Every bound and
-        category must come from public knowledge, never from the records.
+        "scale", "fill", "target" and "classes" are optional, and a "description" may stand anywhere. A target that is a number
+        has "target_bounds" in place of "classes". Every bound and category must come from public knowledge, never from the
+        records. A key such as "BILL_*" stands for all columns with such names: ``Schema.read(schema, X.columns)`` replaces it.
     sparse_output : bool, default=False
         Return CSR: for categories in the thousands.
 

@@ -1,16 +1,18 @@
 """A file as the data frame that a schema describes."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from skdp._table_files import column_names, to_numbers
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 
 __all__ = ["read_table"]
 
 
-def read_table(path: str | os.PathLike[str], schema: Any) -> Any:
+def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> Any:
     """Read a table as its schema describes it, so that no value changes the type of a column.
 
     ``pandas.read_csv`` guesses: it makes 7 of "007" and a missing value of "NA", and one record decides about a column.
@@ -20,12 +22,15 @@ def read_table(path: str | os.PathLike[str], schema: Any) -> Any:
     path : path-like
         ``.csv`` or ``.csv.gz`` in UTF-8 with column names in the first line, or ``.parquet``.
     schema : path-like, dict or Schema
-        What is public about it.
+        What is public about it. Patterns such as ``BILL_*`` stand for columns of the table.
+    sep : {",", ";", "\\t", "|"}, default=","
+        What separates the fields of a CSV.
 
     Returns
     -------
     pandas.DataFrame
-        All columns: numbers as float64, everything else of a CSV as text, and the target as its classes where it is there.
+        All columns: numbers as float64 and everything else of a CSV as text. The target, where it is there, as its classes, or
+        as float64 if the schema has no classes.
 
     Raises
     ------
@@ -40,8 +45,15 @@ def read_table(path: str | os.PathLike[str], schema: Any) -> Any:
     -----
     **Privacy.** Reads every value by itself, by public rules.
     """
-    facts = Schema.read(schema)
-    frame = SchemaColumns.of(facts).read(Path(path))
-    if facts.target in frame.columns and facts.classes is not None:
+    facts = Schema.read(schema, partial(column_names, Path(path), sep))
+    frame = SchemaColumns.of(facts).read(Path(path), sep)
+    if facts.target is None or facts.target not in frame.columns:
+        return frame
+    if facts.classes is not None:
         frame[facts.target] = facts.labels(frame[facts.target])
+    elif not to_numbers(frame, facts.target) or frame[facts.target].isna().any():
+        raise ValueError(
+            f"{path}: the target {facts.target!r} is missing somewhere, or no finite number; expected a number in every record, "
+            'or its labels as "classes" in the schema.'
+        )
     return frame

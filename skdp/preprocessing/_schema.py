@@ -1,10 +1,12 @@
 """A table's public facts, written down as JSON: columns, kinds, bounds, categories, target and classes."""
 
+import glob
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,12 @@ from skdp.preprocessing._categories import KnownCategories, category_names
 __all__ = ["OTHER", "Category", "Number", "Schema", "encoded", "template"]
 
 OTHER = "other"
+
+ADVICE = (
+    "Fill in from public knowledge, never from the records. A column whose numbers are codes (1 = single, 2 = married) is better "
+    'described as a category: "kind": "category", "categories": [1, 2]. A key such as BILL_* stands for all columns with such '
+    "names. The target has classes if it is a label, target_bounds if it is a number."
+)
 
 KEYS = {
     "number": {"kind", "bounds", "scale", "fill", "description"},
@@ -68,20 +76,26 @@ class Schema:
         Column to predict.
     classes : tuple or None
         Its labels.
+    target_bounds : tuple of float or None, default=None
+        Its lowest and highest value, where it is a number.
     """
 
     columns: Mapping[str, Number | Category]
     target: str | None
     classes: tuple[Any, ...] | None
+    target_bounds: tuple[float, float] | None = None
 
     @classmethod
-    def read(cls, source: Any) -> "Schema":
+    def read(cls, source: Any, names: Iterable[str] | Callable[[], Iterable[str]] | None = None) -> "Schema":
         """Read and check a schema.
 
         Parameters
         ----------
         source : path-like, dict or Schema
             A JSON file, or its content.
+        names : iterable of str, callable or None, default=None
+            Column names of the table, for which patterns such as ``BILL_*`` stand; or what returns them, called only where
+            there is a pattern.
 
         Returns
         -------
@@ -103,20 +117,22 @@ class Schema:
             source = _loads(Path(source))
         if not isinstance(source, Mapping):
             raise TypeError(f"{where} is a {type(source).__name__}; expected a path to a JSON file, or a dict.")
-        _check_keys(where, source, {"columns", "target", "classes", "description"})
+        _check_keys(where, source, {"columns", "target", "classes", "target_bounds", "description"})
         given = source.get("columns")
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{where}: columns={shown(given)}; expected an object from column name to its facts.")
         _check_filled_in(where, source)
+        target = source.get("target")
         columns = {str(name): _column(f"{where}, column {name!r}", facts) for name, facts in given.items()}
+        if any(map(_is_pattern, columns)):
+            columns = _without_patterns(where, columns, names, target)
         if not any(columns.values()):
             raise ValueError(f"{where}: every column is ignored; expected at least one that predicts.")
-        target, classes = source.get("target"), source.get("classes")
         if target is not None and (not isinstance(target, str) or not target):
             raise ValueError(f"{where}: target={shown(target)}; expected the name of the column to predict.")
         if target in columns and columns[target] is not None:
             raise ValueError(f"{where}: the target {target!r} is among the columns that predict it; expected it in one place.")
-        return cls({n: c for n, c in columns.items() if c is not None}, target, _classes(where, classes))
+        return cls({n: c for n, c in columns.items() if c is not None}, target, *_target_values(where, source))
 
     @property
     def n_features(self) -> int:
@@ -168,22 +184,25 @@ def encoded(categories: Sequence[str]) -> list[str]:
     return [*categories] if OTHER in categories else [*categories, OTHER]
 
 
-def template(kinds: Mapping[str, str]) -> dict[str, Any]:
+def template(kinds: Mapping[str, str], target: str = "") -> dict[str, Any]:
     """Return a schema to be filled in from public knowledge.
 
     Parameters
     ----------
     kinds : dict
         "number", "category" or "ignore" by column name.
+    target : str, default=""
+        Column to predict.
 
     Returns
     -------
     dict
-        Every bound, category list and class is empty, and so is the target.
+        Every bound, category list and class is empty, and so is the target where none is given.
     """
     empty: dict[str, dict[str, Any]] = {"number": {"bounds": []}, "category": {"categories": []}, "ignore": {}}
-    columns = {name: {"kind": kind, **empty[kind]} for name, kind in kinds.items()}
-    return {"columns": columns, "target": "", "classes": []}
+    columns = {name: {"kind": kind, **empty[kind]} for name, kind in kinds.items() if name != target}
+    values: dict[str, Any] = {"classes": []} if kinds.get(target) == "category" else {"classes": [], "target_bounds": []}
+    return {"description": ADVICE, "columns": columns, "target": target, **values}
 
 
 def _loads(path: Path) -> Any:
@@ -212,7 +231,10 @@ def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
     read = {name: facts for name, facts in source["columns"].items() if isinstance(facts, Mapping)}
     columns = {name: facts for name, facts in read.items() if facts.get("kind") != "ignore"}
     empty = [f"{key} of {name!r}" for name, facts in columns.items() for key in ("bounds", "categories") if facts.get(key) == []]
-    empty += [key for key, blank in (("target", ""), ("classes", [])) if source.get(key) == blank]
+    empty += ["target"] if source.get("target") == "" else []
+    values = [key for key in ("classes", "target_bounds") if key in source]
+    if values and all(source[key] == [] for key in values):
+        empty.append(" or ".join(values))
     if empty:
         raise ValueError(
             f"{where} is not filled in yet: {', '.join(empty)}; expected what is known without looking at the records."
@@ -230,11 +252,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
             return Category(tuple(category_names(facts.get("categories"))))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
-    bounds, scale, fill = facts.get("bounds"), facts.get("scale", "linear"), facts.get("fill")
-    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(
-            f"{where}: bounds={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
-        )
+    scale, fill = facts.get("scale", "linear"), facts.get("fill")
+    bounds = _bounds(where, "bounds", facts.get("bounds"))
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
     if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
@@ -243,7 +262,54 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         raise ValueError(
             f"{where}: fill={shown(fill)}; expected a number within the bounds, which takes the place of a missing one."
         )
-    return Number((float(bounds[0]), float(bounds[1])), scale, fill)
+    return Number(bounds, scale, fill)
+
+
+def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
+        raise ValueError(
+            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
+        )
+    return float(bounds[0]), float(bounds[1])
+
+
+def _is_pattern(name: str) -> bool:
+    """Only ``*`` is special: brackets and question marks are common in names."""
+    return "*" in name
+
+
+def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target: Any) -> dict[str, Any]:
+    """Replace each pattern by the columns it stands for, which are neither the target nor have a key of their own."""
+    if names is None:
+        raise ValueError(
+            f"{where} has the patterns {[*filter(_is_pattern, columns)]}, which stand for columns of a table; expected names, or "
+            "Schema.read(schema, X.columns) as the schema."
+        )
+    present = [str(name) for name in (names() if callable(names) else names)]
+    free = [name for name in present if name not in columns and name != target]
+    expanded: dict[str, Any] = {}
+    for key, facts in columns.items():
+        matched = _matched(key, free) if _is_pattern(key) and key not in present else [key]
+        if not matched:
+            raise ValueError(f"{where}: the pattern {key!r} matches no column that has no key of its own; expected one or more.")
+        if twice := [name for name in matched if name in expanded]:
+            raise ValueError(f"{where}: {key!r} and another pattern both match {twice}; expected one for each column.")
+        expanded |= dict.fromkeys(matched, facts)
+    return expanded
+
+
+def _matched(pattern: str, names: Sequence[str]) -> list[str]:
+    escaped = "*".join(map(glob.escape, pattern.split("*")))
+    return [name for name in names if fnmatchcase(name, escaped)]
+
+
+def _target_values(where: str, source: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, tuple[float, float] | None]:
+    """Classes or bounds of the target; a template has both, and the one that does not apply may stay empty."""
+    values = (source.get(key) for key in ("classes", "target_bounds"))
+    classes, bounds = (None if value == [] else value for value in values)
+    if classes is not None and bounds is not None:
+        raise ValueError(f"{where} has classes and target_bounds; expected classes for labels, or target_bounds for a number.")
+    return _classes(where, classes), None if bounds is None else _bounds(where, "target_bounds", bounds)
 
 
 def _classes(where: str, classes: Any) -> tuple[Any, ...] | None:
