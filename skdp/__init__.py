@@ -2,6 +2,9 @@
 
 __version__ = "0.1.0.dev0"
 
+from importlib import import_module
+from typing import Any
+
 from skdp._files import load_model, save_model
 from skdp.estimators import (
     DPAdditiveClassifier,
@@ -55,3 +58,18 @@ __all__ = [
     "load_model",
     "save_model",
 ]
+
+SUBMODULES = (
+    *("audit", "constraints", "estimators", "inspection", "losses", "minimax", "mirror_maps", "penalties", "preprocessing"),
+    *("privacy", "samplings", "scorers", "solvers", "testing"),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in SUBMODULES:
+        return import_module(f"skdp.{name}")
+    raise AttributeError(f"module 'skdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *SUBMODULES})

@@ -14,6 +14,7 @@ from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts, read_unlabelled
 from skdp._validation import check_feature_bounds, check_integer, check_number, check_random_state, check_scale, shown
 from skdp.constraints import Constraint
+from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._statement import report, spending
@@ -35,7 +36,7 @@ MOST_SAMPLES = 2**53  # that a plan is made for
 INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
 
 
-class DPEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses have the parameters that it checks, and say how to read, plan and attribute."""
 
     l1_ratio: Any = 0.0  # where it is no parameter

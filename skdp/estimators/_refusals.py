@@ -2,7 +2,10 @@
 
 import functools
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
+
+from skdp.estimators._display import without_default
 
 __all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
 
@@ -16,17 +19,25 @@ REFUSED = {
     "penalty": "alpha sets its strength, and l1_ratio, without a constraint, its kind: 0 is L2, 1 is L1, between is elastic net; "
     "alpha=0 is none",
     "n_jobs": "a fit is a few passes over the data; NumPy's BLAS uses the cores",
+    **dict.fromkeys(
+        ("accountant", "ledger"),
+        "a clone would copy the account; call {kind}.fit inside `with PrivacyLedger(path, epsilon=..., delta=...):`, "
+        "which is charged for every fit",
+    ),
+    "schema": "X is a table of numbers here; make_pipeline(skdp.preprocessing.from_schema(schema), {kind}(data_norm=1)) takes "
+    "the table that the schema describes, and DPAdditiveClassifier and DPAdditiveRegressor take the schema itself",
 }
 
 
 def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a constructor: parameters of the non-private twin that cannot exist here are refused with the reason."""
+    """Decorate a constructor: it refuses parameters that cannot exist here, and representations always show its epsilon."""
 
     @functools.wraps(init)
     def wrapper(self: Any, *args: Any, **parameters: Any) -> None:
         refuse(type(self), parameters)
         init(self, *args, **parameters)
 
+    wrapper.__signature__ = without_default(init, "epsilon")  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -34,8 +45,9 @@ def refuse(kind: type, given: dict[str, Any]) -> None:
     """Raise the explaining TypeError for a parameter that cannot exist."""
     reasons = {**REFUSED, **getattr(kind, "_refused", {})}
     for name in given:
-        if name in reasons:
-            raise TypeError(f"{kind.__name__} does not take {name}: {reasons[name]}.")
+        if name in reasons and name not in signature(kind).parameters:
+            reason = reasons[name].format(kind=kind.__name__)
+            raise TypeError(f"{kind.__name__} does not take {name}: {reason}.")
 
 
 def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:

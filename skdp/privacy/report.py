@@ -129,6 +129,19 @@ class PrivacyReport:
     assumptions: tuple[str, ...]
     versions: Mapping[str, str]
 
+    @property
+    def private(self) -> bool:
+        """Whether there is a guarantee."""
+        return self.budget.private and not self.reproducible_noise
+
+    @property
+    def summary(self) -> str:
+        """What the fit spends, in one line."""
+        if not self.private:
+            return "Not private: " + ("the noise came from a seed" if self.budget.private else "epsilon = inf adds no noise")
+        pair = f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}"
+        return f"{'Would spend' if self.planned else 'Spent'} {pair} ({self.budget.adjacency})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain types.
 
@@ -139,7 +152,7 @@ class PrivacyReport:
         """
         content = {
             "schema_version": SCHEMA_VERSION,
-            "private": self.budget.private and not self.reproducible_noise,
+            "private": self.private,
             **asdict(self.budget),
             **asdict(self),
             "spent": self.spent._asdict(),

@@ -1,0 +1,53 @@
+"""How an estimator is shown: its epsilon always, and what a fitted one has spent."""
+
+import html
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature, unwrap
+from typing import Any
+
+__all__ = ["Displayed", "TrueSignature", "without_default"]
+
+
+def without_default(init: Callable[..., None], name: str) -> Signature:
+    """Return a constructor's signature with one parameter shown as required: scikit-learn prints such at any value."""
+    given = signature(init)
+    shown = given.parameters.values()
+    return given.replace(parameters=[p.replace(default=Parameter.empty) if p.name == name else p for p in shown])
+
+
+class TrueSignature:
+    """The signature of a class as it is called, for help and completion."""
+
+    def __get__(self, instance: Any, owner: type) -> Signature:
+        """Return the signature of the undecorated constructor, without ``self``."""
+        given = signature(unwrap(owner.__init__))  # type: ignore[misc]
+        return given.replace(parameters=list(given.parameters.values())[1:])
+
+
+class Displayed:
+    """Mixin of scikit-learn's estimators: ``print`` and notebooks say what a fitted one has spent."""
+
+    __signature__ = TrueSignature()
+
+    def __str__(self) -> str:
+        """Return the parameters and, once fitted, what the fit has spent."""
+        return "\n".join([repr(self), *self._spent_in_words()])
+
+    @property
+    def _repr_html_(self) -> Any:
+        """Diagram of scikit-learn, where its configuration asks for one, and what the fit has spent."""
+        diagram = super()._repr_html_  # type: ignore[misc]
+        return lambda: diagram() + self._spent_in_html()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """Both forms for notebooks."""
+        bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        page = {"text/html": bundle["text/html"] + self._spent_in_html()} if "text/html" in bundle else {}
+        return {**bundle, "text/plain": str(self), **page}
+
+    def _spent_in_words(self) -> list[str]:
+        statement = vars(self).get("privacy_report_")
+        return [] if statement is None else [statement.summary]
+
+    def _spent_in_html(self) -> str:
+        return "".join(f'<p class="skdp-spent">{html.escape(line)}</p>' for line in self._spent_in_words())
