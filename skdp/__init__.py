@@ -5,7 +5,7 @@ __version__ = "0.1.0.dev0"
 from importlib import import_module
 from typing import Any
 
-from skdp._files import load_model, save_model
+from skdp._models import load_model, save_model
 from skdp.estimators import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,

@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
 
-from skdp import PrivacyAccountingError, __version__
+from skdp import __version__, _messages
 from skdp._files import Forgiving
 
 __all__ = ["main"]
@@ -24,15 +25,16 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 after an error that the user can mend, or 130 after an interrupt.
+        0, or 2 after an error, or 130 after an interrupt.
     """
     given = vars(_parser().parse_args(arguments))
-    command = given.pop("command")
+    command, debug = given.pop("command"), given.pop("debug")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a label that the terminal cannot show is no reason to fail
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *place, **more: print(f"warning: {message}", file=Forgiving(sys.stderr))
+            if not debug:
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
             if command == "demo":
                 from skdp import _demo
 
@@ -44,13 +46,23 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError, OSError, ImportError, MemoryError, PrivacyAccountingError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("Interrupted: only what is announced as written was written; a fit that had begun has spent.", file=sys.stderr)
+        _tell("Interrupted: only what is announced as written was written; a fit that had begun has spent.")
         return 130
+    except Exception as error:
+        if debug:
+            traceback.print_exception(error, file=Forgiving(sys.stderr))
+        _tell(f"error: {_messages.of_error(error)}")
+        return 2
     return 0
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    _tell(f"warning: {_messages.of_warning(message, category)}")
+
+
+def _tell(text: str) -> None:
+    print(text, file=Forgiving(sys.stderr))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_schema(commands.add_parser("schema", help="write a schema of a table, to be filled in from public knowledge"))
     _add_ledger(commands.add_parser("ledger", help="show the ledger of a data set, or make one"))
     _add_demo(commands.add_parser("demo", help="private against non-private accuracy, on scikit-learn's breast cancer table"))
+    for command in commands.choices.values():
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error, which may quote records")
     return parser
 
 
@@ -81,9 +95,10 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="what fit wrote; a .joblib file runs the code that is in it")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="what fit wrote; a .joblib file needs --trust")
     parser.add_argument("table", type=Path, metavar="TABLE", help="records with the columns of the schema")
     parser.add_argument("--out", type=Path, help="CSV file to write (default: print)")
+    parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run any code")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,7 @@
 """The commands of ``python -m skdp``: fit, predict, plan, schema, ledger."""
 
+import gzip
+import io
 import json
 import sys
 import warnings
@@ -12,7 +14,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdp._files import MODELS, REPORTS, Forgiving, check_output, load_model, save_model, write_report
+from skdp._files import REPORTS, Forgiving, report_content
+from skdp._messages import of_error
+from skdp._models import MODELS, check_loadable, load_model, model_content, rescue
+from skdp._outputs import ROOM, Output, check_outputs, write_whole
 from skdp._table_files import column_kinds
 from skdp.estimators import DPLogisticRegression
 from skdp.inspection import BudgetTimelineDisplay
@@ -76,8 +81,8 @@ def fit(
     if ledger is not None and not ledger.exists():
         raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 makes one.")
     account = None if ledger is None else PrivacyLedger(ledger)
-    check_output(model, MODELS, overwrite=False)
-    check_output(report, REPORTS, schema, table)
+    check_outputs([(model, MODELS)], overwrite=False)
+    check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
     content = json.loads(schema.read_text(encoding="utf-8"))
     estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, verbose=verbose, **parameters)
     with warnings.catch_warnings():  # complains about parameters before the table is read; warnings come with the fit
@@ -85,13 +90,14 @@ def fit(
         estimator.plan(n_samples=1000, n_features=facts.n_features)
     data = read_labelled(table, facts, test)
     prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
-        fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
-    _state_schema(fitted, content, test)
-    statement = fitted[-1].privacy_report_
-    save_model(fitted, model)
-    if report is not None:
-        write_report(statement, report)
+    with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
+        with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
+            fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
+        _state_schema(fitted, content, test)
+        statement = fitted[-1].privacy_report_
+        _keep(fitted, model, kept)
+        if report is not None and shown is not None:
+            _state(statement, report, shown, model)
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
     if account is not None:
         left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
@@ -113,18 +119,19 @@ def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
     **ceiling : dict
         epsilon, delta and adjacency of a new ledger, else None.
     """
-    check_output(out, (".json", ".png"), path)
+    check_outputs([(out, (".json", ".png"))], [path])
     account = PrivacyLedger(path, **ceiling)
-    if out is not None and out.suffix == ".json":
-        out.write_text(account.to_json() + "\n", encoding="utf-8")
-    elif out is not None:
-        BudgetTimelineDisplay.from_ledger(account).figure_.savefig(out, dpi=150)
+    if out is not None:
+        picture = io.BytesIO()
+        if out.suffix == ".png":
+            BudgetTimelineDisplay.from_ledger(account).figure_.savefig(picture, dpi=150, format="png")
+        write_whole(out, picture.getvalue() or (account.to_json() + "\n").encode())
     print(account.summary())
     if out is not None:
         print(f"Written: {out}")
 
 
-def predict(model: Path, table: Path, out: Path | None) -> None:
+def predict(model: Path, table: Path, out: Path | None, trust: bool) -> None:
     """Write predicted labels and class probabilities of a table as CSV.
 
     Parameters
@@ -133,9 +140,14 @@ def predict(model: Path, table: Path, out: Path | None) -> None:
         A saved model, and records.
     out : Path or None
         Where to write; None prints.
+    trust : bool
+        Whether a model file that can run code is read.
     """
-    check_output(out, (".csv", ".csv.gz"), table)
-    fitted = load_model(model)
+    check_outputs([(out, (".csv", ".csv.gz"))], [table, model])
+    check_loadable(model, trust)
+    if model.suffix == ".joblib":
+        print(f"warning: {model} can run any code while it is read; --trust allows that.", file=Forgiving(sys.stderr))
+    fitted = load_model(model, trust=trust)
     columns = fitted[0][0] if isinstance(fitted, Pipeline) and isinstance(fitted[0], Pipeline) else None
     if not isinstance(columns, SchemaColumns):
         raise ValueError(f"{model} holds no model that the command fit made.")
@@ -144,9 +156,12 @@ def predict(model: Path, table: Path, out: Path | None) -> None:
     classes = fitted.classes_
     result = {"prediction": classes[probabilities.argmax(axis=1)]}
     result |= {f"probability of {label}": column for label, column in zip(classes.tolist(), probabilities.T, strict=True)}
-    type(frame)(result).to_csv(sys.stdout if out is None else out, index=False)
-    if out is not None:
-        print(f"Written: {out}")
+    text = type(frame)(result).to_csv(index=False)
+    if out is None:
+        print(text, end="")
+        return
+    write_whole(out, gzip.compress(text.encode()) if out.suffix == ".gz" else text.encode())
+    print(f"Written: {out}")
 
 
 def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -> None:
@@ -164,12 +179,12 @@ def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -
         Of the estimator.
     """
     facts = Schema.read(schema)
-    check_output(report, REPORTS, schema)
+    check_outputs([(report, REPORTS)], [schema])
     estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, **parameters)
     statement = estimator.plan(n_samples=n_samples, n_features=facts.n_features)
     print(statement)
     if report is not None:
-        write_report(statement, report)
+        write_whole(report, report_content(statement, report))
 
 
 def schema(table: Path, out: Path | None) -> None:
@@ -182,7 +197,7 @@ def schema(table: Path, out: Path | None) -> None:
     out : Path or None
         Where to write; None prints.
     """
-    check_output(out, (".json",), overwrite=False)
+    check_outputs([(out, (".json",))], [table], overwrite=False)
     columns = template(column_kinds(table))
     lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
     parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
@@ -190,7 +205,7 @@ def schema(table: Path, out: Path | None) -> None:
     if out is None:
         print(text, end="")
         return
-    out.write_text(text, encoding="utf-8")
+    write_whole(out, text.encode())
     print(
         f"Written: {out}\n"
         "Check that its column names are names: they are the first line of the table. The kinds are what the reader of the file\n"
@@ -239,6 +254,29 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
         raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, and some for the fit.")
     y = frame[facts.target].to_numpy()
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+
+
+def _keep(fitted: Any, path: Path, output: Output) -> None:
+    """Write the model, to another place if need be: what it cost cannot be had back."""
+    try:
+        output.write(model_content(fitted, path))
+        return
+    except Exception as error:
+        reason = of_error(error)
+    output.discard()
+    place = rescue(fitted, path.suffix)
+    saved = "No other place was found, and the model is lost" if place is None else f"The model is saved as {place}: move it"
+    raise OSError(f"{path} could not be written ({reason}). The budget of the fit is spent. {saved}.")
+
+
+def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
+    """Write the report; without it the fit is complete."""
+    try:
+        output.write(report_content(statement, path))
+    except Exception as error:
+        raise OSError(
+            f"{path} could not be written ({of_error(error)}). The budget of the fit is spent; {model} is written and holds it."
+        ) from None
 
 
 def _state_schema(fitted: Any, content: dict[str, Any], test: str | None) -> None:

@@ -1,5 +1,6 @@
 """The demonstration: what privacy costs on a table, as a function of epsilon."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression
 from skdp._commands import Labelled, read_labelled
-from skdp._files import write_report
+from skdp._files import REPORTS, report_content
+from skdp._outputs import check_outputs, write_whole
 from skdp.preprocessing import Schema, from_schema
 
 __all__ = ["run"]
@@ -64,6 +66,8 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> Non
     """
     if (table is None) != (schema is None):
         raise ValueError("The demonstration takes --table and --schema together; expected both or none.")
+    out.mkdir(parents=True, exist_ok=True)
+    check_outputs([(out / "report.html", REPORTS), (out / "privacy_utility.png", (".png",))], [table, schema])
     facts = _breast_cancer_schema() if schema is None else Schema.read(schema)
     data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25")
     if facts.classes is None or len(facts.classes) != 2:
@@ -85,9 +89,9 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> Non
         _print_row(f"{epsilon:g}", private[epsilon])
     _print_row("not private", reference)
     print(f"{'larger class':>13}  {_majority(data):>8.3f}  {0.5:>6.3f}\n")
-    out.mkdir(parents=True, exist_ok=True)
     if table is None:
-        write_report(_private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_, out / "report.html")
+        statement = _private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_
+        write_whole(out / "report.html", report_content(statement, out / "report.html"))
         print(f"Privacy report of a fit at epsilon 1: {out / 'report.html'}")
     _plot(out / "privacy_utility.png", private, reference, _majority(data), f"{name} ({len(data.y)} training records)")
 
@@ -149,5 +153,7 @@ def _plot(path: Path, private: dict[float, Score], reference: Score, majority: f
         axes.minorticks_off()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(f"What privacy costs: {title}")
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
+    write_whole(path, picture.getvalue())
     print(f"Plot: {path}")

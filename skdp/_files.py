@@ -1,14 +1,12 @@
-"""Models and reports as files."""
+"""Reports as files, and what all files share."""
 
 import contextlib
-import os
-from collections.abc import Sequence
+import importlib
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["Forgiving", "check_output", "load_model", "save_model", "write_report"]
+__all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "report_content"]
 
-MODELS = (".skops", ".joblib")
 REPORTS = (".html", ".json", ".txt")
 EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
 PAGE = """<!doctype html>
@@ -42,102 +40,21 @@ class Forgiving:
             self._stream.flush()
 
 
-def check_output(path: Path | None, suffixes: tuple[str, ...], *inputs: Path, overwrite: bool = True) -> None:
-    """Raise unless a file of that kind can be written there, and is no input: before the budget is spent, not after."""
-    if path is None:
-        return
-    _check_suffix("The output", path, suffixes)
-    if any(path.resolve() == given.resolve() for given in inputs):
-        raise ValueError(f"{path} is read, too; expected another name for the output.")
-    if path.exists() and not overwrite:
-        raise ValueError(f"{path} exists already; expected another name, so that nothing is lost.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        raise ValueError(f"{path} cannot be written; expected a file in a directory that exists.")
-    if path.suffix == ".skops":
-        _imported("skops.io")
-
-
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator or pipeline with its privacy report.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator of skdp, or a pipeline that ends in one.
-    path : path-like
-        ``.skops`` (holds data only) or ``.joblib`` (a pickle).
-
-    Raises
-    ------
-    ImportError, ValueError
-        If it cannot be written, or as ``.skops`` holds types that `load_model` would refuse.
-    """
-    path = Path(path)
-    check_output(path, MODELS)
-    if path.suffix == ".skops":
-        skops = _imported("skops.io")
-        content = skops.dumps(model)
-        if unknown := _unknown(skops.get_untrusted_types(data=content)):
-            raise ValueError(
-                f"{path} would hold the types {unknown}, with which load_model refuses it; expected those of skdp, scikit-learn "
-                "and NumPy only. A .joblib file can hold others."
-            )
-        path.write_bytes(content)
-    else:
-        _imported("joblib").dump(model, path)
-
-
-def load_model(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `save_model` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        A ``.skops`` file, of which only types of skdp, scikit-learn and NumPy are loaded, or a ``.joblib`` file, which runs
-        whatever code is in it.
-
-    Returns
-    -------
-    estimator
-        The fitted estimator.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        If it cannot be read.
-    """
-    path = Path(path)
-    _check_suffix("The model", path, MODELS)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no model {path}.")
-    if path.suffix == ".joblib":
-        return _imported("joblib").load(path)
-    skops = _imported("skops.io")
-    types = skops.get_untrusted_types(file=path)
-    if unknown := _unknown(types):
-        raise ValueError(f"{path} holds the types {unknown}; expected those of skdp, scikit-learn and NumPy only.")
-    return skops.load(path, trusted=types)
-
-
-def _unknown(types: Sequence[str]) -> list[str]:
-    return [name for name in types if not name.startswith(("skdp.", "sklearn.", "numpy."))]
-
-
-def write_report(report: Any, path: Path) -> None:
-    """Write a privacy report as HTML, JSON or text, as the suffix says."""
+def report_content(report: Any, path: Path) -> bytes:
+    """Return a privacy report as HTML, JSON or text, as the suffix says."""
     content = {".html": lambda: PAGE.format(report._repr_html_()), ".json": report.to_json, ".txt": lambda: str(report)}
-    path.write_text(content[path.suffix]() + "\n", encoding="utf-8")
+    return (content[path.suffix]() + "\n").encode()
 
 
-def _imported(name: str) -> Any:
-    import importlib
-
+def imported(name: str) -> Any:
+    """Return a module that only the command line needs, or say how to get it."""
     try:
         return importlib.import_module(name)
     except ImportError:
         raise ImportError(f"{name.split('.')[0]} is missing; {EXTRA}.") from None
 
 
-def _check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:
-    if not path.name.endswith(suffixes):
+def check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise unless a name has more than one of the suffixes."""
+    if not any(path.name.removesuffix(suffix) not in (path.name, "") for suffix in suffixes):
         raise ValueError(f"{what} is {path}; expected a name that ends in one of {', '.join(suffixes)}.")

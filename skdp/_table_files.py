@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skdp._files import _check_suffix, _imported
+from skdp._files import check_suffix, imported
 
 __all__ = ["SEPARATORS", "column_kinds", "column_names", "read_frame", "to_numbers"]
 
@@ -107,7 +107,7 @@ def column_names(path: Path, sep: str = ",") -> list[str]:
     """
     if sep not in SEPARATORS:
         raise ValueError(f"sep={sep!r}; expected one of {list(SEPARATORS)}.")
-    _check_suffix("The table", path, TABLES)
+    check_suffix("The table", path, TABLES)
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {path}.")
     names = [str(name) for name in _read(path, sep, header_only=True)]
@@ -152,7 +152,7 @@ def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool =
 
 
 def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
-    pandas = _imported("pandas")
+    pandas = imported("pandas")
     if header_only:
         return pandas.read_csv(path, sep=sep, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
     if kinds_only:
@@ -167,14 +167,14 @@ def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
 
 def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
     if not header_only and not kinds_only:
-        return _imported("pandas").read_parquet(path)
-    frame = _imported("pyarrow.parquet").read_schema(path).empty_table().to_pandas()
+        return imported("pandas").read_parquet(path)
+    frame = imported("pyarrow.parquet").read_schema(path).empty_table().to_pandas()
     return frame.columns.tolist() if header_only else frame
 
 
 def to_numbers(frame: Any, name: str) -> bool:
     """Make a column one of float64 in place, NaN where nothing is; return False where something in it is no finite number."""
-    pandas, column = _imported("pandas"), frame[name]
+    pandas, column = imported("pandas"), frame[name]
     if column.dtype.kind in "Mm":
         return False
     empty = column.isna() | column.isin(MISSING)

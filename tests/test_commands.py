@@ -73,7 +73,7 @@ def test_fit_and_predict(table, model, folder, capsys):
     assert "(5, 4.44444e-07)-differential privacy" in shown and f"Written: {model}" in shown
     assert float(re.search(r"On 500 test records: accuracy (\S+), AUC", shown)[1]) > 0.75
     assert "differential privacy of the training records" in Path("report.html").read_text()
-    assert main(["predict", model, table, "--out", "out.csv"]) == 0
+    assert main(["predict", model, table, "--out", "out.csv", "--trust"]) == 0
     predicted = pd.read_csv("out.csv")
     assert predicted.columns.tolist() == ["prediction", "probability of no", "probability of yes"]
     truth = pd.read_csv("people.csv")["paid"]

@@ -236,7 +236,7 @@ def test_a_model_that_could_not_be_read_again_is_not_written(table, tmp_path):
         save_model(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
     save_model(model, tmp_path / "model.joblib")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.joblib").coef_, model.coef_)
+    np.testing.assert_array_equal(load_model(tmp_path / "model.joblib", trust=True).coef_, model.coef_)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_set_is_saved_with_the_model(table, tmp_path):
         model = DPConstrainedRegression(constraint=constraint, target_bounds=(-3, 3), random_state=0).fit(*table)
         for path in (tmp_path / "model.joblib", tmp_path / "model.skops"):
             save_model(model, path)
-            restored = load_model(path)
+            restored = load_model(path, trust=True)
             assert np.array_equal(restored.predict(table[0]), model.predict(table[0])) and restored.constraint == constraint
     assert json.loads(model.privacy_report_.to_json())["public"]["parameters"]["constraint"] == repr(constraint)
 

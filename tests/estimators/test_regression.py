@@ -285,7 +285,7 @@ def test_clone_pickle_and_file(table, tmp_path):
     files = [tmp_path / "model.joblib", tmp_path / "model.skops"]
     for path in files:
         save_model(model, path)
-    for restored in (pickle.loads(pickle.dumps(model)), *map(load_model, files)):
+    for restored in (pickle.loads(pickle.dumps(model)), *(load_model(path, trust=True) for path in files)):
         assert np.array_equal(restored.predict(table[0]), model.predict(table[0]))
         assert np.array_equal(restored.coef_interval(), model.coef_interval())
         assert str(restored.privacy_report_) == str(model.privacy_report_)
