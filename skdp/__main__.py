@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    _add_table(parser)
     _add_estimator(parser)
     parser.add_argument("--model", type=Path, required=True, metavar="OUT", help="write model and report: .skops or .joblib")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
@@ -91,12 +91,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="keep records for a test, and print its (not private) scores: a share such as 0.2, or column=value",
     )
     parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, which the command ledger made")
+    parser.add_argument("--groups", metavar="COLUMN", help="for group_dro: a column of public groups, whose sizes are published")
     parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, default=1, help="show no progress")
+    parser.add_argument("-v", "--verbose", dest="show_report", action="store_true", help="print the privacy report")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="what fit wrote; a .joblib file needs --trust")
-    parser.add_argument("table", type=Path, metavar="TABLE", help="records with the columns of the schema")
+    _add_table(parser)
     parser.add_argument("--out", type=Path, help="CSV file to write (default: print)")
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run any code")
 
@@ -104,11 +106,14 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-samples", type=int, required=True, help="number of records, which is taken to be public")
     _add_estimator(parser)
+    parser.add_argument("--names", type=Path, metavar="TABLE", help="read the column names of TABLE, for patterns in the schema")
+    _add_sep(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    _add_table(parser)
+    parser.add_argument("--target", metavar="NAME", help="the column to predict")
     parser.add_argument("--out", type=Path, help="JSON file to write (default: print)")
 
 
@@ -123,8 +128,22 @@ def _add_ledger(parser: argparse.ArgumentParser) -> None:
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, help="your own table instead; every fit spends budget")
     parser.add_argument("--schema", type=Path, help="its schema")
+    _add_sep(parser)
     parser.add_argument("--out", type=Path, default=Path("skdp-demo"), help="directory for the plot and the report")
     parser.add_argument("--repeats", type=_positive, default=20, help="private fits per epsilon")
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    _add_sep(parser)
+
+
+def _add_sep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sep", type=_separator, default=",", help="between the fields of a CSV: , (default) ';' tab or '|'")
+
+
+def _separator(text: str) -> str:
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
 def _add_estimator(parser: Any) -> None:
@@ -132,7 +151,21 @@ def _add_estimator(parser: Any) -> None:
     parser.add_argument("--epsilon", type=float, required=True, help="privacy parameter: smaller is more private, 1 is usual")
     parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11)")
     parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
-    parser.add_argument("--solver", default="auto", help="auto (default), gd or sgd")
+    parser.add_argument(
+        "--estimator",
+        metavar="NAME",
+        help="for labels: logistic (default), additive, svm, auc, group_dro, constrained; "
+        "for numbers: linear (default), additive, quantile, robust, constrained",
+    )
+    parser.add_argument("--solver", default="auto", help="auto (default) or the name of a solver, such as gd or sgd")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a further parameter of the estimator, or as solver__NAME of the solver; the value is JSON or text; may be repeated",
+    )
 
 
 def _positive(text: str) -> int:

@@ -4,24 +4,26 @@ import gzip
 import io
 import json
 import sys
-import warnings
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 
+from skdp._estimator_names import check, unfitted
+from skdp._estimator_names import settings as read_settings
 from skdp._files import REPORTS, Forgiving, report_content
 from skdp._messages import of_error
 from skdp._models import MODELS, check_loadable, load_model, model_content, rescue
 from skdp._outputs import ROOM, Output, check_outputs, write_whole
-from skdp._table_files import column_kinds
-from skdp.estimators import DPLogisticRegression
+from skdp._predictions import columns_of_predictions, scores
+from skdp._table_files import column_kinds, column_names
+from skdp.estimators import DPGroupDROClassifier
 from skdp.inspection import BudgetTimelineDisplay
-from skdp.preprocessing import Schema, from_schema, read_table
+from skdp.preprocessing import Schema, read_table
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import template
@@ -39,7 +41,7 @@ class Labelled:
     X, X_test : pandas.DataFrame
         Records; no test records where none were asked for.
     y, y_test : ndarray
-        Classes.
+        Classes, or numbers.
     """
 
     X: Any
@@ -54,8 +56,13 @@ def fit(
     model: Path,
     report: Path | None,
     test: str | None,
-    verbose: int,
     ledger: Path | None,
+    *,
+    sep: str,
+    estimator: str | None,
+    settings: list[str],
+    groups: str | None,
+    show_report: bool,
     **parameters: Any,
 ) -> None:
     """Fit a private model to a table and save it with its report.
@@ -70,29 +77,35 @@ def fit(
         Where to write its report.
     test : str or None
         Share of the records that is kept for a test, or ``column=value`` of those that are.
-    verbose : int
-        Progress.
     ledger : Path or None
         Existing ledger that the fit is charged to.
+    sep : str
+        What separates the fields of a CSV.
+    estimator : str or None
+        Its name; None takes that of the kind of target.
+    settings : list of str
+        Further parameters of it, as ``name=value``.
+    groups : str or None
+        Column of public groups, for "group_dro".
+    show_report : bool
+        Whether the report is printed.
     **parameters : dict
-        Of the estimator.
+        Of all estimators.
     """
-    facts = Schema.read(schema)
+    facts = Schema.read(schema, partial(column_names, table, sep))
     if ledger is not None and not ledger.exists():
         raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 makes one.")
     account = None if ledger is None else PrivacyLedger(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
     content = json.loads(schema.read_text(encoding="utf-8"))
-    estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, verbose=verbose, **parameters)
-    with warnings.catch_warnings():  # complains about parameters before the table is read; warnings come with the fit
-        warnings.simplefilter("ignore")
-        estimator.plan(n_samples=1000, n_features=facts.n_features)
-    data = read_labelled(table, facts, test)
-    prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
+    unfit = unfitted(facts, estimator, read_settings(settings), **parameters)
+    check(unfit, facts)
+    data = read_labelled(table, facts, test, sep)
+    grouped = _groups(unfit, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
-            fitted = make_pipeline(prepare, estimator).fit(data.X, data.y)
+            fitted = unfit.fit(data.X, data.y, **grouped)
         _state_schema(fitted, content, test)
         statement = fitted[-1].privacy_report_
         _keep(fitted, model, kept)
@@ -102,9 +115,9 @@ def fit(
     if account is not None:
         left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
         print(f"Charged: {ledger}, now {len(account.entries)} charges; left: {left}")
-    print(statement if report is None else str(statement).split("\nPublic")[0])
+    print(statement if show_report else _guarantee(statement, report))
     if test is not None:
-        print(_test_scores(fitted, data))
+        print(scores(fitted, data.X_test, data.y_test))
 
 
 def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
@@ -131,8 +144,8 @@ def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
         print(f"Written: {out}")
 
 
-def predict(model: Path, table: Path, out: Path | None, trust: bool) -> None:
-    """Write predicted labels and class probabilities of a table as CSV.
+def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -> None:
+    """Write predictions, and probabilities or scores of classes, as CSV.
 
     Parameters
     ----------
@@ -142,21 +155,21 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool) -> None:
         Where to write; None prints.
     trust : bool
         Whether a model file that can run code is read.
+    sep : str
+        What separates the fields of the table, if it is a CSV.
     """
     check_outputs([(out, (".csv", ".csv.gz"))], [table, model])
     check_loadable(model, trust)
     if model.suffix == ".joblib":
         print(f"warning: {model} can run any code while it is read; --trust allows that.", file=Forgiving(sys.stderr))
     fitted = load_model(model, trust=trust)
-    columns = fitted[0][0] if isinstance(fitted, Pipeline) and isinstance(fitted[0], Pipeline) else None
-    if not isinstance(columns, SchemaColumns):
+    first = fitted
+    while isinstance(first, Pipeline):  # the preparation may be a pipeline in the pipeline
+        first = first[0]
+    if not isinstance(first, SchemaColumns):
         raise ValueError(f"{model} holds no model that the command fit made.")
-    frame = columns.read(table)
-    probabilities = fitted.predict_proba(frame)
-    classes = fitted.classes_
-    result = {"prediction": classes[probabilities.argmax(axis=1)]}
-    result |= {f"probability of {label}": column for label, column in zip(classes.tolist(), probabilities.T, strict=True)}
-    text = type(frame)(result).to_csv(index=False)
+    frame = first.read(table, sep)
+    text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:
         print(text, end="")
         return
@@ -164,7 +177,17 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool) -> None:
     print(f"Written: {out}")
 
 
-def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -> None:
+def plan(
+    schema: Path,
+    n_samples: int,
+    report: Path | None,
+    *,
+    names: Path | None,
+    sep: str,
+    estimator: str | None,
+    settings: list[str],
+    **parameters: Any,
+) -> None:
     """Print what a fit would guarantee, before any data is touched.
 
     Parameters
@@ -175,19 +198,27 @@ def plan(schema: Path, n_samples: int, report: Path | None, **parameters: Any) -
         Number of records.
     report : Path or None
         Where to write it.
+    names : Path or None
+        Table, of which only the column names are read, for patterns in the schema.
+    sep : str
+        What separates the fields of it.
+    estimator : str or None
+        Its name; None takes that of the kind of target.
+    settings : list of str
+        Further parameters of it, as ``name=value``.
     **parameters : dict
-        Of the estimator.
+        Of all estimators.
     """
-    facts = Schema.read(schema)
-    check_outputs([(report, REPORTS)], [schema])
-    estimator = DPLogisticRegression(data_norm=1.0, classes=facts.classes, **parameters)
-    statement = estimator.plan(n_samples=n_samples, n_features=facts.n_features)
+    facts = Schema.read(schema, None if names is None else partial(column_names, names, sep))
+    check_outputs([(report, REPORTS)], [schema, names])
+    model = unfitted(facts, estimator, read_settings(settings), **parameters)
+    statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
     print(statement)
     if report is not None:
         write_whole(report, report_content(statement, report))
 
 
-def schema(table: Path, out: Path | None) -> None:
+def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
     """Write a schema to be filled in: names and kinds of the columns, and nothing else of the table.
 
     Parameters
@@ -196,9 +227,16 @@ def schema(table: Path, out: Path | None) -> None:
         Records.
     out : Path or None
         Where to write; None prints.
+    sep : str
+        What separates the fields of a CSV.
+    target : str or None
+        Column to predict.
     """
     check_outputs([(out, (".json",))], [table], overwrite=False)
-    columns = template(column_kinds(table))
+    kinds = column_kinds(table, sep)
+    if target is not None and target not in kinds:
+        raise ValueError(f"{table} has no column {target!r}; expected the column to predict, one of {list(kinds)}.")
+    columns = template(kinds, target or "")
     lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
     parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
     text = "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
@@ -214,7 +252,7 @@ def schema(table: Path, out: Path | None) -> None:
     )
 
 
-def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
+def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") -> Labelled:
     """Read the columns of a schema and its target, and split off test records.
 
     Parameters
@@ -225,6 +263,8 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
         What is public about them.
     test : str or None
         Share of the records, or ``column=value``.
+    sep : str, default=","
+        What separates the fields of a CSV.
 
     Returns
     -------
@@ -236,15 +276,14 @@ def read_labelled(table: Path, facts: Schema, test: str | None) -> Labelled:
     ValueError
         If something does not fit; the message quotes no data.
     """
-    if facts.target is None or facts.classes is None:
-        raise ValueError(
-            "The schema has no target or no classes; expected the column to predict and its labels. Numbers are predicted in "
-            "Python, by DPLinearRegression."
-        )
+    if facts.target is None:
+        raise ValueError("The schema has no target; expected the name of the column to predict.")
     column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
-    frame = read_table(table, facts)
-    if missing := [name for name in (facts.target, column) if name and name not in frame.columns]:
-        raise ValueError(f"{table} has no columns {missing}; expected the target, and the column of test={test!r}.")
+    frame = read_table(table, facts, sep=sep)
+    if facts.target not in frame.columns:
+        raise ValueError(f"{table} has no column {facts.target!r}, which the schema names as its target; expected it.")
+    if column and column not in frame.columns:
+        raise ValueError(f"{table} has no column {column!r}; expected the column of --test {test}.")
     held_out = np.zeros(len(frame), dtype=bool)
     if column:
         held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
@@ -288,13 +327,22 @@ def _state_schema(fitted: Any, content: dict[str, Any], test: str | None) -> Non
     fitted[-1].privacy_report_ = replace(statement, public={**statement.public, **facts})
 
 
-def _test_scores(fitted: Any, data: Labelled) -> str:
-    counts = np.unique(data.y_test, return_counts=True)[1]
-    text = f"On {len(data.y_test)} test records: accuracy {fitted.score(data.X_test, data.y_test):.4f}"
-    if fitted.classes_.size == 2 and len(counts) == 2:
-        text += f", AUC {roc_auc_score(data.y_test, fitted.decision_function(data.X_test)):.4f}"
-    larger = counts.max() / counts.sum()
-    return f"{text}; the larger class alone {larger:.4f} (computed without noise: not private, for your eyes only)"
+def _guarantee(statement: Any, report: Path | None) -> str:
+    """The line of the report that says what holds, and where the rest is."""
+    line = next(line for line in str(statement).splitlines() if line.startswith("Guarantee"))
+    return line if report is not None else f"{line} (-v prints the privacy report, --report FILE writes it)"
+
+
+def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
+    """Argument of the fit of an estimator that knows groups."""
+    name, estimator = model.steps[-1]
+    if column is None and not isinstance(estimator, DPGroupDROClassifier):
+        return {}
+    if column is None or not isinstance(estimator, DPGroupDROClassifier):
+        raise ValueError(f"--groups {column}; expected a column of public groups with --estimator group_dro, and only there.")
+    if column not in X.columns:
+        raise ValueError(f"--groups {column}: the table has no such column; expected one of {list(X.columns)}.")
+    return {f"{name}__groups": X[column].to_numpy()}
 
 
 def _json(value: Any) -> str:

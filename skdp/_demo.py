@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from skdp import DPLogisticRegression
 from skdp._commands import Labelled, read_labelled
 from skdp._files import REPORTS, report_content
 from skdp._outputs import check_outputs, write_whole
+from skdp._table_files import column_names
 from skdp.preprocessing import Schema, from_schema
 
 __all__ = ["run"]
@@ -47,7 +49,7 @@ class Score:
     auc: np.ndarray
 
 
-def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> None:
+def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: str = ",") -> None:
     """Print the table of test scores, and write the plot and the privacy report.
 
     Parameters
@@ -58,6 +60,8 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> Non
         Directory, created where needed.
     repeats : int
         Private fits per epsilon.
+    sep : str, default=","
+        What separates the fields of the table, if it is a CSV.
 
     Raises
     ------
@@ -68,8 +72,9 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int) -> Non
         raise ValueError("The demonstration takes --table and --schema together; expected both or none.")
     out.mkdir(parents=True, exist_ok=True)
     check_outputs([(out / "report.html", REPORTS), (out / "privacy_utility.png", (".png",))], [table, schema])
-    facts = _breast_cancer_schema() if schema is None else Schema.read(schema)
-    data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25")
+    names = None if table is None else partial(column_names, table, sep)
+    facts = _breast_cancer_schema() if schema is None else Schema.read(schema, names)
+    data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25", sep)
     if facts.classes is None or len(facts.classes) != 2:
         raise ValueError(f"classes={facts.classes!r}; expected two, for the area under the ROC curve.")
     name = "Breast cancer" if table is None else table.name

@@ -30,7 +30,12 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_outputs": {"_files"},
     "_models": {"_files", "_outputs"},
     "_table_files": {"_files"},
-    "_commands": {"_files", "_messages", "_models", "_outputs", "_table_files", "estimators", "inspection", "preprocessing"},
+    "_estimator_names": {"estimators", "preprocessing", "solvers"},
+    "_predictions": {"estimators"},
+    "_commands": {
+        *("_estimator_names", "_files", "_messages", "_models", "_outputs", "_predictions", "_table_files"),
+        *("estimators", "inspection", "preprocessing"),
+    },
     "_progress": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_validation"},

@@ -1,0 +1,195 @@
+"""The estimators of the command line by name, each made for the table that a schema describes."""
+
+import json
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from skdp.estimators import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+    DPRobustRegressor,
+)
+from skdp.preprocessing import Schema, SchemaColumns, from_schema
+from skdp.solvers import SOLVERS
+
+__all__ = ["ESTIMATORS", "check", "settings", "unfitted"]
+
+ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class for labels (True), and for numbers (False)
+    "logistic": {True: DPLogisticRegression},
+    "linear": {False: DPLinearRegression},
+    "additive": {True: DPAdditiveClassifier, False: DPAdditiveRegressor},
+    "svm": {True: DPLinearSVC},
+    "auc": {True: DPAUCMaximizer},
+    "group_dro": {True: DPGroupDROClassifier},
+    "quantile": {False: DPQuantileRegressor},
+    "robust": {False: DPRobustRegressor},
+    "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
+}
+BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # these learn where the targets are
+ELSEWHERE = {
+    **{name: f"--{name}" for name in ("epsilon", "delta", "adjacency", "solver")},
+    **dict.fromkeys(("schema", "classes", "target_bounds"), "the file of --schema"),
+    "verbose": "--quiet",
+}
+
+
+def settings(words: Iterable[str]) -> dict[str, Any]:
+    """Read parameters of an estimator.
+
+    Parameters
+    ----------
+    words : iterable of str
+        ``name=value``: the value is JSON, or else text.
+
+    Returns
+    -------
+    dict
+        Values by name.
+
+    Raises
+    ------
+    ValueError
+        If a word is no such pair, or another option sets the parameter.
+    """
+    given: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not name or not equals:
+            raise ValueError(f"--set {word!r}; expected name=value, such as alpha=0.001.")
+        if name in ELSEWHERE or name in given:
+            raise ValueError(
+                f"--set {word!r}: {name} is given by {ELSEWHERE.get(name, 'another --set')}; expected it there only."
+            )
+        given[name] = _value(text)
+    return given
+
+
+def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: Any) -> Pipeline:
+    """Return a pipeline of public preparation and a private estimator.
+
+    Parameters
+    ----------
+    facts : Schema
+        What is public about the table.
+    name : str or None
+        Key of `ESTIMATORS`, or the name of a class; None takes "logistic" for labels and "linear" for numbers.
+    given : dict
+        Further parameters of the estimator by name; those of the solver as ``solver__name``.
+    **options : dict
+        Parameters that all estimators have.
+
+    Returns
+    -------
+    Pipeline
+        Takes data frames.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such estimator or parameter, or the estimator does not fit the target.
+    """
+    kind = _estimator_class(facts, name)
+    values: dict[str, Any] = {"classes": facts.classes} if facts.classes else {"target_bounds": facts.target_bounds}
+    prepare: Any = SchemaColumns.of(facts)
+    if "schema" in kind._get_param_names():
+        values["schema"] = facts
+    else:
+        values["data_norm"] = 1.0
+        prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
+    estimator = kind(**values, **{**options, "solver": _solver(options["solver"], given)})
+    _set(estimator, _spelt(given, facts))
+    return make_pipeline(prepare, estimator)
+
+
+def check(model: Pipeline, facts: Schema) -> None:
+    """Complain about parameters before the table is read.
+
+    Parameters
+    ----------
+    model : Pipeline
+        From `unfitted`.
+    facts : Schema
+        What is public about the table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the fit would.
+    """
+    with warnings.catch_warnings():  # warnings come with the fit
+        warnings.simplefilter("ignore")
+        model[-1].plan(n_samples=1000, n_features=facts.n_features)
+
+
+def _estimator_class(facts: Schema, name: str | None) -> Any:
+    labels = facts.classes is not None
+    if facts.target is None:
+        raise ValueError("The schema has no target; expected the name of the column to predict.")
+    if name is None:
+        name = "logistic" if labels else "linear"
+    named = ESTIMATORS.get(name) or {is_labels: kind for is_labels, kind in _all_classes() if kind.__name__ == name}
+    if not named:
+        raise ValueError(f"estimator={name!r}; expected one of {list(ESTIMATORS)}.")
+    if labels not in named:
+        wanted, has = ("labels", 'no "classes"') if True in named else ("numbers", '"classes"')
+        others = [other for other, kinds in ESTIMATORS.items() if labels in kinds]
+        raise ValueError(
+            f"estimator={name!r} predicts {wanted}, and the target has {has} in the schema; expected one of {others}."
+        )
+    kind = named[labels]
+    if not labels and facts.target_bounds is None and kind not in BOUNDLESS:
+        raise ValueError(
+            f'The schema has neither "classes" nor "target_bounds" for the target {facts.target!r}; expected the classes of a '
+            "label, or target_bounds: [low, high] of a number. The estimators quantile and robust do without."
+        )
+    return kind
+
+
+def _set(estimator: Any, given: dict[str, Any]) -> None:
+    known = estimator.get_params()
+    try:
+        estimator.set_params(**given)
+    except ValueError:  # scikit-learn's, which shows the whole estimator
+        unknown, expected = [name for name in given if name not in known], sorted(set(known) - set(ELSEWHERE))
+        raise ValueError(f"--set: {type(estimator).__name__} has no {unknown}; expected names among {expected}.") from None
+
+
+def _all_classes() -> list[tuple[bool, Any]]:
+    return [pair for kinds in ESTIMATORS.values() for pair in kinds.items()]
+
+
+def _solver(name: str, given: dict[str, Any]) -> Any:
+    """The solver's name, or an object where parameters of it are given."""
+    nested = [parameter for parameter in given if parameter.startswith("solver__")]
+    if not nested or name not in SOLVERS:
+        if nested:
+            raise ValueError(f"solver={name!r} with --set {nested[0]}; expected one of {sorted(SOLVERS)} as --solver.")
+        return name
+    return SOLVERS[name]()
+
+
+def _spelt(given: dict[str, Any], facts: Schema) -> dict[str, Any]:
+    """Class weights by the labels of the schema: the keys of JSON are text."""
+    weights = given.get("class_weight")
+    if not isinstance(weights, dict) or facts.classes is None:
+        return given
+    labels = {str(label): label for label in facts.classes}
+    return {**given, "class_weight": {labels.get(label, label): weight for label, weight in weights.items()}}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return text

@@ -1,0 +1,80 @@
+"""What the command line prints of a fitted model: predictions as columns, and scores on test records."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.metrics import mean_pinball_loss, median_absolute_error, r2_score, roc_auc_score
+
+from skdp.estimators import DPAUCMaximizer, DPQuantileRegressor
+
+__all__ = ["columns_of_predictions", "scores"]
+
+
+def columns_of_predictions(fitted: Any, frame: Any) -> dict[str, Any]:
+    """Return the predictions for some records.
+
+    Parameters
+    ----------
+    fitted : Pipeline
+        Its last step is a fitted estimator.
+    frame : DataFrame
+        Records.
+
+    Returns
+    -------
+    dict
+        Columns by name: the prediction, and the probabilities or scores of classes where the model has them.
+    """
+    if is_regressor(fitted):
+        return {"prediction": fitted.predict(frame)}
+    if hasattr(fitted, "predict_proba"):
+        values, what, labels = fitted.predict_proba(frame), "probability", fitted.classes_.tolist()
+    else:
+        values, what, labels = fitted.decision_function(frame), "score", fitted.classes_.tolist()
+        values, labels = (values[:, None], labels[1:]) if values.ndim == 1 else (values, labels)
+    of_classes = {f"{what} of {label}": column for label, column in zip(labels, values.T, strict=True)}
+    return of_classes if isinstance(fitted[-1], DPAUCMaximizer) else {"prediction": fitted.predict(frame), **of_classes}
+
+
+def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
+    """Return a line with the scores on test records, computed without noise, beside those of a constant.
+
+    Parameters
+    ----------
+    fitted : Pipeline
+        Its last step is a fitted estimator.
+    X : DataFrame
+        Test records.
+    y : ndarray of shape (n_samples,)
+        Their targets.
+
+    Returns
+    -------
+    str
+        The line.
+    """
+    text = (_of_numbers if is_regressor(fitted) else _of_labels)(fitted, X, y)
+    return f"On {len(y)} test records: {text} (computed without noise: not private, for your eyes only)"
+
+
+def _of_labels(fitted: Any, X: Any, y: np.ndarray) -> str:
+    counts = np.unique(y, return_counts=True)[1]
+    both = fitted.classes_.size == 2 and len(counts) == 2
+    auc = f"AUC {roc_auc_score(y == fitted.classes_[1], fitted.decision_function(X)):.4f}" if both else ""
+    if isinstance(fitted[-1], DPAUCMaximizer):
+        return f"{auc}; chance alone 0.5000" if auc else "no AUC, as they are all of one class"
+    parts = [f"accuracy {np.mean(fitted.predict(X) == y):.4f}", auc]
+    return f"{', '.join(filter(None, parts))}; the larger class alone {counts.max() / counts.sum():.4f}"
+
+
+def _of_numbers(fitted: Any, X: Any, y: np.ndarray) -> str:
+    predicted, model = fitted.predict(X), fitted[-1]
+    if isinstance(model, DPQuantileRegressor):
+        constant = np.full(len(y), np.quantile(y, model.quantile))
+        loss, alone = (mean_pinball_loss(y, values, alpha=model.quantile) for values in (predicted, constant))
+        covered = f"{np.mean(y <= predicted):.4f} of the targets are at or below the prediction"
+        return f"{covered} ({model.quantile:g} is asked for), pinball loss {loss:.4g}; a constant alone {alone:.4g}"
+    error, alone = (median_absolute_error(y, values) for values in (predicted, np.full(len(y), np.median(y))))
+    score = r2_score(y, predicted) if len(y) > 1 else float("nan")
+    return f"R2 {score:.4f}, median absolute error {error:.4g}; a constant alone 0.0000, {alone:.4g}"
