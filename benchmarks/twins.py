@@ -154,29 +154,15 @@ class Segment:
 
     def project(self, w: np.ndarray) -> np.ndarray:
         """Return the nearest point of the segment."""
-        return self.vertex(0, w.size) * np.clip(w[0] / self.radius, -1, 1)
+        return np.eye(1, w.size)[0] * np.clip(w[0], -self.radius, self.radius)
 
     def scaled(self, factor: float) -> "Segment":
         """Return the segment times a factor."""
         return Segment(self.radius * factor)
 
-    def n_vertices(self, n_coefficients: int) -> int:
-        """Return 2."""
-        return 2
-
-    def l1_radius(self, n_coefficients: int) -> float:
-        """Return the distance of the vertices from 0."""
-        return self.radius
-
-    def vertex_scores(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the inner products with both vertices."""
-        return self.radius * np.array([gradient[0], -gradient[0]])
-
-    def vertex(self, index: int, n_coefficients: int) -> np.ndarray:
-        """Return a vertex."""
-        vertex = np.zeros(n_coefficients)
-        vertex[0] = -self.radius if index else self.radius
-        return vertex
+    def vertices(self, n_coefficients: int) -> np.ndarray:
+        """Return both vertices, one per row."""
+        return self.radius * np.eye(1, n_coefficients) * np.array([[1.0], [-1.0]])
 
 
 class First:

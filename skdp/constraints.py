@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 from scipy.special import gammaln
 
 from skdp._projections import norm_of, onto_ball, onto_simplex, support
@@ -22,8 +23,9 @@ class Constraint(Protocol):
 
     The sets of this module also have ``contains(w)``, ``linear_minimizer(gradient)``, ``diameter(p)`` in the Euclidean norm,
     ``gaussian_width(p)``, which is the mean of ``max_w <g, w>`` for a standard normal g, or a stated bound on it, and
-    ``mirror_map(p)``, which "accmd" needs. Polytopes with few vertices have ``n_vertices(p)``, ``vertex_scores(gradient)``,
-    ``vertex(index, p)`` and ``l1_radius(p)``, which "frank_wolfe" needs. The report shows the object's ``repr``.
+    ``mirror_map(p)``, which "accmd" needs. Polytopes with few vertices have ``vertices(p)``, an array or sparse matrix with one
+    vertex per row, which "frank_wolfe" needs. All methods see released or public numbers only. The report shows the object's
+    ``repr``.
     """
 
     def project(self, w: np.ndarray) -> np.ndarray:
@@ -125,7 +127,7 @@ class L1Ball(_Ball):
     def linear_minimizer(self, gradient: np.ndarray) -> np.ndarray:
         """Return the vertex at which ``<gradient, w>`` is least."""
         place = int(np.argmax(np.abs(gradient)))
-        return self.vertex(place + gradient.size * (gradient[place] > 0), gradient.size)
+        return _axis(gradient.size, place, -self.radius if gradient[place] > 0 else self.radius)
 
     def diameter(self, n_coefficients: int) -> float:
         """Return twice the radius."""
@@ -139,22 +141,10 @@ class L1Ball(_Ball):
         """Return the entropy on the doubled simplex."""
         return SignedEntropy(self.radius, n_coefficients)
 
-    def n_vertices(self, n_coefficients: int) -> int:
-        """Return 2 p: for each coefficient the radius, then for each minus the radius."""
-        return 2 * n_coefficients
-
-    def vertex_scores(self, gradient: np.ndarray) -> np.ndarray:
-        """Return ``<v, gradient>`` for every vertex v, shape (2 p,)."""
-        return self.radius * np.concatenate([gradient, -gradient])
-
-    def vertex(self, index: int, n_coefficients: int) -> np.ndarray:
-        """Return a vertex, shape (p,)."""
-        sign, place = (1.0, index) if index < n_coefficients else (-1.0, index - n_coefficients)
-        return _axis(n_coefficients, place, sign * self.radius)
-
-    def l1_radius(self, n_coefficients: int) -> float:
-        """Return the largest l1 norm of a vertex: the radius."""
-        return self.radius
+    def vertices(self, n_coefficients: int) -> sparse.csr_array:
+        """Return the 2 p vertices, one per row: for each coefficient the radius, then for each minus the radius."""
+        axes = _axes(n_coefficients, self.radius)
+        return sparse.vstack([axes, -axes], format="csr")
 
 
 class L2Ball(_Ball):
@@ -252,7 +242,7 @@ class Simplex(_Sized):
 
     def linear_minimizer(self, gradient: np.ndarray) -> np.ndarray:
         """Return the vertex at which ``<gradient, w>`` is least."""
-        return self.vertex(int(np.argmin(gradient)), gradient.size)
+        return _axis(gradient.size, int(np.argmin(gradient)), self.radius)
 
     def diameter(self, n_coefficients: int) -> float:
         """Return ``sqrt(2)`` times the radius, 0 for a single coefficient."""
@@ -266,21 +256,9 @@ class Simplex(_Sized):
         """Return the entropy."""
         return Entropy(self.radius, n_coefficients)
 
-    def n_vertices(self, n_coefficients: int) -> int:
-        """Return p."""
-        return n_coefficients
-
-    def vertex_scores(self, gradient: np.ndarray) -> np.ndarray:
-        """Return ``<v, gradient>`` for every vertex v, shape (p,)."""
-        return self.radius * gradient
-
-    def vertex(self, index: int, n_coefficients: int) -> np.ndarray:
-        """Return a vertex, shape (p,)."""
-        return _axis(n_coefficients, index, self.radius)
-
-    def l1_radius(self, n_coefficients: int) -> float:
-        """Return the l1 norm of a vertex: the radius."""
-        return self.radius
+    def vertices(self, n_coefficients: int) -> sparse.csr_array:
+        """Return the p vertices, one per row: for each coefficient the radius."""
+        return _axes(n_coefficients, self.radius)
 
 
 @dataclass(frozen=True)
@@ -361,3 +339,7 @@ def _axis(n_coefficients: int, place: int, value: float) -> np.ndarray:
     point = np.zeros(n_coefficients)
     point[place] = value
     return point
+
+
+def _axes(n_coefficients: int, value: float) -> sparse.csr_array:
+    return value * sparse.eye_array(n_coefficients, format="csr")

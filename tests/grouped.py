@@ -19,4 +19,4 @@ def table(n=600, seed=0):
 
 def brief(**more):
     """Of few steps."""
-    return DPGroupDROClassifier(5.0, **{"solver": SGDA(10), "random_state": 0} | more)
+    return DPGroupDROClassifier(5.0, **{"solver": SGDA(10)} | more)

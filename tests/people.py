@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import seeded
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 
@@ -39,7 +40,7 @@ def numbers(rng, n=400):
 
 
 def fitted(kind, X, y, **parameters):
-    return kind(**{"random_state": 0, **GIVEN[kind], **parameters}).fit(X, y)
+    return seeded.fitted(kind(**{**GIVEN[kind], **parameters}), X, y)
 
 
 def silent(kind, X, y, **parameters):

@@ -17,6 +17,7 @@ from skdp.constraints import Constraint
 from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
+from skdp.estimators._reviewed import checked
 from skdp.estimators._statement import report, spending
 from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
@@ -216,7 +217,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         """Whatever comes before the solver, and what it returns."""
-        return plan.solver.solve(plan.problem, oracle.ask, rng)
+        return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
     def _coefficients(self, problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n_outputs, n_features) and intercept in the units of y, within the constraint also after rounding."""

@@ -12,16 +12,16 @@ import sklearn
 import skdp
 from skdp._tables import Facts
 from skdp.estimators._plan import Plan
+from skdp.estimators._reviewed import unreviewed
 from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
-from skdp.privacy.queries import Vertex
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Release, Selection, SinglePass
 from skdp.privacy.subsampled import Composition
-from skdp.solvers import AUCProblem, GroupDROProblem, MinimaxProblem, Problem, Solver
+from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
 __all__ = ["brief", "report", "spending"]
 
@@ -183,14 +183,7 @@ def _penalty(plan: Plan) -> str:
 
 
 def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
-    trusted = {type(plan.problem.loss), *(release.query for _, release in plan.schedule.entries)}
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
-    if any(release.query is Vertex for _, release in plan.schedule.entries):
-        trusted.add(type(plan.problem.constraint))  # whose vertices are compared by un-noised scores
-    if isinstance(plan.problem, MinimaxProblem) and plan.problem.saddle is not None:
-        saddle = plan.problem.saddle
-        trusted |= {type(saddle), type(getattr(saddle, "scorer", saddle))}
-    foreign = sorted(kind.__qualname__ for kind in trusted if not kind.__module__.startswith("skdp."))
     return (
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
@@ -198,7 +191,7 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
         "other fits on the same records, and anything else computed from them, spend in addition",
         "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
-        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in foreign),
+        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
     )
 
 

@@ -52,10 +52,12 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
 class _Account:
     """A diffprivlib accountant as an `Account`."""
 
+    path = None
     token = None
 
     def __init__(self, accountant: Any) -> None:
         self._accountant = accountant
+        self.identity = f"accountant {id(accountant)}"
 
     def check(self, spending: Spending) -> None:
         """Raise if the accountant would."""

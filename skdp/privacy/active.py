@@ -5,21 +5,35 @@ reused worker processes; so an estimator that is pickled or deep-copied inside a
 file with it, and so do its clones.
 """
 
+import os
 import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
-from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy._chain import VARIABLE
+from skdp.privacy.errors import LedgerError, PrivacyAccountingError
 from skdp.privacy.ledger_entries import Spending
 
-__all__ = ["Account", "activate", "active", "carried", "deactivate"]
+__all__ = ["Account", "activate", "active", "carried", "deactivate", "refuse_copy"]
 
 
 class Account(Protocol):
     """Something that fits are charged to."""
 
     @property
+    def identity(self) -> str:
+        """What tells it from all others: accounts with one identity are one account, which pays once."""
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """Its file; None where it has none."""
+        ...
+
+    @property
     def token(self) -> tuple[str, str] | None:
-        """Path and identity by which another process finds it; None where it lives in this process only."""
+        """Path and identity by which another process finds it; None where none can."""
         ...
 
     def check(self, spending: Spending) -> None:
@@ -42,8 +56,16 @@ def activate(account: Account) -> None:
     ----------
     account : Account
         Pushed onto the stack.
+
+    Raises
+    ------
+    LedgerError
+        If a copy of its file is active.
     """
     with _lock:
+        for other in _stack:
+            if other.identity == account.identity and account.path is not None:
+                refuse_copy(other, account.path)
         _stack.append(account)
 
 
@@ -66,11 +88,11 @@ def active() -> tuple[Account, ...]:
     Returns
     -------
     tuple of Account
-        Two objects on the same file count as one.
+        Two objects with one identity count as one.
     """
     with _lock:
         accounts = list(_stack)
-    return tuple({account.token or id(account): account for account in accounts}.values())
+    return tuple({account.identity: account for account in accounts}.values())
 
 
 def carried() -> tuple[tuple[str, str], ...]:
@@ -89,7 +111,34 @@ def carried() -> tuple[tuple[str, str], ...]:
     tokens = [account.token for account in active()]
     if None in tokens:
         raise PrivacyAccountingError(
-            "An estimator cannot be pickled or deep-copied while fits are charged to an account that lives in this process only "
-            "(diffprivlib's BudgetAccountant): its copies would not be charged. A PrivacyLedger can be shared."
+            "An estimator cannot be pickled or deep-copied while fits are charged to an account that no worker process can "
+            "charge: diffprivlib's BudgetAccountant, which lives in one process, or a PrivacyLedger whose key is not in the "
+            f"environment variable {VARIABLE}. Expected n_jobs=None, a ledger without a key, or its key in that variable."
         )
     return tuple(token for token in tokens if token is not None)
+
+
+def refuse_copy(account: Account, path: str | Path) -> None:
+    """Raise if a file that has the identity of an account is not the account's file.
+
+    Parameters
+    ----------
+    account : Account
+        Which pays.
+    path : str or Path
+        Where a ledger with its identity is said to be.
+
+    Raises
+    ------
+    LedgerError
+        If it is another file: a copy, which would hold other charges from the next one on.
+    """
+    if account.path is None:
+        return
+    with suppress(OSError):
+        if os.path.samefile(account.path, path):
+            return
+    raise LedgerError(
+        f"The ledgers {str(account.path)!r} and {str(path)!r} are one ledger and a copy of it. Expected only the one that holds "
+        "all charges; for another budget, make a new file. Nothing was charged."
+    )

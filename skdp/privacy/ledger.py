@@ -1,17 +1,19 @@
 """The budget of a data set, over many fits, processes and sessions."""
 
-import contextlib
 import json
 import math
 import uuid
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from html import escape
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from skdp.privacy import active, composed
-from skdp.privacy._store import Store, temporary_file
+from skdp.privacy._chain import Chain, key_bytes
+from skdp.privacy._ledger_html import as_html
+from skdp.privacy._store import Store, damaged, temporary_file
 from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Budget
 from skdp.privacy.covers import gaussian_cover, pure_cover
 from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
@@ -38,13 +40,18 @@ class PrivacyLedger:
         Ceiling, in (0, 1). None for a file that exists.
     adjacency : {"replace_one", "zero_out"} or None, default=None
         Which tables are neighbours; None takes what the first fit has. All fits of a ledger share it.
+    key : bytes, str or None, default=None
+        Secret of at least 16 bytes that authenticates the file; `secrets.token_hex()` makes one. It is never stored. None takes
+        the environment variable ``SKDP_LEDGER_KEY`` where that is set. A ledger that was made with a key opens only with that
+        key, and one that was made without a key opens only without.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is out of its range, or differs from what the file says.
     LedgerError
-        If the file is damaged or no ledger.
+        If the file is damaged, no ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
+        process has seen.
 
     See Also
     --------
@@ -61,6 +68,12 @@ class PrivacyLedger:
     Not seen are fits outside of the block, estimators that a worker process builds for itself or received before the block, fits
     that are submitted inside and run after it (collect all results inside), an older copy of the file that is put back, and
     anything else computed from the records.
+
+    **The file.** Hashes of all entries catch accidents. They do not stop intent: without a key, whoever writes to the file can
+    take charges out and compute the hashes again. With a key only its holders can, and everyone else can still put back an older
+    copy of the whole file; a process refuses one if it has seen later charges. A file is known by its identity, not by its path:
+    links to it are the same ledger, charged once, and so is a copy, which is refused beside the original. Workers take the key
+    from the environment, never from a pickle: without it there, fits with ``n_jobs`` are refused before any charge.
 
     Fits are charged for the whole data set, also on a part of it. The part must hold each record at most once, and which records
     it holds must not depend on their values: give searches ``cv=KFold(...)`` (their default for classifiers splits by label, and
@@ -96,16 +109,17 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float | None = None,
         adjacency: str | None = None,
+        key: bytes | str | None = None,
     ) -> None:
-        facts = _facts(epsilon, delta, adjacency)
+        facts, chain = _facts(epsilon, delta, adjacency), Chain(key_bytes(key))
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
             known = "A ledger in memory" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
             missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
             raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
-        self.path = (temporary_file(self) if path is None else Path(path)).absolute()
+        self.path = (temporary_file(self) if path is None else Path(path)).resolve()
         if not self.path.exists():
-            Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None})
-        self._store = Store(self.path)
+            Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None}, chain)
+        self._store = Store(self.path, chain)
         for name, value in facts.items():
             if value is not None and value != self._store.facts[name]:
                 was = self._store.facts[name]
@@ -134,7 +148,7 @@ class PrivacyLedger:
         if not Path(path).is_file():
             raise LedgerError(f"The ledger {path!r}, to which this copy is bound, is gone; nothing can be charged to it.")
         ledger = cls(path)
-        if ledger.token[1] != identity:
+        if ledger.identity != identity:
             raise LedgerError(f"Another ledger is at {path!r} than the one to which this copy is bound.")
         return ledger
 
@@ -151,8 +165,7 @@ class PrivacyLedger:
     @property
     def adjacency(self) -> str | None:
         """Which tables are neighbours; None before the first charge of a ledger that leaves it open."""
-        entries = self.entries
-        return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+        return self._neighbours(self.entries)
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -161,9 +174,14 @@ class PrivacyLedger:
             return self._read(connection)
 
     @property
-    def token(self) -> tuple[str, str]:
-        """Path and identity of the file."""
-        return str(self.path), self._store.facts["identity"]
+    def identity(self) -> str:
+        """What the file is known by, wherever it is: ledgers with one identity are one ledger."""
+        return self._store.facts["identity"]
+
+    @property
+    def token(self) -> tuple[str, str] | None:
+        """Path and identity, by which a worker process finds the file; None if it would not find the key."""
+        return (str(self.path), self.identity) if self._store.chain.found_by_workers() else None
 
     def __enter__(self) -> "PrivacyLedger":
         active.activate(self)
@@ -175,8 +193,15 @@ class PrivacyLedger:
     def __repr__(self) -> str:
         return f"PrivacyLedger({str(self.path)!r}, epsilon={self.epsilon!r}, delta={self.delta!r})"
 
+    def _repr_html_(self) -> str:
+        try:
+            entries = self.entries
+        except LedgerError as error:
+            return f"<p>{escape(str(error))}</p>"
+        return as_html(str(self.path), self._neighbours(entries), self._filter(entries), entries)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).bound, (self.token,)
+        return type(self).bound, ((str(self.path), self.identity),)
 
     def check(self, spending: Spending) -> None:
         """Raise as `charge` would, and write nothing.
@@ -214,7 +239,8 @@ class PrivacyLedger:
             entries = self._read(connection)
             charge = self._admitted(spending, entries)
             entry = LedgerEntry(len(entries) + 1, _now(), spending, charge)
-            self._store.append(connection, entry.to_json())
+            appended = self._store.append(connection, entry.to_json())
+        self._store.remember(*appended)
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None) -> None:
         """Charge another release of the same records: a table that was published, a fit of another library.
@@ -295,11 +321,12 @@ class PrivacyLedger:
         LedgerSummary
             Printed as text, and as plain types by ``to_dict()``.
         """
-        entries, losses = self._composed()
+        entries = self.entries
+        losses = composed.compose(entry.part for entry in entries)
         squares = [entry.spending.composition.full for entry in entries if entry.spending.composition]
-        adjacency = entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+        adjacency = self._neighbours(entries)
         rule = self._filter(entries)
-        tight = composed.tight_epsilon(squares, losses, adjacency, self.delta) if entries else 0.0
+        tight = composed.tight_epsilon(squares, losses, entries[0].spending.adjacency, self.delta) if entries else 0.0
         if tight is not None:  # selections are coarser as loss distributions, and what is enforced holds for any plan
             tight = min(tight, rule.spent_epsilon)
         return LedgerSummary(
@@ -322,18 +349,20 @@ class PrivacyLedger:
         return json.dumps(self.summary().to_dict(), indent=indent, allow_nan=False)
 
     def _read(self, connection: Any) -> tuple[LedgerEntry, ...]:
-        return tuple(LedgerEntry.from_json(content) for content, _ in self._store.entries(connection))
+        try:
+            return tuple(LedgerEntry.from_json(content) for content in self._store.entries(connection))
+        except (KeyError, TypeError, ValueError):  # not what `to_json` writes, although the hashes are right
+            raise damaged(self.path) from None
 
     def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:
         return Filter(self.epsilon, self.delta, tuple(entry.charge for entry in entries))
 
-    def _same_adjacency(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> bool:
-        known = entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
-        return known in (None, spending.adjacency)
+    def _neighbours(self, entries: tuple[LedgerEntry, ...]) -> str | None:
+        return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
 
     def _admitted(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> Charge:
         """The charge of a fit, by its cover if that fits, else by itself."""
-        if not self._same_adjacency(spending, entries):
+        if self._neighbours(entries) not in (None, spending.adjacency):
             raise PrivacyAccountingError(
                 f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
                 f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Expected the same for all fits."
@@ -350,24 +379,6 @@ class PrivacyLedger:
                 return alone
         left = rule.epsilon_left(spending.delta or self.delta)
         raise BudgetExceededError(refusal(spending, str(self.path), rule, left), left)
-
-    def _composed(self) -> tuple[tuple[LedgerEntry, ...], composed.Losses]:
-        """All entries with the losses of those that are not full-data Gaussian, from the cache as far as it goes."""
-        with self._store.transaction(writing=False) as connection:
-            rows = self._store.entries(connection)
-            cached = dict(connection.execute("SELECT key, value FROM cache").fetchall())
-        entries = tuple(LedgerEntry.from_json(content) for content, _ in rows)
-        keys = [composed.cache_key(head) for _, head in rows]
-        known, losses = 0, None
-        for place, key in enumerate(keys, start=1):
-            if key in cached and (found := composed.load(cached[key])):
-                known, losses = place, found
-        losses = composed.compose(losses or (None, 0), [entry.part for entry in entries[known:]])
-        if known < len(entries) and losses[0] is not None and (content := composed.dump(losses)):
-            with contextlib.suppress(LedgerError), self._store.transaction(writing=True) as connection:
-                connection.execute("DELETE FROM cache")
-                connection.execute("INSERT INTO cache VALUES (?, ?)", (keys[-1], content))
-        return entries, losses
 
 
 def _covered(spending: Spending, slack: float) -> Charge:

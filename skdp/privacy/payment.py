@@ -21,11 +21,15 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
 
     Raises
     ------
-    BudgetExceededError, PrivacyAccountingError
-        If any of them refuses; where they are asked one after the other, none is charged then.
+    BudgetExceededError, PrivacyAccountingError, LedgerError
+        If any of them refuses, or two are copies of one file; where they are asked one after the other, none is charged then.
     """
-    accounts = {account.token or id(account): account for account in active.active()}
-    accounts |= {token: PrivacyLedger.bound(token) for token in bound if token not in accounts}
+    accounts = {account.identity: account for account in active.active()}
+    for path, identity in bound:
+        if identity in accounts:
+            active.refuse_copy(accounts[identity], path)
+        else:
+            accounts[identity] = PrivacyLedger.bound((path, identity))
     for account in accounts.values() if len(accounts) > 1 else ():
         account.check(spending)
     for account in accounts.values():

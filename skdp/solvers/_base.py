@@ -106,7 +106,7 @@ class Problem:
             "separable": self.constraint is None or isinstance(self.constraint, Box),
             "plain": self.constraint is None and not self.l1_ratio,
             "mirror": not self.intercept_scaling and hasattr(self.constraint, "mirror_map"),
-            "vertices": not self.intercept_scaling and hasattr(self.constraint, "vertex_scores"),
+            "vertices": not self.intercept_scaling and hasattr(self.constraint, "vertices"),
             "classes": self.loss.targets == "classes",
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",

@@ -59,7 +59,8 @@ NEEDS = {
     "separable": "no constraint, or a box",
     "plain": "a problem without constraint and without l1 penalty",
     "mirror": "a constraint with a mirror map, as all of skdp.constraints have, and no intercept",
-    "vertices": "a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept",
+    "vertices": "a constraint that is a polytope with few vertices, such as 'l1' or 'simplex', and no intercept (one of your own "
+    "has a method vertices(p) that returns them as rows)",
     "classes": "class labels",
     "binary": "exactly two classes",
     "numbers": "a number to predict",

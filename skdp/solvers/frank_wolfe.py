@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from skdp._validation import check_integer
+from skdp._validation import check_integer, shown
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.concentrated import zcdp_rho
-from skdp.privacy.queries import Vertex
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.queries import Vertex, Vertices
 from skdp.privacy.schedule import Release, Schedule, Selection
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
@@ -54,7 +55,9 @@ class FrankWolfe(Solver):
     **Privacy.** T selections by the exponential mechanism among the vertices, each with scores of sensitivity k C R, where k is
     2 under ``replace_one`` and 1 under ``zero_out``. One is :math:`\varepsilon_0^2/8`-zCDP; together they cost the smaller of
     what zCDP says, at its best order, and :math:`T \varepsilon_0`, which is a guarantee for delta = 0, too. Public: the shape
-    of the table, the bounds, the constraint and every parameter.
+    of the table, the bounds, the constraint and every parameter. A constraint of your own has a method ``vertices(p)``, which
+    returns an array or sparse matrix with one vertex per row. It is called before any data are read, and R is computed from what
+    it returns; the constraint sees no gradient.
 
     References
     ----------
@@ -131,7 +134,7 @@ class FrankWolfe(Solver):
             If ``n_steps`` is no integer from 1 to 10**7.
         """
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
-        release = Release(Vertex, Selection(), problem.clip_norm, size=_polytope(problem).n_vertices(_size(problem)))
+        release = Release(Vertex, Selection(), problem.clip_norm, size=_vertices(problem).shape[0])
         return Schedule(((self._steps(problem), release),))
 
     def remark(self, problem: Problem) -> str:
@@ -171,11 +174,11 @@ class FrankWolfe(Solver):
         SolverResult
             The last iterate, a mixture of the vertices.
         """
-        polytope, coef, n_steps = _polytope(problem), problem.start, self._steps(problem)
+        vertices, coef, n_steps = _vertices(problem), problem.start, self._steps(problem)
         for step in range(n_steps):
             offset = problem.n_samples * problem.penalty_gradient(coef)
-            (index,) = ask(Vertex(problem.loss, coef, problem.clip_norm, polytope, offset))
-            vertex = polytope.vertex(int(index), coef.size).reshape(coef.shape)
+            (index,) = ask(Vertex(problem.loss, coef, problem.clip_norm, vertices, offset))
+            vertex = vertices.vertex(int(index)).reshape(coef.shape)
             share = 2 / (step + 2)
             coef = (1 - share) * coef + share * vertex
         return SolverResult(coef, n_steps)
@@ -197,7 +200,7 @@ class FrankWolfe(Solver):
 
     def _noise(self, problem: Problem, largest: float) -> float:
         """Mean error of a choice by the linearised mean objective, at noise scale 1; one record adds at most ``largest``."""
-        n_vertices = max(2, _polytope(problem).n_vertices(_size(problem)))
+        n_vertices = max(2, _vertices(problem).shape[0])
         return Vertex.relative_sensitivity[problem.budget.adjacency] * largest * math.log(n_vertices) / problem.n_samples
 
 
@@ -205,16 +208,23 @@ def _capped(n_steps: float) -> int:
     return math.ceil(n_steps) if 1 <= n_steps <= MOST else MOST if n_steps > MOST else 1
 
 
-def _polytope(problem: Problem) -> Any:
-    return problem.constraint
-
-
-def _size(problem: Problem) -> int:
-    return math.prod(problem.shape)
+def _vertices(problem: Problem) -> Vertices:
+    """The vertices as numbers; a user's own set is asked for them here, before any data are read."""
+    size, constraint = math.prod(problem.shape), cast(Any, problem.constraint)
+    try:
+        vertices = Vertices(constraint.vertices(size))
+    except (TypeError, ValueError, PrivacyAccountingError) as error:
+        raise ValueError(f"constraint={shown(constraint)}: vertices({size}) are no table of finite numbers: {error}") from error
+    if vertices.shape[1] != size:
+        raise ValueError(
+            f"constraint={shown(constraint)}: vertices({size}) has shape {vertices.shape}; expected one vertex of {size} "
+            "coefficients per row."
+        )
+    return vertices
 
 
 def _radius(problem: Problem) -> float:
-    return float(_polytope(problem).l1_radius(_size(problem)))
+    return _vertices(problem).l1_radius
 
 
 def _largest_entry(problem: Problem) -> float:

@@ -12,7 +12,7 @@ from skdp.audit._attack import Adversary, Knowledge, planned
 from skdp.audit._canary import least_direction, make_canaries
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Vertex
+from skdp.privacy.queries import Vertex, Vertices
 from skdp.privacy.rows import Rows
 from skdp.solvers import FrankWolfe
 
@@ -33,7 +33,7 @@ def setting(adjacency, alpha=0.5):
 
 def query_of(plan, rng):
     coef, offset = rng.normal(size=(2, 3, 1))
-    return Vertex(plan.problem.loss, coef, plan.problem.clip_norm, plan.problem.constraint, 12 * offset)
+    return Vertex(plan.problem.loss, coef, plan.problem.clip_norm, Vertices(plan.problem.constraint.vertices(3)), 12 * offset)
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))

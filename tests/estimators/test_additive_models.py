@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import seeded
 from people import BOUNDS, COLUMNS, GIVEN, SCHEMA, fitted, numbers, people
 from scipy import sparse
 from sklearn.base import clone
@@ -32,7 +33,7 @@ def test_a_fit_is_the_ordinary_one_on_the_functions(kind, plain, solver, rng):
     model = fitted(kind, X, y, feature_bounds=BOUNDS, solver=solver, interactions=[(0, 1)], knots=3)
     basis = AdditiveBasis(model.basis_.facts, 3, [("x0", "x1")], dyadic=kind is DPAdditiveClassifier)
     table = basis.transform(X)
-    other = plain(**GIVEN[kind], solver=solver, data_norm=math.sqrt(3), random_state=0).fit(table, y)
+    other = seeded.fitted(plain(**GIVEN[kind], solver=solver, data_norm=math.sqrt(3)), table, y)
     np.testing.assert_array_equal(model.coef_, other.coef_)
     np.testing.assert_array_equal(model.intercept_, other.intercept_)
     np.testing.assert_array_equal(model.predict(X), other.predict(table))
@@ -311,8 +312,8 @@ def test_pickles_clones_and_names(kind, rng):
 
 def test_a_weak_guarantee_is_warned_of_once():
     with pytest.warns(NotPrivateWarning) as caught:
-        DPAdditiveClassifier(float("inf"), feature_bounds=1.0, knots="private", random_state=0).fit(
-            np.zeros((40, 1)), np.arange(40) % 2
+        seeded.fitted(
+            DPAdditiveClassifier(float("inf"), feature_bounds=1.0, knots="private"), np.zeros((40, 1)), np.arange(40) % 2
         )
     assert len(caught) == 1
 

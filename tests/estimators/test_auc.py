@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -42,7 +43,7 @@ def queries_of(model, X, y, monkeypatch):
     asked, ask = [], Oracle.ask
     with monkeypatch.context() as during:
         during.setattr(Oracle, "ask", lambda self, query: (asked.append(query), ask(self, query))[1])
-        model.fit(X, y)
+        fitted(model, X, y)
     return asked
 
 
@@ -67,7 +68,7 @@ def test_nothing_is_spent_on_probabilities_nor_on_frequencies_that_are_public(so
 @pytest.mark.parametrize("balance", (0.0, 1.0))
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_the_transcript_is_the_schedule(rate, balance, adjacency, rng, monkeypatch):
-    model = DPAUCMaximizer(positive_rate=rate, class_balance=balance, adjacency=adjacency, random_state=0)
+    model = DPAUCMaximizer(positive_rate=rate, class_balance=balance, adjacency=adjacency)
     asked = [type(query).__name__ for query in queries_of(model, *imbalanced(rng, 500), monkeypatch)]
     assert asked == [line.query for line in model.privacy_report_.releases for _ in range(line.count)]
     assert asked[:2] == (["LabelSum", "Moments"] if rate is None else ["Moments", "StandardizedGradient"])
@@ -90,7 +91,7 @@ def test_the_positive_rate_is_never_read_in_the_clear(balance, rng, monkeypatch)
         monkeypatch.setattr(query, "evaluate", answer)
     for rate in (None, 0.2):
         for labels in (y, 1 - y, np.arange(400) == 7):
-            model = DPAUCMaximizer(positive_rate=rate, class_balance=balance, random_state=0).fit(X, labels.astype(int))
+            model = fitted(DPAUCMaximizer(positive_rate=rate, class_balance=balance), X, labels.astype(int))
             coefs.setdefault(rate, []).append(np.append(model.coef_, model.intercept_))
         np.testing.assert_array_equal(coefs[rate][0], coefs[rate][1])
         np.testing.assert_array_equal(coefs[rate][0], coefs[rate][2])
@@ -101,7 +102,7 @@ def test_the_positive_rate_is_never_read_in_the_clear(balance, rng, monkeypatch)
 def test_the_larger_class_weighs_less_by_the_given_power(balance, rate, rng, monkeypatch):
     """A given rate counts, not that of y: the weights are (p_min / p_maj)**b, and every gradient has them."""
     X, y = imbalanced(rng, 1000)
-    asked = queries_of(DPAUCMaximizer(positive_rate=rate, class_balance=balance, random_state=0), X, y, monkeypatch)
+    asked = queries_of(DPAUCMaximizer(positive_rate=rate, class_balance=balance), X, y, monkeypatch)
     smaller = (min(rate, 1 - rate) / max(rate, 1 - rate)) ** balance
     weights = {query.class_weight for query in asked if isinstance(query, StandardizedGradient)}
     assert len(weights) == 1
@@ -115,7 +116,7 @@ def test_released_frequencies_set_the_weights(rng, monkeypatch):
     """Those of y within the noise, which is 0.003 here."""
     X, y = imbalanced(rng)
     for labels in (y, 1 - y):
-        model = DPAUCMaximizer(3.0, class_balance=1.0, adjacency="zero_out", random_state=0)
+        model = DPAUCMaximizer(3.0, class_balance=1.0, adjacency="zero_out")
         *_, last = queries_of(model, X, labels, monkeypatch)
         rare, odds = min(y.mean(), 1 - y.mean()), min(last.class_weight) / max(last.class_weight)
         assert odds / (1 + odds) == pytest.approx(rare, abs=0.015)
@@ -140,7 +141,7 @@ def test_without_noise_it_is_the_weighted_model_of_scikit_learn(balance, rate, r
 def test_a_given_rate_beyond_one_record_counts_as_one(rate, balance, rng):
     X, y = imbalanced(rng, 500)
     models = [
-        DPAUCMaximizer(positive_rate=given, class_balance=balance, random_state=0).fit(X, y)
+        fitted(DPAUCMaximizer(positive_rate=given, class_balance=balance), X, y)
         for given in (rate, 1 / 500 if rate < 0.5 else 1 - 1 / 500)
     ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-9)
@@ -149,7 +150,7 @@ def test_a_given_rate_beyond_one_record_counts_as_one(rate, balance, rng):
 def test_scores_labels_and_their_quality(rng):
     X, y = imbalanced(rng)
     names = np.array(["no", "yes"])[y]
-    model = DPAUCMaximizer(2.0, random_state=0).fit(X, names)
+    model = fitted(DPAUCMaximizer(2.0), X, names)
     raw = model.decision_function(X)
     assert raw.shape == (4000,) and model.coef_.shape == (1, 4) and model.intercept_.shape == (1,)
     np.testing.assert_array_equal(model.predict(X), model.classes_[(raw > 0).astype(int)])
@@ -166,7 +167,7 @@ def test_scores_labels_and_their_quality(rng):
 
 
 def test_there_are_no_probabilities(rng):
-    model = DPAUCMaximizer(random_state=0).fit(*imbalanced(rng, 100))
+    model = fitted(DPAUCMaximizer(), *imbalanced(rng, 100))
     assert not hasattr(model, "predict_log_proba") and not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="its scores are for ranking"):
         model.predict_proba(np.zeros((1, 4)))
@@ -177,14 +178,14 @@ def test_there_are_no_probabilities(rng):
 def test_every_storage_gives_the_same_model(storage, balance, rng):
     X, y = imbalanced(rng, 600)
     X = np.round(8 * X) / 8
-    models = [DPAUCMaximizer(class_balance=balance, random_state=0).fit(table, y) for table in (X, storage(X))]
+    models = [fitted(DPAUCMaximizer(class_balance=balance), table, y) for table in (X, storage(X))]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-5)
 
 
 def test_names_clone_pickle_and_file(rng, tmp_path):
     X, y = imbalanced(rng, 600)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = DPAUCMaximizer(2.0, class_balance=0.5, hidden_layer_sizes=(8,), random_state=0).fit(frame, y)
+    model = fitted(DPAUCMaximizer(2.0, class_balance=0.5, hidden_layer_sizes=(8,)), frame, y)
     assert model.feature_names_in_.tolist() == list("abcd")
     save_model(model, tmp_path / "model.skops")
     for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
@@ -280,7 +281,7 @@ FLOORS = {  # least median AUC, how far below logistic regression at epsilon 1, 
 
 def median_auc(kind, table, epsilon, n_seeds):
     given = {"delta": 1 / len(table.y_train) ** 2, "adjacency": "zero_out", "data_norm": 1.0}
-    fits = [kind(epsilon, random_state=seed, **given).fit(table.X_train, table.y_train) for seed in range(n_seeds)]
+    fits = [fitted(kind(epsilon, **given), table.X_train, table.y_train, seed=seed) for seed in range(n_seeds)]
     return np.median([roc_auc_score(table.y_test, fit.decision_function(table.X_test)) for fit in fits])
 
 

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import fitted
 
 import skdp.estimators._auc
 from skdp import DPAUCMaximizer
@@ -28,7 +29,7 @@ def table():
 
 
 def model(**more):
-    return DPAUCMaximizer(**{"random_state": 0, "hidden_layer_sizes": LAYERS, "solver": SGDA(4)} | more)
+    return DPAUCMaximizer(**{"hidden_layer_sizes": LAYERS, "solver": SGDA(4)} | more)
 
 
 @KINDS
@@ -46,8 +47,8 @@ def test_what_is_released_before_the_steps(scorer, solver, rate, standardize, ta
 
     monkeypatch.setattr(Oracle, "ask", watching)
     kind, given = type(solver), solver.get_params() | {"standardize": standardize}
-    fitted = model(scorer=scorer, solver=kind(**given), positive_rate=rate).fit(*table)
-    names = [line.query for line in fitted.privacy_report_.releases]
+    done = fitted(model(scorer=scorer, solver=kind(**given), positive_rate=rate), *table)
+    names = [line.query for line in done.privacy_report_.releases]
     moved = (scorer == "linear") if standardize is None else standardize
     expected = ["LabelSum"] * (rate is None) + ["Moments"] * moved
     assert names[: len(expected)] == expected and not {"LabelSum", "Moments"} & set(names[len(expected) :])
@@ -79,26 +80,26 @@ def test_auto_depends_on_the_score(table):
 def test_a_network_scores_as_its_layers_say(solver, store, table, monkeypatch):
     """Blocks that do not divide the rows; the same layers as scikit-learn's networks have."""
     X, y = store(table[0]), table[1]
-    fitted = model(scorer="mlp", solver=solver).fit(X, y)
-    assert [part.shape for part in fitted.coefs_] == [(4, 5), (5, 3), (3, 1)]
-    assert [part.shape for part in fitted.intercepts_] == [(5,), (3,), (1,)]
-    assert not hasattr(fitted, "coef_")
+    done = fitted(model(scorer="mlp", solver=solver), X, y)
+    assert [part.shape for part in done.coefs_] == [(4, 5), (5, 3), (3, 1)]
+    assert [part.shape for part in done.intercepts_] == [(5,), (3,), (1,)]
+    assert not hasattr(done, "coef_")
     monkeypatch.setattr(skdp.estimators._auc, "BLOCK", 13)
-    scores = fitted.decision_function(X)
-    flat = np.concatenate([np.append(w.T.ravel(), b) for w, b in zip(fitted.coefs_, fitted.intercepts_, strict=True)])
+    scores = done.decision_function(X)
+    flat = np.concatenate([np.append(w.T.ravel(), b) for w, b in zip(done.coefs_, done.intercepts_, strict=True)])
     expected = MLPScorer(4, LAYERS).at(np.asarray(sparse.csr_array(X).toarray(), dtype=float), flat).scores
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[(scores > 0).astype(int)])
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).decision_function(X), scores)
-    assert 0.0 <= fitted.score(X, y) <= 1.0
+    np.testing.assert_array_equal(done.predict(X), done.classes_[(scores > 0).astype(int)])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(done)).decision_function(X), scores)
+    assert 0.0 <= done.score(X, y) <= 1.0
 
 
 def test_a_refit_with_another_score_leaves_no_attribute_behind(table):
     """The scores are those of the last fit."""
-    fitted = model(scorer="mlp").fit(*table)
-    fitted.set_params(scorer="linear").fit(*table)
-    assert not hasattr(fitted, "coefs_") and fitted.decision_function(table[0]).shape == (300,)
-    np.testing.assert_allclose(fitted.decision_function(table[0]), table[0] @ fitted.coef_[0] + fitted.intercept_[0])
+    done = fitted(model(scorer="mlp"), *table)
+    done.set_params(scorer="linear").fit(*table)
+    assert not hasattr(done, "coefs_") and done.decision_function(table[0]).shape == (300,)
+    np.testing.assert_allclose(done.decision_function(table[0]), table[0] @ done.coef_[0] + done.intercept_[0])
 
 
 def test_without_noise_a_network_ranks_what_no_linear_score_does():
@@ -109,7 +110,9 @@ def test_without_noise_a_network_ranks_what_no_linear_score_does():
     for scorer in ("linear", "mlp"):
         solver = SGDA(600, batch_size=300, primal_step_size=0.2, dual_step_size=0.2, output="last")
         with pytest.warns(UserWarning, match="not private"):
-            scores.append(model(epsilon=math.inf, scorer=scorer, hidden_layer_sizes=(16,), solver=solver).fit(X, y).score(X, y))
+            scores.append(
+                fitted(model(epsilon=math.inf, scorer=scorer, hidden_layer_sizes=(16,), solver=solver), X, y).score(X, y)
+            )
     assert scores[0] < 0.6 and scores[1] > 0.95
 
 
@@ -120,7 +123,7 @@ def test_a_penalty_spares_the_mean_scores(table):
         model(epsilon=math.inf, alpha=alpha, solver=SGDA(500, primal_step_size=0.01, output="last")) for alpha in (1e-9, 50.0)
     ]
     with pytest.warns(UserWarning, match="not private"):
-        assert np.abs(strong.fit(X, y).coef_).max() < 0.05 * np.abs(weak.fit(X, y).coef_).max()
+        assert np.abs(fitted(strong, X, y).coef_).max() < 0.05 * np.abs(fitted(weak, X, y).coef_).max()
     saddle = model()._plan(300, 4, [0, 1], {}).problem.prepared(lambda query: np.zeros(query.size), 0.1, False)
     np.testing.assert_array_equal(saddle.penalized(np.arange(1.0, 7.0)), [1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
 
@@ -136,7 +139,9 @@ def test_the_report_states_clip_norms_that_no_release_sets(scorer, standardize, 
         return ask(self, query)
 
     monkeypatch.setattr(Oracle, "ask", watching)
-    report = model(scorer=scorer, solver=PrivateDiff(4, standardize=standardize), positive_rate=rate).fit(*table).privacy_report_
+    report = fitted(
+        model(scorer=scorer, solver=PrivateDiff(4, standardize=standardize), positive_rate=rate), *table
+    ).privacy_report_
     stated = {line.query: line.clip_norm for line in report.releases}
     moved = scorer == "linear" and standardize is not False
     assert stated["PrimalGradient"] == (None if moved else asked["PrimalGradient"]) and stated["DualGradient"] == 1.0

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from products import KINDS, brief, estimator_of, fitting, labels_of
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
@@ -58,12 +59,12 @@ def labels(kind, y):
 def test_the_model_lies_in_the_set_in_the_units_of_the_user(kind, name, solver, table):
     """The range of y makes the unit of the solver 37; a set and the name of one are the same."""
     bounds = {"target_bounds": (-37.0, 20.0)} if labels_of(kind) == "numbers" else {}
-    models = [estimator_of(kind, solver=brief(SOLVERS[solver]), constraint=SETS[name], random_state=0, **bounds)]
+    models = [estimator_of(kind, solver=brief(SOLVERS[solver]), constraint=SETS[name], **bounds)]
     if hasattr(models[0], "loss"):
         models.append(clone(models[0]).set_params(loss="huber", threshold=Fraction(1, 3), target_bounds=None))
     for model in models:
         try:
-            model.fit(table[0], labels(kind, table[1]))
+            fitted(model, table[0], labels(kind, table[1]))
         except ValueError as error:  # the set has no mirror map, or too many vertices
             assert f"solver={solver!r} needs" in str(error) and not (
                 fitting(kind, SOLVERS[solver]()) and name in ("l1", "simplex")
@@ -72,14 +73,14 @@ def test_the_model_lies_in_the_set_in_the_units_of_the_user(kind, name, solver, 
         assert SETS[name].contains(model.coef_.T.ravel(), 1e-9)
         assert "constraint" in model.privacy_report_.public["resolved"]
         if name in ("l1", "l2", "simplex", "box"):
-            named = clone(model).set_params(constraint=name, radius=0.7).fit(table[0], labels(kind, table[1]))
+            named = fitted(clone(model).set_params(constraint=name, radius=0.7), table[0], labels(kind, table[1]))
             np.testing.assert_array_equal(named.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("kind", KINDS_WITH_A_SET)
 def test_a_set_of_the_user_goes_with_solvers_that_project(kind, table):
-    model = estimator_of(kind, constraint=HalfSpaces(), random_state=0, epsilon=5.0)
-    model.fit(table[0], labels(kind, table[1]))
+    model = estimator_of(kind, constraint=HalfSpaces(), epsilon=5.0)
+    fitted(model, table[0], labels(kind, table[1]))
     assert 0.15 < model.coef_.max() <= 0.2 + 1e-12 and "HalfSpaces(limit=0.2)" in str(model.privacy_report_)
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(table[0]), model.predict(table[0]))
@@ -123,9 +124,9 @@ def reweighted(X, y, threshold, fit_intercept):
 def test_an_intercept_takes_a_solver_that_knows_how(kind, table):
     X, y = table[0], labels(kind, table[1])
     assert not estimator_of(kind).fit_intercept
-    model = estimator_of(kind, fit_intercept=True, radius=0.5, random_state=0)
+    model = estimator_of(kind, fit_intercept=True, radius=0.5)
     assert model.plan(1000, 4).solver == "gd"
-    model.fit(X, y)
+    fitted(model, X, y)
     assert np.any(model.intercept_) and L1Ball(0.5).contains(model.coef_.ravel())
     for solver in {"accmd", "frank_wolfe"} & set(SOLVERS):
         with pytest.raises(
@@ -138,29 +139,29 @@ def test_an_intercept_takes_a_solver_that_knows_how(kind, table):
 def test_units_of_the_targets_do_not_matter(factor, table):
     """All that is in units of y moves with it."""
     X, y = table
-    given = {"loss": "huber", "random_state": 0, "epsilon": 2.0}
-    expected = DPConstrainedRegression(threshold=0.5, radius=0.7, **given).fit(X, y)
-    model = DPConstrainedRegression(threshold=0.5 * factor, radius=0.7 * factor, **given).fit(X, factor * y)
+    given = {"loss": "huber", "epsilon": 2.0}
+    expected = fitted(DPConstrainedRegression(threshold=0.5, radius=0.7, **given), X, y)
+    model = fitted(DPConstrainedRegression(threshold=0.5 * factor, radius=0.7 * factor, **given), X, factor * y)
     np.testing.assert_allclose(model.coef_, factor * expected.coef_, rtol=1e-9)
-    bounded = DPConstrainedRegression(target_bounds=(-4, 3), radius=0.7, random_state=0).fit(X, y)
-    scaled = DPConstrainedRegression(target_bounds=(-4 * factor, 3 * factor), radius=0.7 * factor, random_state=0)
-    np.testing.assert_allclose(scaled.fit(X, factor * y).coef_, factor * bounded.coef_, rtol=1e-9)
+    bounded = fitted(DPConstrainedRegression(target_bounds=(-4, 3), radius=0.7), X, y)
+    scaled = DPConstrainedRegression(target_bounds=(-4 * factor, 3 * factor), radius=0.7 * factor)
+    np.testing.assert_allclose(fitted(scaled, X, factor * y).coef_, factor * bounded.coef_, rtol=1e-9)
 
 
 def test_far_targets_count_as_far_as_huber_lets_them(table):
     """One of 1e300 is as one of 1e3: the slope has a bound."""
     X, y = table
     far = [np.where(np.arange(300) == 7, size, y) for size in (1e3, 1e300, 1.7e308)]
-    given = {"loss": "huber", "threshold": 1e-10, "random_state": 0}
-    fits = [DPConstrainedRegression(**given).fit(X, each).coef_ for each in far]
+    given = {"loss": "huber", "threshold": 1e-10}
+    fits = [fitted(DPConstrainedRegression(**given), X, each).coef_ for each in far]
     np.testing.assert_array_equal(fits[0], fits[1])
     np.testing.assert_array_equal(fits[0], fits[2])
 
 
 def test_predictions_stay_in_the_bounds_where_there_are_bounds(table):
     X, y = table
-    bounded = DPConstrainedRegression(5.0, target_bounds=(-2, 2), radius=3.0, random_state=0).fit(X, y)
-    free = DPConstrainedRegression(5.0, loss="huber", radius=3.0, random_state=0).fit(X, y)
+    bounded = fitted(DPConstrainedRegression(5.0, target_bounds=(-2, 2), radius=3.0), X, y)
+    free = fitted(DPConstrainedRegression(5.0, loss="huber", radius=3.0), X, y)
     far = 1e6 * np.sign(bounded.coef_)[None]
     assert bounded.predict(far).tolist() == [2.0] and bounded.target_bounds_ == (-2.0, 2.0)
     assert abs(free.predict(far)[0]) > 1e5 and free.target_bounds_ is None
@@ -171,17 +172,15 @@ def test_predictions_stay_in_the_bounds_where_there_are_bounds(table):
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_a_classifier_gives_probabilities_and_takes_weights(n_classes, table):
     X, y = table[0], np.array(["a", "b", "c"])[np.digitize(table[1], [-0.5, 0.5] if n_classes == 3 else [0.0])]
-    model = DPConstrainedClassifier(5.0, radius=2.0, class_weight={"b": 2.0}, random_state=0).fit(
-        pd.DataFrame(X, columns=list("wxyz")), y
-    )
+    model = fitted(DPConstrainedClassifier(5.0, radius=2.0, class_weight={"b": 2.0}), pd.DataFrame(X, columns=list("wxyz")), y)
     probabilities = model.predict_proba(pd.DataFrame(X, columns=list("wxyz")))
     assert probabilities.shape == (300, n_classes) and model.feature_names_in_.tolist() == list("wxyz")
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     assert model.coef_.shape == ((1, 4) if n_classes == 2 else (3, 4)) and np.abs(model.coef_).sum() <= 2 + 1e-9
-    dense = DPConstrainedClassifier(5.0, radius=2.0, random_state=0).fit(X, y)
+    dense = fitted(DPConstrainedClassifier(5.0, radius=2.0), X, y)
     assert dense.score(X, y) > (0.85 if n_classes == 2 else 0.5)
     for storage in (sparse.csr_matrix, sparse.csc_array):
-        np.testing.assert_allclose(clone(dense).fit(storage(X), y).coef_, dense.coef_, atol=1e-6)
+        np.testing.assert_allclose(fitted(clone(dense), storage(X), y).coef_, dense.coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -265,13 +264,13 @@ class Outside(GradientDescent):
 
 @pytest.mark.parametrize("kind", KINDS_WITH_A_SET)
 def test_what_a_solver_returns_is_projected_once_more(kind, table):
-    model = estimator_of(kind, solver=Outside(5, tail_average=0.0), random_state=0).fit(table[0], labels(kind, table[1]))
+    model = fitted(estimator_of(kind, solver=Outside(5, tail_average=0.0)), table[0], labels(kind, table[1]))
     assert np.abs(model.coef_).sum() == pytest.approx(1.0) and L1Ball(1.0).contains(model.coef_.ravel())
 
 
 def test_a_set_is_saved_with_the_model(table, tmp_path):
     for constraint in ("simplex", L2Ball(0.5), Box((-1.0,) * 4, (1.0,) * 4)):
-        model = DPConstrainedRegression(constraint=constraint, target_bounds=(-3, 3), random_state=0).fit(*table)
+        model = fitted(DPConstrainedRegression(constraint=constraint, target_bounds=(-3, 3)), *table)
         for path in (tmp_path / "model.joblib", tmp_path / "model.skops"):
             save_model(model, path)
             restored = load_model(path, trust=True)

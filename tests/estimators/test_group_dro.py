@@ -10,6 +10,7 @@ import sklearn
 from grouped import brief, table
 from scipy import sparse
 from scipy.optimize import minimize
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
@@ -139,13 +140,13 @@ def test_labels_are_never_read_in_the_clear_and_of_groups_only_their_sizes(solve
     monkeypatch.setattr(Oracle, "ask", blind)
     model = brief(solver={"sgda": SGDA, "privatediff": PrivateDiff}[solver](10))
     fits = [
-        clone(model).fit(X, labels, groups=members)
+        fitted(clone(model), X, labels, groups=members)
         for labels, members in ((y, groups), (1 - y, groups), (y, groups[::-1]), (np.arange(100) == 7, np.roll(groups, 3)))
     ]
     for fit in fits[1:]:
         np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
         np.testing.assert_array_equal(fit.group_weights_, fits[0].group_weights_)
-    other = clone(model).fit(X, y, groups=groups > 1)
+    other = fitted(clone(model), X, y, groups=groups > 1)
     assert np.abs(other.coef_ - fits[0].coef_).max() > 1e-6
 
 
@@ -153,7 +154,7 @@ def test_what_is_behind_the_gate_is_label_and_group_together(monkeypatch):
     X, y, groups = table(100)
     seen, begin = [], Oracle.__init__
     monkeypatch.setattr(Oracle, "__init__", lambda self, rows, *rest: (seen.append(rows._y), begin(self, rows, *rest))[1])
-    brief().fit(X, np.array(["no", "yes"])[y], groups=np.array(["z", "y", "x"])[groups])
+    fitted(brief(), X, np.array(["no", "yes"])[y], groups=np.array(["z", "y", "x"])[groups])
     np.testing.assert_array_equal(seen[0], y + 2 * (2 - groups))
     assert seen[0].dtype == np.int8
 
@@ -165,7 +166,7 @@ def test_the_clip_norm_follows_the_weights_of_the_groups_unless_it_is_given(monk
     monkeypatch.setattr(Oracle, "ask", lambda self, query: (asked.append(query), ask(self, query))[1])
     for given in (None, 0.7):
         asked.clear()
-        DPGroupDROClassifier(5.0, solver=SGDA(30, primal_clip_norm=given), random_state=0).fit(X, y, groups=groups)
+        fitted(DPGroupDROClassifier(5.0, solver=SGDA(30, primal_clip_norm=given)), X, y, groups=groups)
         steps = [query for query in asked if isinstance(query, JointGradient)]
         norms, usual = np.array([query.primal_clip_norm for query in steps]), steps[0].saddle.primal_clip_norm
         weights = np.array([1 / 6, 1 / 3, 1.0])
@@ -178,7 +179,7 @@ def test_the_clip_norm_of_a_restart_follows_them_too(monkeypatch):
     X, y, groups = table(600)
     asked, ask = [], Oracle.ask
     monkeypatch.setattr(Oracle, "ask", lambda self, query: (asked.append(query), ask(self, query))[1])
-    DPGroupDROClassifier(5.0, solver=PrivateDiff(12, restart_every=3), random_state=0).fit(X, y, groups=groups)
+    fitted(DPGroupDROClassifier(5.0, solver=PrivateDiff(12, restart_every=3)), X, y, groups=groups)
     restarts = [query for query in asked if isinstance(query, PrimalGradient)]
     reaches = [(np.array([1 / 6, 1 / 3, 1.0]) * query.dual).max() for query in restarts]
     assert len(restarts) == 4 and max(reaches) > min(reaches)
@@ -191,7 +192,7 @@ def test_the_step_follows_the_noise_of_the_clip_norm(given, monkeypatch):
     X, y, groups = table(600)
     told, sizes = [], GroupDROSaddle.step_sizes
     monkeypatch.setattr(GroupDROSaddle, "step_sizes", lambda self, *facts: (told.append(facts[0]), sizes(self, *facts))[1])
-    brief(solver=SGDA(1, primal_clip_norm=given)).fit(X, y, groups=groups)
+    fitted(brief(solver=SGDA(1, primal_clip_norm=given)), X, y, groups=groups)
     assert told == [pytest.approx(told[0] * factor) for factor in ((1, 10) if given is None else (1,))]
 
 
@@ -199,7 +200,7 @@ def test_the_step_follows_the_noise_of_the_clip_norm(given, monkeypatch):
 def test_the_saddle_problem_is_also_for_a_fit_of_ones_own(solver):
     X, y, groups = table(200)
     saddle = GroupDROSaddle(LinearScorer(3), (120, 60, 20), usual=10.0)
-    model = DPMinimax(saddle, epsilon=5.0, solver=solver, data_norm=3.0, random_state=0).fit(X, y + 2 * groups)
+    model = fitted(DPMinimax(saddle, epsilon=5.0, solver=solver, data_norm=3.0), X, y + 2 * groups)
     assert model.dual_.sum() == pytest.approx(1) and model.primal_.shape == (4,)
     assert not any("unreviewed" in line for line in model.privacy_report_.assumptions)
 
@@ -208,7 +209,7 @@ def test_the_saddle_problem_is_also_for_a_fit_of_ones_own(solver):
 def test_every_storage_gives_the_same_model(store):
     X, y, groups = table(200)
     X = np.round(8 * X) / 8
-    fits = [brief().fit(stored, y, groups=groups) for stored in (X, store(X))]
+    fits = [fitted(brief(), stored, y, groups=groups) for stored in (X, store(X))]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-5)
     np.testing.assert_allclose(fits[0].group_weights_, fits[1].group_weights_, atol=1e-5)
 
@@ -216,7 +217,7 @@ def test_every_storage_gives_the_same_model(store):
 def test_names_clone_pickle_and_file(tmp_path):
     X, y, groups = table(200)
     frame, labels = pd.DataFrame(X, columns=list("abc")), np.array(["no", "yes"])[y]
-    model = brief().fit(frame, labels, groups=pd.Series(groups).map(str))
+    model = fitted(brief(), frame, labels, groups=pd.Series(groups).map(str))
     assert model.feature_names_in_.tolist() == list("abc") and model.groups_.tolist() == ["0", "1", "2"]
     save_model(model, tmp_path / "model.skops")
     for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
@@ -236,9 +237,9 @@ def test_groups_are_routed():
     model = brief()
     with sklearn.config_context(enable_metadata_routing=True):
         asking = clone(model).set_fit_request(groups=True)
-        pipeline = make_pipeline(BoundedScaler((-10, 10)), asking).fit(X, y, groups=groups)
+        pipeline = fitted(make_pipeline(BoundedScaler((-10, 10)), asking), X, y, groups=groups)
         scaled = BoundedScaler((-10, 10)).fit_transform(X)
-        np.testing.assert_array_equal(pipeline[-1].coef_, clone(model).fit(scaled, y, groups=groups).coef_)
+        np.testing.assert_array_equal(pipeline[-1].coef_, fitted(clone(model), scaled, y, groups=groups).coef_)
         found = cross_validate(asking, X, y, params={"groups": groups}, cv=2, return_estimator=True)
     assert all(fit.groups_.tolist() == [0, 1, 2] for fit in found["estimator"])
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from grouped import brief, table
 from scipy import sparse
+from seeded import fitted
 
 from skdp import DPGroupDROClassifier, PrivacyLedger
 from skdp.privacy.oracle import Oracle
@@ -33,7 +34,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_groups_of_every_kind_give_the_same_fit(kind):
     X, y, groups = table(100)
-    fits = [brief().fit(X, y, groups=given) for given in (groups, KINDS[kind](groups))]
+    fits = [fitted(brief(), X, y, groups=given) for given in (groups, KINDS[kind](groups))]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     np.testing.assert_array_equal(fits[0].group_weights_, fits[1].group_weights_)
     assert fits[1].groups_.tolist() == sorted(fits[1].groups_.tolist()) == sorted(set(np.asarray(KINDS[kind](groups)).tolist()))
@@ -44,14 +45,14 @@ def test_groups_of_every_kind_give_the_same_fit(kind):
 
 def test_two_labels_of_truth_are_groups_too():
     X, y, groups = table(100)
-    model = brief().fit(X, y, groups=groups > 0)
+    model = fitted(brief(), X, y, groups=groups > 0)
     assert model.groups_.tolist() == [False, True] and model.group_weights_.shape == (2,)
 
 
 def test_many_groups():
     """More than an int8 holds, of two records each."""
     X, y, _ = table(600)
-    model = brief().fit(X, y, groups=np.arange(600) // 2)
+    model = fitted(brief(), X, y, groups=np.arange(600) // 2)
     np.testing.assert_array_equal(model.group_sizes_, np.full(300, 2))
     assert model.group_weights_.shape == (300,) and model.group_weights_.sum() == pytest.approx(1)
     assert len(str(model.privacy_report_)) < 6000

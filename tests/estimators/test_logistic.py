@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -41,9 +42,9 @@ def table(rng):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_every_storage_gives_the_same_model(storage, table):
     X, y = table
-    expected = DPLogisticRegression(5.0, random_state=0).fit(X, y)
+    expected = fitted(DPLogisticRegression(5.0), X, y)
     stored = STORAGES[storage](X)
-    model = DPLogisticRegression(5.0, random_state=0).fit(stored, y)
+    model = fitted(DPLogisticRegression(5.0), stored, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert model.score(stored, y) == expected.score(X, y) > 0.8
     if storage in ("pandas", "polars"):
@@ -61,8 +62,8 @@ def test_every_storage_gives_the_same_model(storage, table):
 @pytest.mark.parametrize("dtype", (np.float32, np.int8, np.int64, np.uint8, bool, np.float16, object))
 def test_every_dtype_gives_the_same_model(dtype, table):
     X = np.abs(np.rint(table[0])).astype(dtype)
-    expected = DPLogisticRegression(5.0, random_state=0).fit(X.astype(float), table[1])
-    np.testing.assert_allclose(DPLogisticRegression(5.0, random_state=0).fit(X, table[1]).coef_, expected.coef_, atol=1e-6)
+    expected = fitted(DPLogisticRegression(5.0), X.astype(float), table[1])
+    np.testing.assert_allclose(fitted(DPLogisticRegression(5.0), X, table[1]).coef_, expected.coef_, atol=1e-6)
 
 
 def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
@@ -72,8 +73,8 @@ def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
     doubled = sparse.csr_matrix((np.full(200, 0.9), columns, np.arange(0, 201, 2)), shape=(100, 2))
     y = np.arange(100) % 2
     for X in (split, doubled, doubled.tocsc()):
-        model = DPLogisticRegression(1.0, data_norm=1.0, random_state=0).fit(X, y)
-        expected = DPLogisticRegression(1.0, data_norm=1.0, random_state=0).fit(split.toarray(), y)
+        model = fitted(DPLogisticRegression(1.0, data_norm=1.0), X, y)
+        expected = fitted(DPLogisticRegression(1.0, data_norm=1.0), split.toarray(), y)
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert doubled.nnz == 200  # the user's table is as it was
 
@@ -83,7 +84,7 @@ def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
 def test_shapes_and_labels(labels, fit_intercept, rng):
     X = rng.normal(size=(400, 3))
     y = np.array(labels)[rng.integers(0, len(labels), 400)]
-    model = DPLogisticRegression(10.0, fit_intercept=fit_intercept, random_state=0).fit(X, y)
+    model = fitted(DPLogisticRegression(10.0, fit_intercept=fit_intercept), X, y)
     outputs = 1 if len(labels) == 2 else len(labels)
     assert model.classes_.tolist() == sorted(labels)
     assert model.coef_.shape == (outputs, 3)
@@ -98,10 +99,10 @@ def test_shapes_and_labels(labels, fit_intercept, rng):
 
 def test_classes_without_rows_are_no_error(table):
     X, _ = table
-    model = DPLogisticRegression(1.0, classes=["low", "middle", "high"], random_state=0).fit(X, ["low"] * 600)
+    model = fitted(DPLogisticRegression(1.0, classes=["low", "middle", "high"]), X, ["low"] * 600)
     assert model.classes_.tolist() == ["high", "low", "middle"]
     assert "is read from y" not in str(model.privacy_report_)
-    assert "is read from y" in str(DPLogisticRegression(random_state=0).fit(*table).privacy_report_)
+    assert "is read from y" in str(fitted(DPLogisticRegression(), *table).privacy_report_)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
@@ -119,18 +120,18 @@ def test_class_weight_and_intercept_scaling_are_scikit_learns(intercept_scaling,
 
 def test_pipeline_grid_search_and_cross_validation(table):
     X, y = table
-    pipeline = make_pipeline(FunctionTransformer(np.tanh), DPLogisticRegression(random_state=0))
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), DPLogisticRegression())
     name = "dplogisticregression__epsilon"
-    search = GridSearchCV(pipeline, {name: [0.01, 5.0]}, cv=3).fit(X, y)
+    search = fitted(GridSearchCV(pipeline, {name: [0.01, 5.0]}, cv=3), X, y)
     assert search.best_params_ == {name: 5.0}
     assert search.best_estimator_[-1].privacy_spent_.epsilon == pytest.approx(5.0, rel=1e-6)
-    scores = cross_val_score(DPLogisticRegression(5.0, random_state=0), X, y, cv=4, n_jobs=2)
+    scores = cross_val_score(DPLogisticRegression(5.0), X, y, cv=4, n_jobs=2)
     assert scores.shape == (4,)
-    assert scores.mean() > 0.8
+    assert scores.mean() > 0.8  # noise of workers does not repeat; measured: .912 with a standard deviation of .005
 
 
 def test_clone_and_pickle(table):
-    model = DPLogisticRegression(2.0, solver=GradientDescent(60), random_state=0).fit(*table)
+    model = fitted(DPLogisticRegression(2.0, solver=GradientDescent(60)), *table)
     copy = clone(model)
     assert not hasattr(copy, "coef_")
     assert copy.get_params()["solver__n_steps"] == 60
@@ -140,17 +141,19 @@ def test_clone_and_pickle(table):
     assert restored.privacy_spent_ == model.privacy_spent_
 
 
-def test_random_state_repeats_and_none_does_not(table):
-    fits = [DPLogisticRegression(random_state=state).fit(*table).coef_ for state in (0, 0, 1, None, None)]
+def test_noise_repeats_in_blocks_of_the_same_seed_and_for_no_random_state(table):
+    fits = [fitted(DPLogisticRegression(), *table, seed=seed).coef_ for seed in (0, 0, 1)]
     assert np.array_equal(fits[0], fits[1])
-    assert len({tuple(fit.ravel()) for fit in fits}) == 4
+    for make in (int, np.random.RandomState, np.random.default_rng):
+        fits += [DPLogisticRegression(random_state=make(0)).fit(*table).coef_ for _ in range(2)]
+    assert len({tuple(fit.ravel()) for fit in fits}) == len(fits) - 1
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 @pytest.mark.parametrize("n_classes", (2, 4))
 def test_attributes_state_what_was_spent(adjacency, n_classes, rng):
     X, y = rng.normal(size=(300, 3)), np.arange(300) % n_classes
-    model = DPLogisticRegression(0.7, adjacency=adjacency, solver="gd", random_state=0).fit(X, y)
+    model = fitted(DPLogisticRegression(0.7, adjacency=adjacency, solver="gd"), X, y)
     assert 0.999 * 0.7 <= model.privacy_spent_.epsilon <= 0.7
     assert model.privacy_spent_.delta == 1 / 300**2
     (line,) = model.privacy_report_.releases
@@ -161,19 +164,18 @@ def test_attributes_state_what_was_spent(adjacency, n_classes, rng):
 
 
 def test_no_single_noise_multiplier_stands_for_several_kinds_of_release(table):
-    model = DPLogisticRegression(random_state=0).fit(*table)
+    model = fitted(DPLogisticRegression(), *table)
     assert len(model.privacy_report_.releases) == 4
     assert not hasattr(model, "noise_multiplier_")
 
 
 def test_report_in_all_its_forms(table):
-    model = DPLogisticRegression(class_weight={0: 2.0}, solver=GradientDescent(60), random_state=0).fit(*table)
+    model = DPLogisticRegression(class_weight={0: 2.0}, solver=GradientDescent(60)).fit(*table)
     report = model.privacy_report_
     content = json.loads(report.to_json())
     assert content == report.to_dict()
     assert content["schema_version"] == "1.2"
-    assert (content["private"], content["reproducible_noise"]) == (False, True)
-    assert json.loads(DPLogisticRegression().fit(*table).privacy_report_.to_json())["private"] is True
+    assert (content["private"], content["reproducible_noise"]) == (True, False)
     assert content["planned"] is False
     assert (content["epsilon"], content["delta"], content["adjacency"]) == (1.0, 1 / 600**2, "replace_one")
     assert content["adjacency_in_words"] == "two tables with the same number of records, one record replaced by any other"
@@ -200,16 +202,24 @@ def test_report_in_all_its_forms(table):
         "one record replaced",
         "gd:",
         "60 x Gradient",
-        "only while the seed is secret",
+        "secure: the operating system",
     ):
         assert piece in text
         assert piece in page
-    assert "secure" in str(DPLogisticRegression().fit(*table).privacy_report_)
+
+
+def test_the_report_of_a_fit_in_a_block_of_reproducible_noise_guarantees_nothing(table):
+    report = fitted(DPLogisticRegression(), *table).privacy_report_
+    content = json.loads(report.to_json())
+    assert (content["private"], content["reproducible_noise"]) == (False, True)
+    for text in (" ".join(str(report).split()), report._repr_html_()):
+        assert "NONE: the noise came from a seed" in text and "reproducible noise" in text
+        assert "secure: the operating system" not in text and "-differential privacy of the training records" not in text
 
 
 @pytest.mark.parametrize("class_weight", (None, {1: 3.0}, {0: 0.5}, {1: 0.5}, {0: 0.1, 1: 0.2}))
 def test_plan_states_the_same_before_any_data(class_weight, table):
-    estimator = DPLogisticRegression(0.5, class_weight=class_weight, random_state=0)
+    estimator = DPLogisticRegression(0.5, class_weight=class_weight)
     plan, report = estimator.plan(600, 5), estimator.fit(*table).privacy_report_
     assert isinstance(plan, PrivacyReport)
     assert plan.planned and not report.planned
@@ -296,18 +306,17 @@ def test_code_from_elsewhere_that_sees_the_data_is_reported(table):
 
 
 def test_report_is_made_before_anything_can_change_the_parameters(table, monkeypatch):
-    model = DPLogisticRegression(2.0, random_state=0)
+    model = DPLogisticRegression(2.0)
     solve = GradientDescent.solve
 
     def meddle(self, problem, ask, rng):
-        model.set_params(epsilon=0.001, random_state=None)
+        model.set_params(epsilon=0.001, adjacency="zero_out")
         return solve(self, problem, ask, rng)
 
     monkeypatch.setattr(GradientDescent, "solve", meddle)
     report = model.fit(*table).privacy_report_
-    assert report.budget.epsilon == 2.0
+    assert (report.budget.epsilon, report.budget.adjacency) == (2.0, "replace_one")
     assert report.public["parameters"]["epsilon"] == "2.0"
-    assert report.reproducible_noise
 
 
 def test_labels_of_every_kind_reach_the_json():
@@ -328,12 +337,12 @@ def test_infinite_epsilon_warns_and_reports_no_privacy(table):
 @pytest.mark.parametrize("given", ({"epsilon": 11.0}, {"delta": 0.01}))
 def test_weak_guarantees_warn(given, table):
     with pytest.warns(WeakPrivacyWarning):
-        DPLogisticRegression(random_state=0, **given).fit(*table)
+        fitted(DPLogisticRegression(**given), *table)
 
 
 def test_refit_forgets_the_first_fit(table):
     X, y = table
-    model = DPLogisticRegression(random_state=0).fit(pd.DataFrame(X, columns=list("abcde")), y)
+    model = fitted(DPLogisticRegression(), pd.DataFrame(X, columns=list("abcde")), y)
     model.fit(X[:, :3], np.arange(600) % 3)
     assert not hasattr(model, "feature_names_in_")
     assert model.n_features_in_ == 3
@@ -343,14 +352,14 @@ def test_refit_forgets_the_first_fit(table):
 def test_fit_neither_copies_nor_changes_the_table(table):
     X, y = table[0].copy(), table[1].copy()
     X.flags.writeable = y.flags.writeable = False
-    DPLogisticRegression(random_state=0, data_norm=0.1).fit(X, y)
+    fitted(DPLogisticRegression(data_norm=0.1), X, y)
     assert np.array_equal(X, table[0])
 
 
 @pytest.mark.filterwarnings("ignore::skdp.WeakPrivacyWarning")
 def test_every_kind_of_budget_number_is_taken(table):
     for epsilon in (1, np.float32(1.0), np.float64(1.0), np.int64(1)):
-        assert DPLogisticRegression(epsilon, delta=np.float64(1e-5), random_state=0).fit(*table).privacy_spent_.epsilon <= 1
+        assert fitted(DPLogisticRegression(epsilon, delta=np.float64(1e-5)), *table).privacy_spent_.epsilon <= 1
 
 
 def test_the_report_says_when_noise_drowns_the_signal():

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from saddles import Instrumented, Point, Regression
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 
 from skdp import DPMinimax, PrivacyLedger
@@ -30,23 +31,23 @@ def table():
 @pytest.mark.parametrize("store", (np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, pd.DataFrame))
 def test_attributes_are_released_variables_whatever_the_storage(solver, store, table):
     X, y = table
-    model = DPMinimax(Regression, solver=solver, random_state=0)
-    dense = clone(model).fit(X, y)
-    fitted = model.fit(store(X), y)
-    np.testing.assert_allclose(fitted.primal_, dense.primal_, rtol=1e-6)
-    np.testing.assert_allclose(fitted.dual_, dense.dual_, rtol=1e-6)
-    assert fitted.primal_.shape == fitted.dual_.shape == (3,) and fitted.n_features_in_ == 3
-    assert 0.999 < fitted.privacy_spent_.epsilon <= 1.0
-    assert fitted.n_iter_ == (20 if isinstance(solver, PrivateDiff) else 100)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.primal_, fitted.primal_)
+    model = DPMinimax(Regression, solver=solver)
+    dense = fitted(clone(model), X, y)
+    made = fitted(model, store(X), y)
+    np.testing.assert_allclose(made.primal_, dense.primal_, rtol=1e-6)
+    np.testing.assert_allclose(made.dual_, dense.dual_, rtol=1e-6)
+    assert made.primal_.shape == made.dual_.shape == (3,) and made.n_features_in_ == 3
+    assert 0.999 < made.privacy_spent_.epsilon <= 1.0
+    assert made.n_iter_ == (20 if isinstance(solver, PrivateDiff) else 100)
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(again.primal_, made.primal_)
 
 
 def test_a_problem_may_be_given_or_made_and_auto_is_sgda(table):
     X, y = table
-    made = DPMinimax(Regression, random_state=0).fit(X, y)
+    made = fitted(DPMinimax(Regression), X, y)
     for saddle in (Regression(3), lambda n_features: Regression(n_features)):
-        given = DPMinimax(saddle, solver="auto", random_state=0).fit(X, y)
+        given = fitted(DPMinimax(saddle, solver="auto"), X, y)
         np.testing.assert_array_equal(given.primal_, made.primal_)
         assert given.privacy_report_.solver == "sgda"
     assert "goes with every saddle problem" in given.privacy_report_.solver_reason
@@ -63,7 +64,7 @@ def test_targets_reach_the_problem_as_they_are_and_none_are_zeros(table):
 
     for targets in (7 * y + 100, None):
         seen.clear()
-        DPMinimax(Watched, solver=SGDA(1), random_state=0).fit(X, targets)
+        fitted(DPMinimax(Watched, solver=SGDA(1)), X, targets)
         expected = np.zeros(400) if targets is None else targets
         assert sum(part.size == 400 and np.array_equal(part, expected) for part in seen) == 1
 

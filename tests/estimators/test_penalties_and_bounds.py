@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from products import GIVEN, KINDS
+from seeded import fitted
 from sklearn.base import clone
 
 import skdp.estimators
@@ -36,7 +37,7 @@ FORMS = {
 
 
 def estimator_named(name, **parameters):
-    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), "random_state": 0, **parameters})
+    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **parameters})
 
 
 @unscaled
@@ -45,8 +46,8 @@ def test_feature_bounds_of_every_form_give_the_same_fit(name, form):
     """They set the norm of a row: it is that of the corner of their box, and a bound that is given goes before."""
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     model = clone(estimator_named(name, feature_bounds=FORMS[form]))
-    coef = model.fit(X, y).coef_
-    np.testing.assert_array_equal(coef, estimator_named(name, feature_bounds=2.0).fit(X, y).coef_)
+    coef = fitted(model, X, y).coef_
+    np.testing.assert_array_equal(coef, fitted(estimator_named(name, feature_bounds=2.0), X, y).coef_)
     assert model.privacy_report_.public["resolved"]["data_norm"] == pytest.approx(2 * math.sqrt(3))
     assert model.feature_bounds is not None and json.loads(model.privacy_report_.to_json())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).coef_, coef)
@@ -99,7 +100,7 @@ def test_bounds_that_are_none_are_refused(bounds, error):
 @pytest.mark.parametrize("kind", (np.asarray, list))
 def test_many_bounds_survive_copies_and_are_brief_in_reports(kind):
     bounds = kind(np.linspace(1, 2, 5000))
-    model = clone(DPLogisticRegression(feature_bounds=bounds, random_state=0))
+    model = clone(DPLogisticRegression(feature_bounds=bounds))
     np.testing.assert_array_equal(model.feature_bounds, bounds)
     assert len(repr(model)) < 2000
     report = model.plan(10**6, 5000)
@@ -138,5 +139,5 @@ def test_a_strong_l1_penalty_sets_coefficients_to_zero():
     X = rng.choice([-1.0, 1.0], size=(5000, 6))
     y = X[:, 0] + 0.3 * rng.normal(size=5000) > 0
     solver = skdp.solvers.GradientDescent(50, tail_average=0.0)
-    coef = DPLogisticRegression(5.0, alpha=0.1, l1_ratio=1.0, solver=solver, random_state=0).fit(X, y).coef_[0]
+    coef = fitted(DPLogisticRegression(5.0, alpha=0.1, l1_ratio=1.0, solver=solver), X, y).coef_[0]
     assert coef[0] > 0.3 and (coef[1:] == 0).all()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
 from skdp.losses import Logistic
@@ -38,7 +39,7 @@ def people(rng, n=3000, centre=30.0):
 
 
 def model_of(kind, **parameters):
-    given = {"schema": SCHEMA, "knots": "private", "solver": BRIEF[kind], "random_state": 0, "epsilon": 3.0}
+    given = {"schema": SCHEMA, "knots": "private", "solver": BRIEF[kind], "epsilon": 3.0}
     return kind(**{**given, **GIVEN[kind], **parameters})
 
 
@@ -68,7 +69,7 @@ class Watch:
 @pytest.mark.parametrize("pairs", ((), [("age", "town"), ("age", "income")]))
 def test_the_first_release_is_of_hats_and_the_transcript_is_the_schedule(kind, adjacency, pairs, rng, monkeypatch):
     watch = Watch(monkeypatch)
-    model = model_of(kind, adjacency=adjacency, interactions=pairs).fit(*people(rng))
+    model = fitted(model_of(kind, adjacency=adjacency, interactions=pairs), *people(rng))
     first, *others = watch.gate.transcript
     assert [type(query) for query in watch.asked] == [line.query for line in watch.gate.transcript]
     assert first.query is HatSums and HatSums not in [line.query for line in others] and first.size == 2 * FINEST.size
@@ -101,13 +102,13 @@ def test_a_solver_is_told_how_much_noise_it_has():
 def test_knots_depend_on_the_records_through_that_release_alone(kind, rng, monkeypatch):
     """Quite different tables have the same knots where its answer is the same, and others where it is not."""
     tables = [people(rng, centre=centre) for centre in (10.0, 80.0)]
-    free = [model_of(kind).fit(*table).basis_ for table in tables]
+    free = [fitted(model_of(kind), *table).basis_ for table in tables]
     assert free[0] != free[1]
     bases = []
     for seed in (0, 1):
         with monkeypatch.context() as patch:
             Watch(patch, 3000 * np.random.default_rng(seed).dirichlet(np.full(FINEST.size, 0.1), size=2).ravel())
-            bases.append([model_of(kind).fit(*table).basis_ for table in tables])
+            bases.append([fitted(model_of(kind), *table).basis_ for table in tables])
     for one, other in bases:
         assert one == other and one.terms == free[0].terms
     assert bases[0][0] != bases[1][0]
@@ -115,7 +116,7 @@ def test_knots_depend_on_the_records_through_that_release_alone(kind, rng, monke
 
 @both
 def test_public_knots_know_nothing_of_the_records(kind, rng):
-    bases = [model_of(kind, knots="auto").fit(*people(rng, centre=centre)).basis_ for centre in (10.0, 80.0)]
+    bases = [fitted(model_of(kind, knots="auto"), *people(rng, centre=centre)).basis_ for centre in (10.0, 80.0)]
     assert bases[0] == bases[1] and not bases[0].placed
 
 
@@ -123,7 +124,7 @@ def test_without_noise_knots_are_those_of_exact_sums_and_the_fit_is_the_ordinary
     """On functions of the records with these knots; the matrix of the gate rounds in other places."""
     X, y = people(rng, 400)
     with pytest.warns(NotPrivateWarning):
-        model = model_of(DPAdditiveClassifier, epsilon=math.inf, interactions=[("age", "town")]).fit(X, y)
+        model = fitted(model_of(DPAdditiveClassifier, epsilon=math.inf, interactions=[("age", "town")]), X, y)
     fine = finest(model.basis_)
     hats = fine.transform(X).toarray()[:, hat_columns(fine)]
     for name, part in zip(("age", "income"), hats.mean(axis=0).reshape(2, -1) * math.sqrt(2), strict=True):
@@ -143,7 +144,7 @@ def test_without_noise_knots_are_those_of_exact_sums_and_the_fit_is_the_ordinary
 @pytest.mark.parametrize("n, epsilon", ((60, 3.0), (300, 0.4)))
 def test_where_noise_would_drown_the_sums_knots_are_public_and_nothing_is_spent_on_them(kind, n, epsilon, rng):
     X, y = people(rng, n)
-    models = [model_of(kind, epsilon=epsilon, knots=knots).fit(X, y) for knots in ("private", "auto")]
+    models = [fitted(model_of(kind, epsilon=epsilon, knots=knots), X, y) for knots in ("private", "auto")]
     assert models[0].basis_ == models[1].basis_ and not models[0].basis_.placed
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[0].privacy_report_.releases == models[1].privacy_report_.releases
@@ -153,15 +154,15 @@ def test_where_noise_would_drown_the_sums_knots_are_public_and_nothing_is_spent_
 def test_solvers_with_other_releases_are_refused_before_anything_is_read(kind, rng, monkeypatch):
     watch = Watch(monkeypatch)
     with pytest.raises(ValueError, match=r"solver=SGD\(\) has other releases than Gaussian ones"):
-        model_of(kind, solver=SGD()).fit(*people(rng))
+        fitted(model_of(kind, solver=SGD()), *people(rng))
     with pytest.raises(ValueError, match="'private' or a number"):
-        model_of(kind, knots="privately").fit(*people(rng))
+        fitted(model_of(kind, knots="privately"), *people(rng))
     assert watch.gate is None
 
 
 def test_more_classes_and_numbers_without_a_schema(rng):
     X = rng.uniform(-1, 1, (3000, 2)) ** 5
     y = np.digitize(np.abs(X[:, 0]), [0.01, 0.2])
-    model = DPAdditiveClassifier(3.0, feature_bounds=1.0, knots="private", interactions=[(1, 0)], random_state=0).fit(X, y)
+    model = fitted(DPAdditiveClassifier(3.0, feature_bounds=1.0, knots="private", interactions=[(1, 0)]), X, y)
     assert model.coef_.shape == (3, model.basis_.n_features) and list(model.basis_.placed) == ["x0", "x1"]
     assert np.abs(model.basis_.knots_of("x0") - 0.5).min() == 0 and model.score(X, y) > 0.7

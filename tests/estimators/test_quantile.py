@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import mean_pinball_loss
@@ -66,7 +67,7 @@ def test_without_noise_it_is_scikit_learns(level, offset, unit, table):
 def test_nothing_has_to_be_known_of_the_targets(level, adjacency, offset, unit, table):
     """Coverage within 0.03, where 6000 records and the noise of the counts have a standard deviation below 0.008."""
     X, y = table[0], offset + unit * table[1]
-    model = DPQuantileRegressor(2.0, quantile=level, adjacency=adjacency, random_state=1).fit(X, y)
+    model = fitted(DPQuantileRegressor(2.0, quantile=level, adjacency=adjacency), X, y, seed=1)
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.03)
     assert excess((model.predict(X) - offset) / unit, level) < 0.03
 
@@ -75,8 +76,8 @@ def test_nothing_has_to_be_known_of_the_targets(level, adjacency, offset, unit, 
 def test_powers_of_two_change_nothing_but_the_unit(factor, table):
     """Exponents shift, and all else is the same arithmetic."""
     X, y = table
-    expected = DPQuantileRegressor(random_state=0).fit(X, y)
-    model = DPQuantileRegressor(random_state=0).fit(X, factor * y)
+    expected = fitted(DPQuantileRegressor(), X, y)
+    model = fitted(DPQuantileRegressor(), X, factor * y)
     np.testing.assert_allclose(model.coef_, factor * expected.coef_, rtol=0.02, atol=0.02 * factor)
     assert model.intercept_ == pytest.approx(factor * expected.intercept_, abs=0.02 * factor)
 
@@ -86,7 +87,7 @@ def test_counts_with_many_zeros_and_far_outliers(level, table):
     """Seven tenths are 0; of the others some are larger by orders of magnitude. The noise of coverage is below 0.01."""
     rng = np.random.default_rng(3)
     y = np.where(rng.random(6000) < 0.7, 0.0, np.exp(4 + 2 * rng.normal(size=6000)))
-    model = DPQuantileRegressor(2.0, quantile=level, random_state=0).fit(table[0], y)
+    model = fitted(DPQuantileRegressor(2.0, quantile=level), table[0], y)
     below, up_to = np.mean(y < model.predict(table[0]) - 1.0), np.mean(y <= model.predict(table[0]) + 1.0)
     assert below - 0.04 <= level <= up_to + 0.04
 
@@ -104,7 +105,7 @@ def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far)
     scaler = StandardScaler().fit(data.X_train)
     train, test = scaler.transform(data.X_train)[::8], scaler.transform(data.X_test)
     for level, bound in zip(LEVELS, far, strict=True):
-        model = DPQuantileRegressor(1.0, quantile=level, data_norm=1.0, random_state=0).fit(data.X_train, 1e5 * data.y_train)
+        model = fitted(DPQuantileRegressor(1.0, quantile=level, data_norm=1.0), data.X_train, 1e5 * data.y_train)
         theirs = QuantileRegressor(quantile=level, alpha=0.0).fit(train, data.y_train[::8])
         predictions = model.predict(data.X_test) / 1e5, theirs.predict(test), np.full(len(test), np.quantile(data.y_train, level))
         losses = [mean_pinball_loss(data.y_test, t, alpha=level) for t in predictions]
@@ -115,7 +116,7 @@ def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far)
 @every_level
 @pytest.mark.parametrize("bounds", ((-4.0, 4.0), (-400.0, 400.0)))
 def test_bounds_save_releases_and_hold_predictions(level, bounds, table):
-    model = DPQuantileRegressor(quantile=level, target_bounds=bounds, random_state=0).fit(*table)
+    model = fitted(DPQuantileRegressor(quantile=level, target_bounds=bounds), *table)
     assert excess(model.predict(table[0]), level) < 0.05
     far = 1e6 * np.sign(model.coef_)[None]
     assert model.predict(far).tolist() == [bounds[1]] and model.target_bounds_ == bounds
@@ -126,7 +127,7 @@ def test_bounds_save_releases_and_hold_predictions(level, bounds, table):
 @every_level
 def test_without_intercept(level, table):
     X, y = np.column_stack([table[0], np.ones(6000)]), 5.0 + table[1]
-    model = DPQuantileRegressor(2.0, quantile=level, fit_intercept=False, random_state=0).fit(X, y)
+    model = fitted(DPQuantileRegressor(2.0, quantile=level, fit_intercept=False), X, y)
     assert model.intercept_ == 0
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.08)
 
@@ -143,8 +144,8 @@ def test_without_intercept(level, table):
 )
 def test_every_storage_gives_the_same_model(storage, table):
     X, y = table[0][:1500], table[1][:1500]
-    expected = DPQuantileRegressor(random_state=0).fit(X, y)
-    model = DPQuantileRegressor(random_state=0).fit(storage(X), y)
+    expected = fitted(DPQuantileRegressor(), X, y)
+    model = fitted(DPQuantileRegressor(), storage(X), y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
     assert model.score(storage(X), y) == pytest.approx(expected.score(X, y), abs=1e-3)
     assert getattr(model, "feature_names_in_", np.array(list("abc"))).tolist() == list("abc")
@@ -152,7 +153,7 @@ def test_every_storage_gives_the_same_model(storage, table):
 
 def test_clone_pickle_file_and_plan(table, tmp_path):
     X, y = table[0][:1500], table[1][:1500]
-    model = DPQuantileRegressor(2.0, quantile=0.8, random_state=0).fit(X, y)
+    model = fitted(DPQuantileRegressor(2.0, quantile=0.8), X, y)
     save_model(model, tmp_path / "model.skops")
     for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
         np.testing.assert_array_equal(restored.predict(X), model.predict(X))

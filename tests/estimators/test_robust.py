@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -36,9 +37,9 @@ def test_outliers_move_it_less_than_least_squares(loss, bounds, adjacency, table
     The noise of the coefficients is below 0.02, so that a bound of 0.15 is not missed.
     """
     X, _, spoilt = table
-    given = {"target_bounds": bounds, "random_state": 0, "adjacency": adjacency}
+    given = {"target_bounds": bounds, "adjacency": adjacency}
     solver = GradientDescent(300, step_size=0.3)
-    model = DPRobustRegressor(2.0, loss=loss, solver=solver, **given).fit(X, spoilt)
+    model = fitted(DPRobustRegressor(2.0, loss=loss, solver=solver, **given), X, spoilt)
     far = 0.15 if loss != "huber" else 0.3
     np.testing.assert_allclose(model.coef_, COEF, atol=0.15)
     assert abs(model.intercept_) < far
@@ -59,8 +60,8 @@ def test_units_of_the_targets_do_not_matter(loss, factor, table):
     X, y, _ = table
     for bounds in (None, (-2.0, 3.0)):
         scaled = None if bounds is None else tuple(factor * end for end in bounds)
-        expected = DPRobustRegressor(loss=loss, target_bounds=bounds, random_state=0).fit(X, y)
-        model = DPRobustRegressor(loss=loss, target_bounds=scaled, threshold=factor, random_state=0).fit(X, factor * y)
+        expected = fitted(DPRobustRegressor(loss=loss, target_bounds=bounds), X, y)
+        model = fitted(DPRobustRegressor(loss=loss, target_bounds=scaled, threshold=factor), X, factor * y)
         np.testing.assert_allclose(model.coef_, factor * expected.coef_, rtol=1e-9)
         assert model.intercept_ == pytest.approx(factor * expected.intercept_, rel=1e-9)
 
@@ -82,8 +83,8 @@ def test_bounds_centre_the_targets(loss, bounds, table):
 
 def test_predictions_stay_in_the_bounds_where_there_are_bounds(table):
     X, y, _ = table
-    bounded = DPRobustRegressor(target_bounds=(-1, 1), random_state=0).fit(X, y)
-    free = DPRobustRegressor(random_state=0).fit(X, y)
+    bounded = fitted(DPRobustRegressor(target_bounds=(-1, 1)), X, y)
+    free = fitted(DPRobustRegressor(), X, y)
     far = 1e6 * np.sign(bounded.coef_)[None]
     assert bounded.predict(far).tolist() == [1.0] and free.predict(far)[0] > 1e5
     assert (bounded.target_bounds_, free.target_bounds_) == ((-1.0, 1.0), None)
@@ -102,22 +103,21 @@ def test_predictions_stay_in_the_bounds_where_there_are_bounds(table):
 )
 def test_every_storage_gives_the_same_model(storage, table):
     X, y, _ = table
-    expected = DPRobustRegressor(random_state=0).fit(X, y)
-    model = DPRobustRegressor(random_state=0).fit(storage(X), y)
+    expected = fitted(DPRobustRegressor(), X, y)
+    model = fitted(DPRobustRegressor(), storage(X), y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert model.score(storage(X), y) == pytest.approx(expected.score(X, y), abs=1e-6)
 
 
 def test_clone_pickle_file_and_search(table, tmp_path):
     X, y, _ = table
-    model = DPRobustRegressor(2.0, loss="tukey", threshold=2.0, random_state=0).fit(X, y)
+    model = fitted(DPRobustRegressor(2.0, loss="tukey", threshold=2.0), X, y)
     save_model(model, tmp_path / "model.skops")
     for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
         np.testing.assert_array_equal(restored.predict(X), model.predict(X))
     assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-    search = GridSearchCV(DPRobustRegressor(random_state=0), {"loss": ["welsch", "huber"], "threshold": [0.5, 1.0]}, cv=2).fit(
-        X, y
-    )
+    grid = {"loss": ["welsch", "huber"], "threshold": [0.5, 1.0]}
+    search = fitted(GridSearchCV(DPRobustRegressor(), grid, cv=2), X, y)
     assert cross_val_score(search.best_estimator_, X, y, cv=3).mean() > 0.5
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -61,12 +62,12 @@ def test_without_noise_it_is_the_model_of_scikit_learn(loss, n_classes):
 def test_labels_are_found_in_spite_of_the_noise(loss, solver, adjacency, rng):
     """Where the non-private model has an accuracy of .8 to .9; the noise of a fit moves it by less than .02."""
     X, y = classes_of(rng, 2, 4000)
-    model = DPLinearSVC(3.0, loss=loss, solver=solver, adjacency=adjacency, random_state=0)
+    model = DPLinearSVC(3.0, loss=loss, solver=solver, adjacency=adjacency)
     if {"objective": loss != "huber_hinge", "auto": False}.get(solver, loss == "hinge"):
         with pytest.raises(ValueError, match="needs"):
             model.fit(X, y)
         return
-    assert model.fit(X, y).score(X, y) > LinearSVC().fit(X, y).score(X, y) - 0.05
+    assert fitted(model, X, y).score(X, y) > LinearSVC().fit(X, y).score(X, y) - 0.05
 
 
 @pytest.mark.parametrize("loss", ("huber_hinge", "squared_hinge"))
@@ -74,8 +75,8 @@ def test_labels_are_found_in_spite_of_the_noise(loss, solver, adjacency, rng):
 def test_one_hessian_serves_all_steps_of_newton(loss, upper_bound, rng):
     """Also for a loss that is straight at zero, where its second derivative says nothing."""
     X, y = classes_of(rng, 2, 4000)
-    model = DPLinearSVC(3.0, loss=loss, solver=Newton(upper_bound=upper_bound), random_state=0).fit(X, y)
-    exact = DPLogisticRegression(3.0, random_state=0).fit(X, y)
+    model = fitted(DPLinearSVC(3.0, loss=loss, solver=Newton(upper_bound=upper_bound)), X, y)
+    exact = fitted(DPLogisticRegression(3.0), X, y)
     assert model.score(X, y) > exact.score(X, y) - 0.02
     assert np.abs(model.coef_).max() < 10
 
@@ -113,7 +114,7 @@ def test_one_constant_model_where_nothing_can_be_told(rng):
     """At 300 records and epsilon 0.1 nothing but the larger class: three of four fits, or more, predict it nearly always."""
     X, y = rng.normal(size=(300, 5)), (rng.random(300) < 0.9).astype(int)
     for loss in LOSSES:
-        fits = [DPLinearSVC(0.1, loss=loss, adjacency="zero_out", random_state=seed).fit(X, y) for seed in range(12)]
+        fits = [fitted(DPLinearSVC(0.1, loss=loss, adjacency="zero_out"), X, y, seed=seed) for seed in range(12)]
         assert np.mean([fit.predict(X).mean() > 0.8 for fit in fits]) >= 0.75
 
 
@@ -123,8 +124,7 @@ def test_class_weights_favour_a_class(loss, n_classes, rng):
     X, y = classes_of(rng, n_classes)
     heavy = {0: 5.0, 1: 0.5}
     shares = [
-        (DPLinearSVC(3.0, loss=loss, class_weight=weights, random_state=0).fit(X, y).predict(X) == 0).mean()
-        for weights in (None, heavy)
+        (fitted(DPLinearSVC(3.0, loss=loss, class_weight=weights), X, y).predict(X) == 0).mean() for weights in (None, heavy)
     ]
     assert shares[1] > shares[0] + 0.05
 
@@ -140,7 +140,7 @@ def test_there_are_no_probabilities(method, rng):
 def test_decisions_and_labels_belong_together(n_classes, rng):
     X, y = classes_of(rng, n_classes)
     names = np.array(["no", "perhaps", "yes"])[y]
-    model = DPLinearSVC(random_state=0).fit(X, names)
+    model = fitted(DPLinearSVC(), X, names)
     raw = model.decision_function(X)
     assert raw.shape == ((1500,) if n_classes == 2 else (1500, 3))
     places = (raw > 0).astype(int) if n_classes == 2 else raw.argmax(axis=1)
@@ -154,20 +154,20 @@ def test_decisions_and_labels_belong_together(n_classes, rng):
 def test_every_storage_gives_the_same_model(storage, n_classes, rng):
     X, y = classes_of(rng, n_classes)
     X = np.round(8 * X) / 8
-    expected = DPLinearSVC(random_state=0).fit(X, y)
-    np.testing.assert_allclose(DPLinearSVC(random_state=0).fit(storage(X), y).coef_, expected.coef_, atol=1e-5)
+    expected = fitted(DPLinearSVC(), X, y)
+    np.testing.assert_allclose(fitted(DPLinearSVC(), storage(X), y).coef_, expected.coef_, atol=1e-5)
 
 
 def test_names_clone_pickle_file_and_search(rng, tmp_path):
     X, y = classes_of(rng, 2)
     frame = pd.DataFrame(X, columns=list("abc"))
-    model = DPLinearSVC(2.0, loss="hinge", random_state=0).fit(frame, y)
+    model = fitted(DPLinearSVC(2.0, loss="hinge"), frame, y)
     assert model.feature_names_in_.tolist() == list("abc")
     save_model(model, tmp_path / "model.skops")
     for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
         np.testing.assert_array_equal(restored.decision_function(frame), model.decision_function(frame))
     assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-    search = GridSearchCV(DPLinearSVC(random_state=0), {"loss": list(LOSSES)}, cv=2).fit(X, y)
+    search = fitted(GridSearchCV(DPLinearSVC(), {"loss": list(LOSSES)}, cv=2), X, y)
     assert cross_val_score(search.best_estimator_, X, y, cv=3).mean() > 0.7
     changed = clone(model).set_params(solver=GradientDescent(5), loss="huber_hinge").set_params(solver__n_steps=7)
     assert changed.fit(X, y).n_iter_ == 7
@@ -211,6 +211,7 @@ def test_it_is_close_to_scikit_learn_on_a_real_table():
     table = load("adult")
     theirs = LinearSVC(dual=False, C=10.0).fit(table.X_train, table.y_train).score(table.X_test, table.y_test)
     for loss in LOSSES:
-        models = [DPLinearSVC(1.0, loss=loss, adjacency="zero_out", data_norm=1.0, random_state=seed) for seed in range(3)]
-        accuracies = [model.fit(table.X_train, table.y_train).score(table.X_test, table.y_test) for model in models]
+        model = DPLinearSVC(1.0, loss=loss, adjacency="zero_out", data_norm=1.0)
+        models = (fitted(model, table.X_train, table.y_train, seed=seed) for seed in range(3))
+        accuracies = [model.score(table.X_test, table.y_test) for model in models]
         assert 0 < theirs - 0.01 < np.median(accuracies)

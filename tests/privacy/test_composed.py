@@ -1,9 +1,6 @@
-"""The tight figure of a ledger, Gaussian covers, and the cache of composed losses."""
+"""The tight figure of a ledger, and Gaussian covers."""
 
 import math
-import os
-import pickle
-import sqlite3
 
 import dp_accounting
 import numpy as np
@@ -50,54 +47,15 @@ def test_a_hundred_fits_compose_as_dp_accounting_composes_them(adjacency, tmp_pa
         ledger.charge(spending)
     assert ledger.summary().tight_epsilon > 0
     ledger.charge(planned[100][0])
-    found = PrivacyLedger(ledger.path).summary()  # on top of the composed losses of the first hundred
+    found = PrivacyLedger(ledger.path).summary()
     accountant = PLDAccountant(RELATIONS[adjacency], value_discretization_interval=composed.DISCRETIZATION)
     accountant.compose(dp_accounting.ComposedDpEvent([event for _, event in planned]))
     assert found.tight_epsilon == pytest.approx(accountant.get_epsilon(DELTA), rel=1e-5)
     assert found.tight_epsilon <= found.spent_epsilon <= 1.1 * found.tight_epsilon
 
 
-def test_the_cache_is_used_and_computed_again_on_doubt(tmp_path, monkeypatch):
-    ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=1000, delta=DELTA)
-    spendings = [spending for spending, _ in fits("zero_out")[:8]]
-    for spending in spendings:
-        ledger.charge(spending)
-    truth = ledger.summary().tight_epsilon
-    composing = composed.compose
-    asked = []
-    monkeypatch.setattr(composed, "compose", lambda start, parts: (asked.append(len(parts)), composing(start, parts))[1])
-    assert ledger.summary().tight_epsilon == truth
-    ledger.charge(spendings[1])
-    more = ledger.summary().tight_epsilon
-    assert more > truth
-    assert asked == [0, 1]
-    for statement in (
-        "UPDATE cache SET value = x'00'",
-        "UPDATE cache SET value = substr(value, 1, 1000)",
-        "UPDATE cache SET key = 'of other entries'",
-        "DELETE FROM cache",
-    ):
-        with sqlite3.connect(ledger.path) as connection:
-            connection.execute(statement)
-        connection.close()
-        assert ledger.summary().tight_epsilon == pytest.approx(more, rel=1e-9)
-        assert asked[-1] == 9
-
-
-class Harmful:
-    def __reduce__(self):
-        return os.mkdir, ("harmed",)
-
-
-def test_a_cache_cannot_run_code(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert composed.load(pickle.dumps((Harmful(), 3))) is None
-    assert list(tmp_path.iterdir()) == []
-    assert composed.load(pickle.dumps((1, 3))) is None
-
-
 def test_a_delta_below_what_transforms_resolve_has_no_tight_figure():
-    losses = composed.compose((None, 0), [fits("zero_out")[1][0].composition])
+    losses = composed.compose([fits("zero_out")[1][0].composition])
     assert composed.tight_epsilon([], losses, "zero_out", 1e-15) is None
 
 

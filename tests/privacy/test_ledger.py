@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, NotPrivateWarning, PrivacyLedger
 from skdp.privacy import active
+from skdp.privacy._chain import Chain
 from skdp.privacy._store import Store
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 from skdp.privacy.errors import PrivacyAccountingError
@@ -234,7 +235,7 @@ def test_a_file_system_without_links_makes_one_ledger(tmp_path, monkeypatch):
     first = PrivacyLedger(path, epsilon=3, delta=DELTA)
     assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
     facts = {"epsilon": 3.0, "delta": DELTA, "adjacency": None, "identity": "late", "temporary": False}
-    Store.create(path, facts)  # a slower process
+    Store.create(path, facts, Chain(None))  # a slower process
     assert PrivacyLedger(path).token == first.token
     path.unlink()
     (tmp_path / "study.sqlite.claim").touch()

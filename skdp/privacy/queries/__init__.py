@@ -20,7 +20,7 @@ from skdp.privacy.queries.standardized import Standardization, StandardizedGradi
 from skdp.privacy.queries.sufficient import JointMoments, SmallestEigenvalue
 from skdp.privacy.queries.target_histograms import LEAST_EXPONENT, TargetExponents, TargetHistogram
 from skdp.privacy.queries.targets import FeatureSums, FeatureTargetSums, TargetSum
-from skdp.privacy.queries.vertex import Polytope, Vertex, score_rounding
+from skdp.privacy.queries.vertex import Vertex, Vertices, score_rounding
 
 __all__ = [
     "LEAST_EXPONENT",
@@ -45,7 +45,6 @@ __all__ = [
     "Minimum",
     "Moments",
     "NewtonDirection",
-    "Polytope",
     "PrimalDifference",
     "PrimalGradient",
     "Query",
@@ -64,6 +63,7 @@ __all__ = [
     "TargetHistogram",
     "TargetSum",
     "Vertex",
+    "Vertices",
     "Whitening",
     "half_vector",
     "score_rounding",

@@ -1,31 +1,74 @@
-"""How much each vertex of a polytope lowers the linearised objective: the question of the Frank-Wolfe method."""
+"""Scores of the vertices of a polytope: how much each lowers the linearised objective, which Frank-Wolfe asks."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries._base import Loss
 from skdp.privacy.rows import Records, Rows
 
-__all__ = ["Polytope", "Vertex", "score_rounding"]
+__all__ = ["Vertex", "Vertices", "score_rounding"]
 
 
-@runtime_checkable
-class Polytope(Protocol):
-    """A convex hull of few vertices, vectors of p coefficients: pure functions, called on un-noised sums inside a query."""
+class Vertices:
+    """The vertices of a polytope: numbers that were copied before any data are read, and our own arithmetic on them.
 
-    def n_vertices(self, n_coefficients: int) -> int:
-        """Return the number of vertices."""
-        ...
+    Parameters
+    ----------
+    table : array-like or sparse of shape (n_vertices, n_coefficients)
+        One vertex per row, finite numbers.
 
-    def l1_radius(self, n_coefficients: int) -> float:
-        """Return the largest l1 norm of a vertex."""
-        ...
+    Raises
+    ------
+    PrivacyAccountingError
+        If it is no table of finite numbers with at least one row and column, or if its l1 norms overflow.
+    """
 
-    def vertex_scores(self, gradient: np.ndarray) -> np.ndarray:
+    __slots__ = ("_l1_radius", "_table")
+
+    def __init__(self, table: Any) -> None:
+        own = _copied(table)
+        if own.ndim != 2 or 0 in own.shape or not np.isfinite(own.data).all():
+            raise PrivacyAccountingError(
+                "Vertices of a polytope are the rows of a table; expected finite numbers, a row at least."
+            )
+        with np.errstate(over="ignore"):
+            norms = np.asarray(abs(own).sum(axis=1)).ravel()
+        longest = int(np.diff(own.indptr).max())
+        self._table = own
+        self._l1_radius = float(norms.max()) * (1 + max(longest - 1, 0) * 2.0**-52)  # above the rounding of the sum
+        if not self._l1_radius < np.inf:
+            raise PrivacyAccountingError("The l1 norms of the vertices of a polytope overflow; expected finite norms.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of vertices and of coefficients."""
+        return self._table.shape
+
+    @property
+    def l1_radius(self) -> float:
+        """Largest l1 norm of a vertex, or a little more."""
+        return self._l1_radius
+
+    def products(self, gradient: np.ndarray) -> np.ndarray:
         """Return ``<v, gradient>`` for every vertex v, shape (n_vertices,)."""
-        ...
+        return self._table @ gradient
+
+    def vertex(self, index: int) -> np.ndarray:
+        """Return a vertex, shape (n_coefficients,)."""
+        return self._table[[index]].toarray()[0]
+
+
+def _copied(table: Any) -> Any:
+    """A CSR array of our own, whatever class the table is of: a subclass could see what it is multiplied by."""
+    if not sparse.issparse(table):
+        return sparse.csr_array(np.atleast_2d(np.array(table, dtype=np.float64)))
+    entries = table.tocoo()
+    values, rows, columns = (np.array(part) for part in (entries.data, entries.row, entries.col))
+    return sparse.csr_array((values.astype(np.float64), (rows, columns)), shape=tuple(map(int, table.shape)))
 
 
 def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
@@ -68,8 +111,8 @@ class Vertex:
         Where the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the absolute value of every coordinate of one record's gradient.
-    constraint : Polytope
-        Whose vertices, in the coordinates of the flattened coefficients.
+    vertices : Vertices
+        Of the polytope, in the coordinates of the flattened coefficients; of this very class, whose products we compute.
     offset : ndarray of shape (n_features, n_outputs)
         Gradient of what does not depend on the records, in the sum form; an earlier release or public.
     """
@@ -77,20 +120,27 @@ class Vertex:
     loss: Loss
     coef: np.ndarray
     clip_norm: float
-    constraint: Polytope
+    vertices: Vertices
     offset: np.ndarray
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}  # over the l1 radius, too
 
+    def __post_init__(self) -> None:
+        if type(self.vertices) is not Vertices or self.vertices.shape[1] != np.size(self.coef):
+            raise PrivacyAccountingError(
+                f"vertices={type(self.vertices).__name__}; expected skdp.privacy.queries.Vertices of {np.size(self.coef)} "
+                "coefficients: products with un-noised gradients are ours to compute."
+            )
+
     @property
     def radius(self) -> float:
-        """Largest l1 norm of a vertex."""
-        return float(self.constraint.l1_radius(self.coef.size))
+        """Largest l1 norm of a vertex, computed from the vertices."""
+        return self.vertices.l1_radius
 
     @property
     def size(self) -> int:
         """Number of vertices."""
-        return self.constraint.n_vertices(self.coef.size)
+        return self.vertices.shape[0]
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the point at which the gradient is taken, the offset, and the radius."""
@@ -149,7 +199,7 @@ class Vertex:
             Larger is better.
         """
         gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norm) + self.offset
-        return -self.constraint.vertex_scores(gradient.ravel())
+        return -self.vertices.products(gradient.ravel())
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the derivative of each record in its raw predictions, finite; a kernel for `Rows.clipped_sum`."""

@@ -1,0 +1,83 @@
+"""Which code of a fit is the package's own, by exact class: the report names all other code that sees data or makes noise."""
+
+from typing import Any
+
+import numpy as np
+
+from skdp import losses, minimax, scorers
+from skdp.estimators._plan import Plan
+from skdp.privacy import minima, perturbation, queries, schedule
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.solvers import Ask, MinimaxProblem, NoLoss
+
+__all__ = ["checked", "unreviewed"]
+
+MODULES = (losses, minimax, minima, perturbation, queries, schedule, scorers)
+OWN = frozenset(
+    {NoLoss, queries.Standardization, queries.Whitening}
+    | {kind for module in MODULES for name in module.__all__ if isinstance(kind := getattr(module, name), type)}
+)
+NUMBERS = frozenset({type(None), bool, int, float, str, np.ndarray, *np.sctypeDict.values()})
+
+
+def unreviewed(plan: Plan) -> list[str]:
+    """Return the names of classes that see the data or make the noise of a fit and are not the package's own.
+
+    A class counts as the package's own by identity. Its module and name are what its author says, and a derived class may
+    override anything.
+
+    Parameters
+    ----------
+    plan : Plan
+        The fit.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+    """
+    return sorted({kind.__qualname__ for kind in _of(plan) - OWN})
+
+
+def checked(ask: Ask, plan: Plan) -> Ask:
+    """Return ``ask`` with a check that queries hold nothing from elsewhere that the report does not name.
+
+    A solver of one's own writes the queries; a loss that it puts into one would see un-noised data.
+
+    Parameters
+    ----------
+    ask : callable
+        That of the oracle.
+    plan : Plan
+        The fit.
+
+    Returns
+    -------
+    callable
+        Raises `PrivacyAccountingError` before a query is evaluated.
+    """
+    known = OWN | NUMBERS | _of(plan)
+
+    def asked(query: Any) -> np.ndarray:
+        parts = vars(query).items() if type(query) in OWN else ()  # the report names any other query
+        for name, part in parts:
+            if not {type(part), type(getattr(part, "scorer", None))} <= known:
+                raise PrivacyAccountingError(
+                    f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, which is not part of skdp; "
+                    f"expected the {name} of the problem, which the report names."
+                )
+        return ask(query)
+
+    return asked
+
+
+def _of(plan: Plan) -> set[type]:
+    """Classes of everything in a plan that sees the data or makes noise."""
+    releases = [release for _, release in plan.schedule.entries]
+    kinds = {
+        type(plan.problem.loss),
+        *(release.query for release in releases),
+        *(type(release.mechanism) for release in releases),
+    }
+    saddle = plan.problem.saddle if isinstance(plan.problem, MinimaxProblem) else None
+    return kinds if saddle is None else kinds | {type(saddle), type(getattr(saddle, "scorer", saddle))}

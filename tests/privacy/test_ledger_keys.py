@@ -1,0 +1,209 @@
+"""Ledgers with a key: who can change them, where the key is, and where it is not."""
+
+import contextlib
+import copy
+import hashlib
+import hmac
+import pickle
+import sqlite3
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
+
+from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
+from skdp.privacy import _store
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.solvers import GradientDescent
+
+DELTA = 1e-6
+KEY = "an example of a key, which is no secret"
+X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+GD = DPLogisticRegression(0.2, delta=DELTA, solver=GradientDescent(n_steps=3))
+
+
+@pytest.fixture(autouse=True)
+def no_key_in_the_environment(monkeypatch):
+    monkeypatch.delenv("SKDP_LEDGER_KEY", raising=False)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=3, delta=DELTA, adjacency="replace_one", key=KEY)
+    ledger.add(0.1, note="one")
+    ledger.add(0.1, note="two")
+    return ledger
+
+
+def rewrite(path, change):
+    """Let an attacker without a key work on the rows (number, content, chain) and the facts."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
+        facts = dict(connection.execute("SELECT name, value FROM facts"))
+        change(rows, facts)
+        connection.execute("DELETE FROM entries")
+        connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", rows)
+        connection.executemany("UPDATE facts SET value = ? WHERE name = ?", [(value, name) for name, value in facts.items()])
+    _store._seen.clear()  # as in a process that has not seen the file
+
+
+def hashed_again(rows, facts, key=None):
+    """Hashes anybody can compute."""
+
+    def link(text):
+        return (hmac.new(key, text.encode(), "sha256") if key else hashlib.sha256(text.encode())).hexdigest()
+
+    head = link(f"\n{facts['facts']}")
+    for place, (number, content, _) in enumerate(rows):
+        head = link(f"{head}\n{content}")
+        rows[place] = (number, content, head)
+    facts["head"] = head
+
+
+def last_deleted(rows, facts):
+    rows.pop()
+    facts["head"] = rows[-1][2]
+
+
+def last_deleted_and_hashed(rows, facts):
+    rows.pop()
+    hashed_again(rows, facts)
+
+
+def hashed_with_a_guess(rows, facts):
+    rows.pop()
+    hashed_again(rows, facts, b"a guess of what the key may be")
+
+
+ATTACKS = (last_deleted, last_deleted_and_hashed, hashed_with_a_guess)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_with_a_key_a_deleted_entry_is_noticed(attack, ledger):
+    rewrite(ledger.path, attack)
+    with pytest.raises(LedgerError, match="damaged or half-written"):
+        PrivacyLedger(ledger.path, key=KEY)
+    with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
+        clone(GD).fit(X, y)
+
+
+@pytest.mark.parametrize("attack", ATTACKS[:2])
+def test_without_a_key_it_is_not(attack, tmp_path):
+    """As the documentation says: hashes that anybody can compute catch accidents, not intent."""
+    ledger = PrivacyLedger(tmp_path / "open.sqlite", epsilon=3, delta=DELTA, adjacency="replace_one")
+    ledger.add(0.1, note="one")
+    ledger.add(0.1, note="two")
+    rewrite(ledger.path, attack)
+    assert len(PrivacyLedger(ledger.path).entries) == 1
+
+
+def test_a_key_that_is_taken_out_of_the_file_is_missed(ledger):
+    def without(rows, facts):
+        content = facts["facts"]
+        start = content.index('"key": ')
+        facts["facts"] = content[:start] + content[content.index('", ', start) + 3 :]
+        hashed_again(rows, facts)
+
+    rewrite(ledger.path, without)
+    assert len(PrivacyLedger(ledger.path).entries) == 2  # an honest file without a key, now
+    with pytest.raises(LedgerError, match="has no key, but one is given"):
+        PrivacyLedger(ledger.path, key=KEY)
+
+
+def test_the_right_key_opens(ledger, monkeypatch):
+    for key in (KEY, KEY.encode()):
+        again = PrivacyLedger(ledger.path, key=key)
+        with again:
+            clone(GD).fit(X, y)
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    assert len(PrivacyLedger(ledger.path).entries) == 4
+    with PrivacyLedger(epsilon=1, delta=DELTA) as other:
+        clone(GD).fit(X, y)
+    monkeypatch.delenv("SKDP_LEDGER_KEY")
+    with pytest.raises(LedgerError, match="was made with a key"):
+        PrivacyLedger(other.path)
+
+
+@pytest.mark.parametrize(
+    "key, message",
+    (
+        (None, r"was made with a key; expected it as key= or in the environment variable SKDP_LEDGER_KEY\. Nothing was charged"),
+        (KEY + "!", "was made with another key; expected it as key="),
+    ),
+)
+def test_another_key_or_none_is_refused(key, message, ledger):
+    with pytest.raises(LedgerError, match=message):
+        PrivacyLedger(ledger.path, key=key)
+    assert len(ledger.entries) == 2
+
+
+@pytest.mark.parametrize(
+    "key, error", (("too short", ValueError), (b"", ValueError), (1234567890123456789, TypeError), (["x" * 20], TypeError))
+)
+def test_a_key_that_is_none_is_refused_and_not_quoted(key, error, tmp_path):
+    with pytest.raises(error, match=r"key .*; expected") as caught:
+        PrivacyLedger(tmp_path / "new.sqlite", epsilon=1, delta=DELTA, key=key)
+    assert not key or str(key) not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_key_is_nowhere(ledger, monkeypatch):
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    with ledger:
+        model = clone(GD).fit(X, y)
+        left = [pickle.dumps(model), pickle.dumps(GD), pickle.dumps(ledger), ledger.path.read_bytes()]
+    left += [text.encode() for text in (repr(ledger), ledger.to_json(), ledger._repr_html_(), repr(vars(ledger)))]
+    left.append(repr(vars(model)).encode())
+    assert not any(KEY.encode() in content for content in left)
+
+
+def fit_in_worker(model):
+    return clone(model).fit(X, y)
+
+
+def test_workers_find_the_key_in_the_environment(ledger, monkeypatch):
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    with ledger:
+        Parallel(n_jobs=2, backend="multiprocessing")(delayed(fit_in_worker)(GD) for _ in range(2))
+        copy.deepcopy(GD).fit(X, y)
+    assert len(ledger.entries) == 5
+    assert len(pickle.loads(pickle.dumps(ledger)).entries) == 5
+
+
+@pytest.mark.parametrize("in_environment", (None, KEY + "!"))
+def test_without_it_workers_are_refused_before_any_charge(in_environment, ledger, monkeypatch):
+    if in_environment:
+        monkeypatch.setenv("SKDP_LEDGER_KEY", in_environment)
+    with ledger:
+        for copying in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(PrivacyAccountingError, match=r"whose key is not in the environment variable SKDP_LEDGER_KEY"):
+                copying(GD)
+        with pytest.raises(Exception) as caught:
+            cross_val_score(GD, X, y, cv=KFold(2), n_jobs=2)
+        assert "SKDP_LEDGER_KEY" in str(caught.value) + str(caught.value.__cause__)
+        assert len(ledger.entries) == 2
+        cross_val_score(GD, X, y, cv=KFold(2))
+        Parallel(n_jobs=2, backend="threading")(delayed(fit_in_worker)(GD) for _ in range(2))
+    assert len(ledger.entries) == 6
+
+
+def test_a_worker_that_lost_the_key_charges_nothing(ledger, monkeypatch):
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    with ledger:
+        carried = pickle.dumps(GD)
+    monkeypatch.delenv("SKDP_LEDGER_KEY")
+    with pytest.raises(LedgerError, match="was made with a key"):
+        pickle.loads(carried).fit(X, y)
+    assert len(ledger.entries) == 2
+
+
+def test_the_command_line_takes_the_key_from_the_environment(ledger, monkeypatch, capsys):
+    from skdp.__main__ import main
+
+    assert main(["ledger", str(ledger.path)]) == 2
+    assert "was made with a key" in capsys.readouterr().err
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    assert main(["ledger", str(ledger.path)]) == 0
+    assert "2 charges" in capsys.readouterr().out

@@ -1,0 +1,200 @@
+"""Model files: what save_model writes comes back, and a crafted file runs no code."""
+
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import skdp
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression, load_model, save_model
+from skdp.__main__ import main
+from skdp._models import TRUSTED
+from skdp.solvers import SOLVERS
+
+MARKER = "code-was-run"
+TOUCH = f"import pathlib; pathlib.Path({MARKER!r}).touch()"
+
+
+class Payload:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self):
+        return exec, (TOUCH,)
+
+
+def text(value):
+    return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": json.dumps(value), "is_json": True}
+
+
+def sequence(*nodes, kind="tuple"):
+    return {"__class__": kind, "__module__": "builtins", "__loader__": f"{kind.title()}Node", "content": list(nodes)}
+
+
+def called(name, *arguments):
+    """A node that calls what it names."""
+    module, _, attribute = name.rpartition(".")
+    kind = {"__class__": attribute, "__module__": module, "__loader__": "ConstructorFromReduceNode"}
+    return {**kind, "content": sequence(*arguments)}
+
+
+def write_crafted(path, node):
+    protocol = json.loads(zipfile.ZipFile(io.BytesIO(skops.io.dumps(1))).read("schema.json"))["protocol"]
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("schema.json", json.dumps({**node, "protocol": protocol, "_skops_version": "0"}))
+    return path
+
+
+EMPTY = {
+    **{"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode", "content": {}},
+    "key_types": sequence(kind="list"),
+}
+EVALUATED = f"__import__('pathlib').Path({MARKER!r}).touch()"
+CRAFTED = {
+    "numpy.testing.runstring": called("numpy.testing.runstring", text(TOUCH), EMPTY),
+    "numpy.f2py.crackfortran.myeval": called("numpy.f2py.crackfortran.myeval", text(EVALUATED)),
+    "skdp.load_model": called("skdp.load_model", text("inner.joblib")),
+    "sklearn.utils._testing.check_output": called(
+        "sklearn.utils._testing.check_output", sequence(text(sys.executable), text("-c"), text(TOUCH), kind="list")
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory with a table and a pickle that runs code."""
+    monkeypatch.chdir(tmp_path)
+    joblib.dump(Payload(), "inner.joblib")
+    Path("table.csv").write_text("a\n1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_crafted_file_runs_no_code(name, folder, capsys):
+    path = write_crafted(Path("crafted.skops"), CRAFTED[name])
+    with pytest.raises(ValueError, match=r"holds the types .*which are not loaded because they could run code") as caught:
+        load_model(path)
+    assert name in str(caught.value)
+    with pytest.raises(ValueError, match="holds the types"):
+        load_model(path, trust=True)  # which is for .joblib
+    assert main(["predict", "crafted.skops", "table.csv"]) == 2
+    assert name in capsys.readouterr().err and not Path(MARKER).exists()
+
+
+@pytest.mark.parametrize("name", [name for name in CRAFTED if name != "skdp.load_model"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_crafted_files_would_run_code(name, folder):
+    """The twin: with the names trusted that begin with the name of a known package, each of them does."""
+    path = write_crafted(Path("crafted.skops"), CRAFTED[name])
+    assert all(given.startswith(("skdp.", "sklearn.", "numpy.")) for given in skops.io.get_untrusted_types(file=path))
+    with contextlib.suppress(ValueError):  # of myeval, afterwards
+        skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
+    assert Path(MARKER).exists()
+
+
+def test_a_pickle_is_read_only_where_it_is_trusted(folder, capsys):
+    with pytest.raises(ValueError, match=r"can run any code while it is read.*trust=True"):
+        load_model("inner.joblib")
+    with pytest.raises(ValueError, match="can run any code"):
+        load_model("inner.joblib", trust="yes")
+    assert main(["predict", "inner.joblib", "table.csv"]) == 2
+    error = capsys.readouterr().err
+    assert "--trust" in error and error.count("\n") == 1 and not Path(MARKER).exists()
+    assert main(["predict", "inner.joblib", "table.csv", "--trust"]) == 2
+    assert capsys.readouterr().err.startswith("warning: inner.joblib can run any code while it is read")
+    assert Path(MARKER).exists()  # the twin: it does run code
+
+
+def test_a_method_of_a_trusted_class_is_not_trusted(folder):
+    skops.io.dump(StandardScaler().fit, "method.skops")
+    ours = {"__class__": "Full", "__module__": "skdp.samplings"}
+    held = {**ours, "__loader__": "MethodNode", "content": {"func": "scaled", "obj": {**ours, "__loader__": "ObjectNode"}}}
+    write_crafted(Path("ours.skops"), held)
+    for path in ("method.skops", "ours.skops"):
+        with pytest.raises(ValueError, match="holds the types"):
+            load_model(path)
+
+
+@pytest.mark.parametrize("name", TRUSTED)
+def test_the_list_names_classes(name):
+    """No prefix, no function. What only the oldest scikit-learn has may be missing."""
+    module, _, attribute = name.rpartition(".")
+    found = getattr(importlib.import_module(module), attribute, None)
+    if found is None:
+        assert module.startswith("sklearn.")
+        return
+    assert inspect.isclass(found) and f"{found.__module__}.{found.__qualname__}" == name
+    assert not issubclass(found, (io.IOBase, skdp.PrivacyLedger))
+
+
+def public_classes():
+    """Classes of the package whose objects may be parameters, or steps of a pipeline."""
+    found = {*SOLVERS.values(), *(thing for name in skdp.__all__ if isinstance(thing := getattr(skdp, name), type))}
+    for unit in ("constraints", "samplings", "scorers", "preprocessing"):
+        module = importlib.import_module(f"skdp.{unit}")
+        found |= {thing for name in module.__all__ if isinstance(thing := getattr(module, name), type)}
+    abstract = {"Constraint", "Sampling", "Scored", "Scorer", "PrivacyLedger"}
+    return sorted((c for c in found if c.__name__ not in abstract and not issubclass(c, BaseException)), key=lambda c: c.__name__)
+
+
+@pytest.mark.parametrize("kind", public_classes(), ids=lambda kind: kind.__name__)
+def test_the_list_is_complete(kind):
+    assert f"{kind.__module__}.{kind.__qualname__}" in TRUSTED
+
+
+def private():
+    return DPLogisticRegression(1.0, delta=1e-5, classes=[0, 1])
+
+
+CHOSEN = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["c"]), (FunctionTransformer(np.arctan), ["b"]))
+MODELS = {
+    "additive": DPAdditiveClassifier(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, interactions=[(0, 1)], knots="private"),
+    "additive numbers": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, target_bounds=(0, 1)),
+    "bagging": BaggingClassifier(private(), 2),
+    "voting": VotingClassifier([("first", private()), ("second", private())]),
+    "calibrated": CalibratedClassifierCV(private(), cv=2),
+    "grid": GridSearchCV(private(), {"alpha": [0.01, 0.1]}, cv=2),
+    "columns": make_pipeline(CHOSEN, private()),
+    **{f"solver {name}": DPLogisticRegression(solver=solver()) for name, solver in SOLVERS.items()},
+}
+
+
+@pytest.mark.parametrize("suffix", (".skops", ".joblib"))
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore")
+def test_models_come_back(name, suffix, folder, rng):
+    model, table = MODELS[name], pd.DataFrame(rng.uniform(-1, 1, (200, 2)), columns=["a", "b"])
+    if not name.startswith("solver"):
+        table = table.assign(c=np.where(table["a"] > 0, "u", "v")) if name == "columns" else table
+        model = model.fit(table, (table["a"] > 0).astype(int))
+    save_model(model, f"model{suffix}")
+    restored = load_model(f"model{suffix}", trust=True)
+    if not name.startswith("solver"):
+        np.testing.assert_array_equal(restored.predict(table), model.predict(table))
+    assert isinstance(restored, BaseEstimator) and repr(restored) == repr(model)
+
+
+@pytest.mark.parametrize("cut", (0, 1, 100, 2000))
+@pytest.mark.parametrize("suffix", (".skops", ".joblib"))
+def test_a_damaged_model_is_one_clear_error(suffix, cut, folder):
+    path = Path(f"model{suffix}")
+    save_model(make_pipeline(StandardScaler(), private()), path)
+    path.write_bytes(path.read_bytes()[: min(cut, path.stat().st_size // 2)])
+    with pytest.raises(ValueError, match="cannot be read as a model; expected a file that save_model"):
+        load_model(path, trust=True)
