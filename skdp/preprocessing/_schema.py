@@ -209,9 +209,17 @@ def _loads(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no schema {path}.")
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is no JSON: {error}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no JSON: it is no UTF-8 text.") from None
+    except RecursionError:
+        raise ValueError(f"{path} is no schema: its brackets are nested too deeply.") from None
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) < 1000 else float(digits)  # Python refuses integers of more digits
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
