@@ -195,7 +195,11 @@ def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
 
 def fit(raw: RawTable, solver: Any, epsilon: float, seed: int) -> dict[str, float]:
     """Training risk, test score, passes and seconds of one private fit."""
-    given: dict[str, Any] = {"feature_bounds": raw.feature_bounds, "adjacency": ADJACENCY}
+    if solver == "skgd" or isinstance(solver, BlockCoordinateDescent):
+        given: dict[str, Any] = {"feature_bounds": np.column_stack([-raw.feature_bounds, raw.feature_bounds])}
+    else:  # which would scale by them
+        given = {"data_norm": float(np.linalg.norm(raw.feature_bounds))}
+    given["adjacency"] = ADJACENCY
     kind, table = DPLogisticRegression, raw.table
     if table.task == "regression":
         kind, given = DPLinearRegression, given | {"target_bounds": (-1, 1)}

@@ -1,6 +1,7 @@
 """Parameters: one clear message each, with its name, its value and what is expected."""
 
 import math
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,6 +25,11 @@ __all__ = [
 ]
 
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
+
+BOUNDS = (
+    "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
+    "name to such, with low < high, numbers up to 1e50"
+)
 
 
 def check_number(
@@ -83,33 +89,63 @@ def check_bounds(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
-def check_feature_bounds(value: Any, n_features: int | None = None) -> float | tuple[float, ...] | None:
-    """Return the bound on the absolute value of every feature, or of each.
+def check_feature_bounds(
+    value: Any, n_features: int | None = None, names: Sequence[str] | None = None, *, parameter: str = "feature_bounds"
+) -> np.ndarray | None:
+    """Return the bounds of the columns, in the one convention of estimators, transformers and schemas.
 
     Parameters
     ----------
     value : object
-        None, a number, one per feature, or a pair (low, high) per feature.
+        None; a positive number B for ``|x| <= B``; a pair (low, high) for all columns; one pair per column; or a dict from column
+        name to a number or a pair.
     n_features : int or None, default=None
         Width of the table, where it is known.
+    names : sequence of str or None, default=None
+        Names of the columns in their order, where they are known; a dict must have exactly these. Without, it is in its order.
+    parameter : str, default="feature_bounds"
+        What messages call it.
 
     Returns
     -------
-    float, tuple of float of length n_features, or None
-        Positive numbers.
+    ndarray of shape (2,) or (n_features, 2), or None
+        (low, high) of all columns, or of each, with low < high.
     """
-    expected = "expected a positive number, one per feature, or (low, high) with low < high per feature, up to 1e50, or None"
     if value is None:
         return None
+    if isinstance(value, Mapping):
+        return _named_bounds(value, n_features, names, parameter)
     ends = _numbers(value)
-    if ends is None or ends.ndim > 2 or ends.shape[1:] not in ((), (2,)) or not ends.size:
-        raise TypeError(f"feature_bounds={shown(value)}; {expected}.")
-    largest, ordered = (ends, True) if ends.ndim < 2 else (np.abs(ends).max(axis=1), bool((ends[:, 0] < ends[:, 1]).all()))
-    if not (ordered and ((SMALLEST <= largest) & (largest <= LARGEST)).all()):
-        raise ValueError(f"feature_bounds={shown(value)}; {expected}.")
-    if n_features is not None and largest.ndim and largest.size != n_features:
-        raise ValueError(f"feature_bounds={shown(value)} is for {largest.size} features; expected bounds for {n_features}.")
-    return tuple(largest.tolist()) if largest.ndim else float(largest)
+    if ends is None or not ends.size or (ends.shape not in ((), (2,)) and (ends.ndim != 2 or ends.shape[1] != 2)):
+        raise TypeError(f"{parameter}={shown(value)}; {BOUNDS}{_flat_bounds(ends)}.")
+    pairs = np.array([-ends, ends]) if ends.ndim == 0 else ends
+    low, high = pairs.T
+    with np.errstate(invalid="ignore"):
+        in_range = (np.abs(pairs) <= LARGEST).all() and (low < high).all() and (high - low >= SMALLEST).all()
+    if not in_range:
+        raise ValueError(f"{parameter}={shown(value)}; {BOUNDS}{_flat_bounds(ends)}.")
+    if n_features is not None and pairs.ndim == 2 and len(pairs) != n_features:
+        raise ValueError(f"{parameter}={shown(value)} is for {len(pairs)} features; expected bounds for {n_features}.")
+    return pairs
+
+
+def _flat_bounds(ends: np.ndarray | None) -> str:
+    """What to write in place of one number per column."""
+    return "; one number per column is written as pairs: [(-3, 3), (0, 10)]" if ends is not None and ends.ndim == 1 else ""
+
+
+def _named_bounds(given: Mapping[Any, Any], n_features: int | None, names: Sequence[str] | None, parameter: str) -> np.ndarray:
+    if not given:
+        raise TypeError(f"{parameter}={shown(given)}; {BOUNDS}.")
+    if names is not None and (len(names) != len(given) or set(names) != set(given)):
+        raise ValueError(f"{parameter} has the keys {list(given)!r}; expected the columns of X: {list(names)!r}.")
+    if n_features is not None and len(given) != n_features:
+        raise ValueError(f"{parameter} has {len(given)} keys; expected one for each of {n_features} columns of X.")
+    named = {name: check_feature_bounds(ends, parameter=f"{parameter}[{name!r}]") for name, ends in given.items()}
+    for name, ends in named.items():
+        if ends is None or ends.ndim > 1:
+            raise TypeError(f"{parameter}[{name!r}]={shown(given[name])}; expected a positive number B, or a pair (low, high).")
+    return np.array([named[name] for name in (given if names is None else names)])
 
 
 def _numbers(value: Any) -> np.ndarray | None:

@@ -32,6 +32,7 @@ from skdp.solvers import SOLVERS, GradientDescent, Solver
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = (
     *("privacy/rows.py", "privacy/blocks.py", "privacy/columns.py", "privacy/column_sums.py", "privacy/records.py"),
+    "privacy/column_scaling.py",
     *("privacy/oracle.py", "privacy/queries/", "privacy/factors.py", "privacy/products.py", "losses/", "scorers.py", "minimax/"),
 )
 LABELS = {

@@ -72,7 +72,7 @@ PARAMETERS = [
     ({"feature_bounds": [1.0, NAN]}, ValueError),
     ({"feature_bounds": [1.0, "2"]}, TypeError),
     ({"feature_bounds": (1.0, 0.0)}, ValueError),
-    ({"feature_bounds": (1.0, 2.0, 3.0)}, ValueError),
+    ({"feature_bounds": (1.0, 2.0, 3.0)}, TypeError),
     ({"intercept_scaling": 0.0}, ValueError),
     ({"fit_intercept": "yes"}, TypeError),
     ({"classes": [1]}, ValueError),

@@ -37,10 +37,11 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         Public facts of the columns of a data frame, as `skdp.preprocessing.from_schema` takes them: bounds of numbers, "log"
         for amounts with a long tail, categories. Columns that it does not name are not looked at. Must not be computed from the
         data.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: one positive number B
-        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1, and warns.
-        Values outside are clipped to them. Must not be computed from the data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from column name (x0, x1, ... for
+        arrays) to such, with every column in it. None means 1, and warns. Values outside are clipped to them. Must not be
+        computed from the data.
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
         two, and every product costs: name few, and those that are known to matter.
@@ -238,10 +239,11 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         Public facts of the columns of a data frame, as `skdp.preprocessing.from_schema` takes them: bounds of numbers, "log"
         for amounts with a long tail, categories. Columns that it does not name are not looked at. Must not be computed from the
         data.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: one positive number B
-        for [-B, B], one per column, a pair (low, high) per column, or pairs by column name. None means 1, and warns.
-        Values outside are clipped to them. Must not be computed from the data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from column name (x0, x1, ... for
+        arrays) to such, with every column in it. None means 1, and warns. Values outside are clipped to them. Must not be
+        computed from the data.
     interactions : list of pair of str or int, default=()
         Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
         two, and every product costs: name few, and those that are known to matter.

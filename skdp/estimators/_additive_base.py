@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._tables import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
-from skdp._validation import check_integer, shown
+from skdp._validation import check_feature_bounds, check_integer, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._knots import drowned, front_of, release_knots
 from skdp.estimators._plan import Plan
@@ -114,8 +114,9 @@ class AdditiveModel(DPEstimator):
         facts = check_public_columns(self.schema, self.feature_bounds)
         if facts is not None:
             return len(facts.columns)
-        if n_features is None and hasattr(self.feature_bounds, "__len__"):
-            return len(self.feature_bounds)
+        bounds = check_feature_bounds(self.feature_bounds)
+        if n_features is None and bounds is not None and bounds.ndim == 2:
+            return len(bounds)
         if n_features is None:
             raise TypeError("n_features=None; expected the number of columns of X, where neither a schema nor bounds tell it.")
         return n_features
@@ -255,6 +256,9 @@ class AdditiveModel(DPEstimator):
         width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
         front = front_of(basis) if self._placed(n_samples, basis) else {}
         return {**width, "data_norm": basis.data_norm, "basis": basis, **front}
+
+    def _scaling(self, facts: Facts) -> None:
+        """None: the basis maps the columns."""
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]

@@ -63,15 +63,17 @@ class DPAUCMaximizer(DPClassifier):
     alpha : float or None, default=None
         Strength of an L2 penalty, which spares the intercept. None leaves it to the solver, from public facts. "sgda" and
         "privatediff" penalise what they move: coefficients of standardised features, all parameters of a network.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
-        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature, in the order of the columns. They give ``data_norm`` its default; of a pair the larger absolute value
-        counts. Entries beyond are not clipped to them: they lengthen the row, see ``data_norm``. Must not be computed from the
-        data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
+        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
+        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
+        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
+        to it, but for sparse tables and models without intercept. Penalties are on the coefficients of the scaled columns. None
+        takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
-        but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
+        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
+        exceed but one-hot columns stay far below. Must not be computed from the data.
     classes : array-like or None, default=None
         Both class labels; the second in sorted order is the one that scores high. None reads the label set from y; the
         guarantee then holds between tables with the same label set.
@@ -310,8 +312,9 @@ class DPAUCMaximizer(DPClassifier):
         problem = cast(AUCProblem, plan.problem)
         if problem.linear:
             return super()._model(plan, result, facts)
-        layers = cast(MLPScorer, problem.scorer()).layers(result.coef[:, 0])
-        weights, biases = zip(*layers, strict=True)
+        (first, bias), *layers = cast(MLPScorer, problem.scorer()).layers(result.coef[:, 0])
+        outer = (first, bias) if plan.scaling is None else plan.scaling.to_columns(first, bias)
+        weights, biases = zip(outer, *layers, strict=True)
         return {
             "classes_": facts.classes,
             "coefs_": [np.ascontiguousarray(matrix.T) for matrix in weights],

@@ -2,8 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,8 +20,10 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._reviewed import checked
 from skdp.estimators._statement import report, spending
+from skdp.estimators._units import described_units, in_order, row_facts, scaling_of
 from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
+from skdp.privacy.column_scaling import ColumnScaling
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.payment import pay
@@ -119,7 +122,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         self._check_parameters()
         scratch = self._scratch()
         facts, table, labels = (self._read if read is None else read)(scratch, X, y)
-        plan = self._plan_of(facts).stored_as(facts.storage)
+        plan = self._plan_for(facts)
         data = (X, y) if reads_data(self) else (None, None)
         del X, y
         noise = NoiseSource()
@@ -137,6 +140,18 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
             progress.end(attributes, data)
         self._commit(attributes)
         return self
+
+    def _plan_for(self, facts: Facts) -> Plan:
+        """Plan the fit of a table: bounds by name in the order of its columns, storage as it is."""
+        planner = self
+        if isinstance(self.feature_bounds, Mapping):
+            planner = self._scratch()
+            planner.feature_bounds = in_order(self.feature_bounds, facts.n_features, facts.feature_names)
+        return replace(planner._plan_of(facts).stored_as(facts.storage), scaling=planner._scaling(facts))
+
+    def _scaling(self, facts: Facts) -> ColumnScaling | None:
+        """Public map of the columns, where bounds scale them."""
+        return scaling_of(self, facts.n_features, facts.feature_names, facts.storage == "dense")
 
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
@@ -181,9 +196,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         """What is public about the rows behind the gate, by the names of `Problem`."""
-        bounds = check_feature_bounds(self.feature_bounds, n_features)
-        data_norm = _longest_row(bounds, n_features) if self.data_norm is None else float(self.data_norm)
-        return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": bounds}
+        return row_facts(self, n_features)
 
     def _rows_of(self, X: Any) -> Any:
         """Rows of a table to predict for, in the columns of ``coef_``."""
@@ -191,7 +204,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         """Further public choices for the report, by name."""
-        return {}
+        return described_units(self)
 
     def _public_generator(self, noise: NoiseSource) -> np.random.Generator:
         """A generator for choices that need no secrecy: initial weights, public blocks, the order of a single pass."""
@@ -219,12 +232,14 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         """Whatever comes before the solver, and what it returns."""
         return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
-    def _coefficients(self, problem: Problem, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (n_outputs, n_features) and intercept in the units of y, within the constraint also after rounding."""
+    def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (n_outputs, n_features) and intercept in the units of X and y, in the constraint also after rounding."""
         (centre, unit), constraint = self._units(), self._constraint()
-        weights, intercept = problem.unpack(coef)
+        weights, intercept = plan.problem.unpack(coef)
         with np.errstate(over="ignore", invalid="ignore"):
             weights, intercept = unit * weights, centre + unit * intercept
+            if plan.scaling is not None:
+                weights, intercept = plan.scaling.to_columns(weights, intercept)
             if constraint is not None:
                 inside = np.asarray(constraint.project(weights.T.ravel()), dtype=np.float64)
                 weights = np.ascontiguousarray(inside.reshape(weights.T.shape).T)
@@ -266,13 +281,6 @@ def _scaled(constraint: Constraint, factor: float) -> Constraint:
     if not callable(getattr(scaled, "project", None)):
         raise TypeError(f"constraint={shown(constraint)}: scaled(factor) returned {shown(scaled)}; expected a set with project.")
     return scaled
-
-
-def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:
-    """Largest Euclidean norm of a row whose features keep to their bounds, 1 each where none are given."""
-    if isinstance(bounds, tuple):
-        return float(np.linalg.norm(bounds))
-    return math.sqrt(n_features) * (1.0 if bounds is None else bounds)
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        coef, intercept = self._coefficients(plan.problem, result.coef)
+        coef, intercept = self._coefficients(plan, result.coef)
         return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
 
     def _assumed_of_y(self) -> str:

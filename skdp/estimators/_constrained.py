@@ -47,11 +47,12 @@ class DPConstrainedRegression(DPRegressor):
         afterwards. Must not be computed from the data. None raises at ``fit`` for the squared loss.
     alpha : float or None, default=0.0
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
-        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
-        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
+        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
+        computed from the data. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip
+        norms; of a pair the larger absolute value counts. Nothing is scaled by them, because the set of coefficients is in the
+        units of X; nor are entries clipped: those beyond lengthen the row, see ``data_norm``.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
@@ -206,11 +207,12 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         Size of a set given by its name, in log-odds per unit of X; not used for an object.
     alpha : float or None, default=0.0
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
-        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
-        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
+        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
+        computed from the data. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip
+        norms; of a pair the larger absolute value counts. Nothing is scaled by them, because the set of coefficients is in the
+        units of X; nor are entries clipped: those beyond lengthen the row, see ``data_norm``.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
         None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.

@@ -46,15 +46,17 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``SGDA(300)``.
     alpha : float or None, default=None
         Strength of an L2 penalty on the coefficients of the standardised features, which spares the intercept. None is 0.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
-        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature, in the order of the columns. They give ``data_norm`` its default; of a pair the larger absolute value
-        counts. Entries beyond are not clipped to them: they lengthen the row, see ``data_norm``. Must not be computed from the
-        data.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
+        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
+        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
+        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
+        to it, but for sparse tables and models without intercept. Penalties are on the coefficients of the scaled columns. None
+        takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means the norm of the feature bounds, ``sqrt(n_features)`` without such, which features in [-1, 1] never exceed
-        but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
+        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
+        exceed but one-hot columns stay far below. Must not be computed from the data.
     classes : array-like or None, default=None
         Both class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     random_state : int, Generator, RandomState or None, default=None
@@ -279,7 +281,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return Plan.make(problem, self.solver, self.alpha, None, by_column)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
-        return {"group_sizes": brief(list(cast(GroupDROProblem, plan.problem).group_sizes))}
+        sizes = brief(list(cast(GroupDROProblem, plan.problem).group_sizes))
+        return {**super()._described(plan), "group_sizes": sizes}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         return {

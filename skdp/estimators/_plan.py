@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.privacy.calibration import calibrate, noise_multiplier
+from skdp.privacy.column_scaling import ColumnScaling
 from skdp.privacy.errors import shown
 from skdp.privacy.noise import MAX_FEATURES, GridGaussian, GumbelNoise
 from skdp.privacy.queries import score_rounding
@@ -35,6 +36,8 @@ class Plan:
         Standard deviation over sensitivity of a release of weight 1.
     rounding_allowances : tuple of float
         Relative increase of the noise that covers rounding, per entry of the schedule.
+    scaling : ColumnScaling or None, default=None
+        Public map of the columns; None leaves them in the units of X.
     """
 
     problem: Problem
@@ -43,6 +46,7 @@ class Plan:
     schedule: Schedule
     scale: float
     rounding_allowances: tuple[float, ...]
+    scaling: ColumnScaling | None = None
 
     @classmethod
     def make(
@@ -79,6 +83,7 @@ class Plan:
             "class_weight": weights,
             "by_row": self.schedule.by_row,
             "by_column": self.schedule.by_column,
+            "scaling": self.scaling,
         }
 
 

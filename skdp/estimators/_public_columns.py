@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import check_bounds, check_feature_bounds, shown
+from skdp._validation import check_feature_bounds, shown
 from skdp.preprocessing import Schema
 
 __all__ = ["check_interactions", "check_public_columns", "named_columns", "named_pairs", "places", "public_columns"]
@@ -22,11 +22,7 @@ def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
         If both are given, or one is no schema or no bounds.
     """
     if schema is None:
-        if isinstance(feature_bounds, Mapping):
-            for name, pair in feature_bounds.items():
-                check_bounds(f"feature_bounds[{name!r}]", pair)
-        else:
-            check_feature_bounds(feature_bounds)
+        check_feature_bounds(feature_bounds)
         return None
     if feature_bounds is not None:
         raise ValueError(
@@ -62,32 +58,20 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
     facts = check_public_columns(schema, feature_bounds)
     if facts is not None:
         return facts
-    if isinstance(feature_bounds, Mapping):
-        names = list(feature_bounds) if names is None else names
-        if len(names) != n_features or set(names) != set(feature_bounds):
-            raise ValueError(f"feature_bounds has the keys {list(feature_bounds)!r}; expected the columns of X: {list(names)!r}.")
-        pairs = [check_bounds(f"feature_bounds[{name!r}]", feature_bounds[name]) for name in names]
-    else:
-        pairs = _pairs(feature_bounds, n_features)
+    if isinstance(feature_bounds, Mapping) and names is None:
+        names = list(feature_bounds)
     names = places(n_features) if names is None else names
+    pairs = check_feature_bounds(1.0 if feature_bounds is None else feature_bounds, n_features, names)
     if len(set(names)) < len(names):
         raise ValueError("The columns of X need names of their own: some are named alike.")
-    columns = {name: {"kind": "number", "bounds": list(pair)} for name, pair in zip(names, pairs, strict=True)}
+    of_columns = np.broadcast_to(np.asarray(pairs), (n_features, 2)).tolist()
+    columns = {name: {"kind": "number", "bounds": pair} for name, pair in zip(names, of_columns, strict=True)}
     return Schema.read({"columns": columns})
 
 
 def places(n_features: int) -> list[str]:
     """Return the names of the columns of an array, as scikit-learn has them."""
     return [f"x{place}" for place in range(n_features)]
-
-
-def _pairs(feature_bounds: Any, n_features: int) -> list[tuple[float, float]]:
-    largest = check_feature_bounds(feature_bounds, n_features)
-    given = np.asarray(1.0 if feature_bounds is None else feature_bounds, dtype=np.float64)
-    if given.ndim == 2:
-        return [(float(low), float(high)) for low, high in given]
-    bounds = largest if isinstance(largest, tuple) else (1.0 if largest is None else largest,) * n_features
-    return [(-bound, bound) for bound in bounds]
 
 
 def check_interactions(interactions: Any) -> None:

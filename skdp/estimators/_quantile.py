@@ -46,16 +46,17 @@ class DPQuantileRegressor(DPRegressor):
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1
         as in scikit-learn, between is elastic net. Other than 0 needs ``target_bounds``, or a solver that is named: "gd" and
         "sgd" take y in units of half its range, without a range in units of 1, and get nowhere where y is large.
-    feature_bounds : float, array-like of shape (n_features,) or (n_features, 2), or None, default=None
-        Public bounds of the features, in the units of X: one positive number B for ``|x_ij| <= B``, one per feature, or (low,
-        high) per feature, in the order of the columns. They give ``data_norm`` its default, and solvers that work coordinate by
-        coordinate their clip norms; of a pair the larger absolute value counts. Entries beyond are not clipped to them: they
-        lengthen the row, see ``data_norm``. Must not be computed from the data. For columns of different scales
-        `skdp.preprocessing.BoundedScaler` is better: "auto" makes nothing else of these bounds.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
+        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
+        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
+        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
+        to it, but for sparse tables and models without intercept. Penalties are on the coefficients of the scaled columns.
+        The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit, and
-        not in ``predict``, so scale the columns first, with `skdp.preprocessing.BoundedScaler` or a schema.
-        None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
+        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
+        exceed. Must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver.
     fit_intercept : bool, default=True

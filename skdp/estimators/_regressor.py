@@ -164,7 +164,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        (coef,), (intercept,) = self._coefficients(plan.problem, result.coef)
+        (coef,), (intercept,) = self._coefficients(plan, result.coef)
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": self._bounds()}
 
     def _assumed_of_y(self) -> str:

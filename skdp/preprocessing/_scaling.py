@@ -7,12 +7,10 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._tables import read_features
-from skdp._validation import check_number, check_scale, shown
+from skdp._validation import check_feature_bounds, check_number, check_scale, shown
 from skdp.preprocessing._base import StatelessTransformer
 
 __all__ = ["BoundedScaler", "RowNormClipper"]
-
-LARGEST_BOUND = 1e50
 
 
 class BoundedScaler(StatelessTransformer):
@@ -20,9 +18,10 @@ class BoundedScaler(StatelessTransformer):
 
     Parameters
     ----------
-    bounds : pair of float, array-like of shape (n_features, 2), or dict
-        ``(low, high)`` for all columns, one pair per column, or pairs by column name, in the units of X. They must be known
-        without looking at the records (an age lies between 0 and 120): bounds that are read off the records leak.
+    bounds : float, pair of float, array-like of shape (n_features, 2), or dict
+        A number B for ``|x| <= B``, ``(low, high)`` for all columns, one pair per column, or a dict from column name (x0, x1, ...
+        for arrays) to such, in the units of X. They must be known without looking at the records (an age lies between 0 and
+        120): bounds that are read off the records leak.
     centre : bool, default=True
         Map ``[low, high]`` onto [-1, 1]. False divides by the larger of ``abs(low)`` and ``abs(high)``, which keeps zeros and
         so sparse tables.
@@ -116,26 +115,11 @@ class BoundedScaler(StatelessTransformer):
         return np.clip(scaled, -1, 1, out=scaled)  # against rounding
 
     def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        pairs = self._pairs()
-        if pairs.shape not in ((2,), (n_features, 2)):
-            raise ValueError(f"bounds={shown(self.bounds)}; expected (low, high), or a pair for each of {n_features} columns.")
-        low, high = np.broadcast_to(pairs, (n_features, 2)).T
-        if not (np.abs(pairs) <= LARGEST_BOUND).all() or not (high - low >= 1 / LARGEST_BOUND).all():
-            raise ValueError(f"bounds={shown(self.bounds)}; expected finite numbers, up to 1e50, with low < high.")
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{place}" for place in range(n_features)] if names is None else names.tolist()
+        pairs = check_feature_bounds(self.bounds, n_features, names, parameter="bounds")
+        low, high = np.broadcast_to(np.asarray(pairs), (n_features, 2)).T
         return low, high
-
-    def _pairs(self) -> np.ndarray:
-        given = self.bounds
-        if isinstance(given, dict):
-            names = getattr(self, "feature_names_in_", None)
-            if names is None or set(given) != set(names.tolist()):
-                columns = "no names" if names is None else repr(names.tolist())
-                raise ValueError(f"bounds has the keys {list(given)!r}; expected the columns of the fitted X: {columns}.")
-            given = [given[name] for name in names]
-        try:
-            return np.asarray(given, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"bounds={shown(self.bounds)}; expected (low, high), or one such pair per column.") from None
 
 
 class RowNormClipper(StatelessTransformer):

@@ -274,9 +274,12 @@ def _column(where: str, facts: Any) -> Number | Category | None:
 
 
 def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:
+    if isinstance(bounds, (int, float)) and not isinstance(bounds, bool) and bounds > 0:
+        bounds = [-bounds, bounds]
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
         raise ValueError(
-            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
+            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, or a positive number B for [-B, B], known "
+            "without looking at the records."
         )
     return float(bounds[0]), float(bounds[1])
 

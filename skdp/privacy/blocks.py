@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp.privacy.column_scaling import ColumnScaling
+
 __all__ = [
     "BLOCK",
     "Blocks",
@@ -44,14 +46,17 @@ class Blocks:
         Convert CSC to CSR once, because rows will be gathered.
     by_column : bool, default=False
         Convert CSR to CSC once, because columns will be read.
+    scaling : ColumnScaling or None, default=None
+        Public map of the entries, applied to every block as it is read; one that keeps zeros, where the table is sparse.
     """
 
-    def __init__(self, X: Any, by_row: bool = False, by_column: bool = False) -> None:
+    def __init__(self, X: Any, by_row: bool = False, by_column: bool = False, scaling: ColumnScaling | None = None) -> None:
         converted = (by_row or by_column) and sparse.issparse(X)
         self.table = X if not converted else X.tocsr() if by_row else X.tocsc()
         self.sample: np.ndarray | None = None
         self.n_samples, self.n_features = X.shape
         self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
+        self._scaling = scaling
 
     def subset(self, indices: np.ndarray) -> "Blocks":
         """Return the same table reduced to some of its rows, which are gathered block by block, when they are read.
@@ -90,6 +95,8 @@ class Blocks:
         Blocks
             Stored as CSR: a sum that is not defined is 0, one that overflows the largest number.
         """
+        if self._scaling is not None:
+            raise ValueError("Rows whose columns are scaled are not mapped; expected a table as it was given.")
         rows = sparse.csr_array(self.table).astype(np.float64)  # a copy
         rows.sort_indices()
         product = rows @ sparse.csr_array(matrix).astype(np.float64)
@@ -112,11 +119,13 @@ class Blocks:
             yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
 
     def rows(self, part: Part) -> Any:
-        """Return float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample."""
+        """Return float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample or of scaled ones."""
         if not sparse.issparse(self.table):
-            return self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+            rows = self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+            return self.scaled(rows, slice(None))
         if not isinstance(part, slice):
-            return self.table[part].astype(np.float64, copy=False)
+            rows = self.table[part].astype(np.float64, copy=False)
+            return sharing(type(rows), (self.scaled(rows.data, rows.indices), rows.indices, rows.indptr), rows.shape)
         return sharing(sparse.csr_matrix, self._compressed(part.start, part.stop), (part.stop - part.start, self.n_features))
 
     def columns(self) -> Iterator[tuple[slice, Any]]:
@@ -145,8 +154,16 @@ class Blocks:
     def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
         first, last = self.table.indptr[start], self.table.indptr[stop]
-        entries = self.table.data[first:last].astype(np.float64, copy=False)
-        return entries, self.table.indices[first:last], self.table.indptr[start : stop + 1] - first
+        entries, minor = self.table.data[first:last].astype(np.float64, copy=False), self.table.indices[first:last]
+        offsets = self.table.indptr[start : stop + 1] - first
+        if self._scaling is not None:
+            columns = np.repeat(np.arange(start, stop), np.diff(offsets)) if self.by_column else minor
+            entries = self.scaled(entries, columns)
+        return entries, minor, offsets
+
+    def scaled(self, entries: np.ndarray, columns: Any) -> np.ndarray:
+        """Return entries of the given columns as the table's users are to see them; as they are where nothing is scaled."""
+        return entries if self._scaling is None else self._scaling.scaled(entries, columns)
 
 
 def sharing(kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:

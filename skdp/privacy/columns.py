@@ -181,15 +181,17 @@ class Columns:
         table = self._blocks.table
         for start in range(table.indptr[column], table.indptr[column + 1], BLOCK):
             stop = min(start + BLOCK, table.indptr[column + 1])
-            rows = table.indices[start:stop]
-            yield rows, np.multiply(table.data[start:stop], self._scales[rows], dtype=np.float64)[:, None]
+            rows, stored = table.indices[start:stop], self._blocks.scaled(table.data[start:stop], column)
+            yield rows, np.multiply(stored, self._scales[rows], dtype=np.float64)[:, None]
 
     def _runs(self, columns: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield some columns of CSC and their clipped entries, by columns, about as many cells as a block of rows has."""
         width = max(1, WIDEST * BLOCK // self._blocks.n_samples)
         for start in range(0, columns.size, width):
             group = columns[start : start + width]
-            yield group, scaled(sparse.csc_matrix(self._blocks.table[:, group].astype(np.float64)), self._scales)
+            run = sparse.csc_matrix(self._blocks.table[:, group].astype(np.float64))
+            run.data = self._blocks.scaled(run.data, np.repeat(group, np.diff(run.indptr)))
+            yield group, scaled(run, self._scales)
 
 
 def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
@@ -262,5 +264,5 @@ def entries(blocks: Blocks, part: Part, columns: np.ndarray, scales: np.ndarray,
     """Return some columns of some clipped rows of a dense table, shape (m, columns.size), the transpose of ``out``."""
     chosen = np.empty((columns.size, scales.size)) if out is None else out
     for row, column in zip(chosen, columns, strict=True):
-        np.multiply(blocks.table[part, column], scales, out=row)
+        np.multiply(blocks.scaled(blocks.table[part, column], column), scales, out=row)
     return chosen.T

@@ -18,6 +18,7 @@ from skdp.privacy.blocks import (
     summation_error,
     transposed,
 )
+from skdp.privacy.column_scaling import ColumnScaling
 from skdp.privacy.column_sums import ColumnSums
 from skdp.privacy.columns import Columns
 from skdp.privacy.records import SHORTEST, Batch, Kernel, Records, fixed
@@ -49,6 +50,8 @@ class Rows(ColumnSums):
         Convert CSC to CSR once, because whole rows will be read.
     by_column : bool, default=False
         Convert CSR to CSC once, because columns will be read; nothing is converted for it where ``by_row`` is true.
+    scaling : ColumnScaling or None, default=None
+        Public map of the entries, before rows are clipped; None leaves them in the units of X.
     """
 
     def __init__(
@@ -61,8 +64,9 @@ class Rows(ColumnSums):
         class_weight: np.ndarray | None = None,
         by_row: bool = False,
         by_column: bool = False,
+        scaling: ColumnScaling | None = None,
     ) -> None:
-        self._blocks, self._y = Blocks(X, by_row, by_column), y
+        self._blocks, self._y = Blocks(X, by_row, by_column, scaling), y
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None

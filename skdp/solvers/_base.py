@@ -255,6 +255,8 @@ class Solver(BaseEstimator, ABC):
         Whether it supports ``delta=0``.
     penalizes_intercept : bool
         Whether the penalty is on all coefficients; else it spares the intercept.
+    uses_bounds : bool
+        Whether bounds of single features enter the algorithm; estimators scale columns by them where they do not.
     """
 
     name: ClassVar[str]
@@ -262,6 +264,7 @@ class Solver(BaseEstimator, ABC):
     needs: ClassVar[frozenset[str]] = frozenset({"pointwise"})
     pure: ClassVar[bool] = False
     penalizes_intercept: ClassVar[bool] = False
+    uses_bounds: ClassVar[bool] = False
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the strength of the penalty for ``alpha=None``: ``1 / n_samples``, scikit-learn's ``C=1``."""

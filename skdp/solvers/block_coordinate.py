@@ -114,12 +114,13 @@ class BlockCoordinateDescent(Solver):
     --------
     >>> from skdp import DPLogisticRegression
     >>> from skdp.solvers import BlockCoordinateDescent
-    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=[1, 100], solver=BlockCoordinateDescent("uniform"))
+    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=[(-1, 1), (-100, 100)], solver=BlockCoordinateDescent("uniform"))
     """
 
     name = "skgd"
     title = "DP-SkGD, random block coordinate descent with averaging (Maranjyan, Sadiev, Richtárik 2024, Algorithm 1)"
     needs = frozenset({"convex", "pointwise", "separable", "smooth"})
+    uses_bounds = True
 
     def __init__(
         self,

@@ -94,7 +94,7 @@ def test_bounds_in_all_forms_are_the_same(kind, rng):
     forms = [
         fitted(kind, X, y, feature_bounds=[(-100, 100), (-100, 100)]),
         fitted(kind, X, y, feature_bounds=100),
-        fitted(kind, X, y, feature_bounds=[100.0, 100.0]),
+        fitted(kind, X, y, feature_bounds=[-100.0, 100.0]),
         fitted(kind, frame, y, feature_bounds={"b": (-100, 100), "a": (-100, 100)}),
         fitted(kind, frame[["b", "a"]][["a", "b"]], y, feature_bounds=np.array([[-100.0, 100.0]] * 2)),
         fitted(kind, frame, y, schema={"columns": {name: {"kind": "number", "bounds": [-100, 100]} for name in "ab"}}),
@@ -148,7 +148,7 @@ MISTAKES = [
     ({"schema": {"columns": {}}}, "columns"),
     ({"feature_bounds": {"a": (0, 1)}}, r"keys \['a'\]"),
     ({"feature_bounds": {"x0": (1, 0), "x1": (0, 1)}}, "low < high"),
-    ({"feature_bounds": [1.0, 1.0, 1.0]}, "bounds for 2"),
+    ({"feature_bounds": [(0, 1)] * 3}, "bounds for 2"),
     ({"interactions": "age"}, "list of pairs"),
     ({"interactions": [(0,)]}, "list of pairs"),
     ({"interactions": [(0, 1), (1, 0)]}, "each pair once"),

@@ -23,16 +23,16 @@ FORMS = {
     "one number": 2.0,
     "an integer": 2,
     "a fraction": Fraction(2),
-    "a list": [2, 2.0, Fraction(2)],
-    "a tuple": (2, 2, 2),
-    "an array": np.full(3, 2.0),
-    "of float32": np.full(3, 2, dtype=np.float32),
-    "of objects": np.array([2, Fraction(2), 2.0], dtype=object),
-    "pairs": [(-2, 2), (-2, 1), (0, 2)],
+    "a pair": (-2, 2.0),
+    "a list": [Fraction(-2), 2],
+    "pairs": [(-2, 2), (-2, 2), [-2.0, 2]],
     "an array of pairs": np.array([[-2, 2]] * 3),
-    "a series": pd.Series([2.0] * 3),
+    "of float32": np.array([[-2, 2]] * 3, dtype=np.float32),
+    "of objects": np.array([[-2, Fraction(2)]] * 3, dtype=object),
+    "a series": pd.Series([-2.0, 2.0]),
     "a frame": pd.DataFrame({"low": [-2.0] * 3, "high": [2.0] * 3}),
-    "of polars": pl.Series([2.0] * 3),
+    "of polars": pl.Series([-2.0, 2.0]),
+    "by name": {"x2": (-2, 2), "x0": 2, "x1": (-2, 2)},
 }
 
 
@@ -48,26 +48,32 @@ def test_feature_bounds_of_every_form_give_the_same_fit(name, form):
     model = clone(estimator_named(name, feature_bounds=FORMS[form]))
     coef = fitted(model, X, y).coef_
     np.testing.assert_array_equal(coef, fitted(estimator_named(name, feature_bounds=2.0), X, y).coef_)
-    assert model.privacy_report_.public["resolved"]["data_norm"] == pytest.approx(2 * math.sqrt(3))
+    assert model.privacy_report_.public["resolved"]["data_norm"] == pytest.approx(longest(name, (2, 2, 2)))
     assert model.feature_bounds is not None and json.loads(model.privacy_report_.to_json())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).coef_, coef)
     given = model.set_params(data_norm=1.5).plan(60, 3)
     assert given.public["resolved"]["data_norm"] == 1.5
 
 
+def longest(name, bounds):
+    """The default of ``data_norm``: of scaled columns, or of a row in the corner of the box."""
+    return np.linalg.norm(bounds if "Constrained" in name else np.ones(len(bounds)))
+
+
 @unscaled
 def test_bounds_of_each_feature_reach_the_problem(name):
     model = estimator_named(name, feature_bounds=[(-3, 1), (0, 4), (-12, -1)])
     plan = model.plan(100, 3)
-    assert plan.public["resolved"]["data_norm"] == pytest.approx(13.0)
+    assert plan.public["resolved"]["data_norm"] == pytest.approx(longest(name, (3, 4, 12)))
     rest = ([0, 1], {}) if "classes" in model.get_params() else ()
-    assert model._plan(100, 3, *rest).problem.feature_bounds == (3.0, 4.0, 12.0)
-    assert estimator_named(name, feature_bounds=7)._plan(100, 3, *rest).problem.feature_bounds == 7.0
+    kept = "Constrained" in name  # others scale by them
+    assert model._plan(100, 3, *rest).problem.feature_bounds == ((3.0, 4.0, 12.0) if kept else 1.0)
+    assert estimator_named(name, feature_bounds=7)._plan(100, 3, *rest).problem.feature_bounds == (7.0 if kept else 1.0)
     assert estimator_named(name)._plan(100, 3, *rest).problem.feature_bounds is None
 
 
 @every
-@pytest.mark.parametrize("bounds", ([1.0, 2.0], np.ones(4), [(0, 1)] * 2))
+@pytest.mark.parametrize("bounds", (np.tile([0, 1], (4, 1)), [(0, 1)] * 2))
 def test_bounds_must_be_as_many_as_features(name, bounds, monkeypatch):
     """They are compared with the width of the table before anything is paid for."""
     monkeypatch.setattr("skdp.estimators._base.pay", lambda *given: pytest.fail("it was paid for"))
@@ -82,8 +88,14 @@ def test_bounds_must_be_as_many_as_features(name, bounds, monkeypatch):
     (
         ([(0, 1), (0, 1), (1, 0)], ValueError),
         ([(0, 1), (0, 1), (1, 1)], ValueError),
-        (np.array([1.0, 1.0, math.nan]), ValueError),
-        (np.array([1.0, 1.0, 1e60]), ValueError),
+        ([(0, 1), (0, 1), (0, math.nan)], ValueError),
+        ([(0, 1), (0, 1), (0, 1e60)], ValueError),
+        (np.ones(3), TypeError),
+        ([3, 2, 1], TypeError),
+        ((2, 1), ValueError),
+        ({}, TypeError),
+        ({"x0": 1, "x1": 1, "x2": "1"}, TypeError),
+        ({"x0": 1, "x1": 1, "x2": [(0, 1)]}, TypeError),
         (np.ones((3, 3)), TypeError),
         (np.ones((3, 2, 1)), TypeError),
         (np.ones(3, dtype=bool), TypeError),
@@ -93,19 +105,19 @@ def test_bounds_must_be_as_many_as_features(name, bounds, monkeypatch):
     ),
 )
 def test_bounds_that_are_none_are_refused(bounds, error):
-    with pytest.raises(error, match=r"feature_bounds=.*expected a positive number, one per feature, or"):
+    with pytest.raises(error, match=r"feature_bounds.*=.*expected a positive number B"):
         DPLogisticRegression(feature_bounds=bounds).plan(100, 3)
 
 
 @pytest.mark.parametrize("kind", (np.asarray, list))
 def test_many_bounds_survive_copies_and_are_brief_in_reports(kind):
-    bounds = kind(np.linspace(1, 2, 5000))
+    bounds = kind(np.column_stack([np.zeros(5000), np.linspace(1, 2, 5000)]).tolist())
     model = clone(DPLogisticRegression(feature_bounds=bounds))
     np.testing.assert_array_equal(model.feature_bounds, bounds)
     assert len(repr(model)) < 2000
     report = model.plan(10**6, 5000)
     assert len(report.public["parameters"]["feature_bounds"]) < 1000 and len(str(report)) < 6000
-    assert report.public["resolved"]["data_norm"] == pytest.approx(np.linalg.norm(np.linspace(1, 2, 5000)))
+    assert report.public["resolved"]["data_norm"] == pytest.approx(math.sqrt(5000))
 
 
 @pytest.mark.parametrize(

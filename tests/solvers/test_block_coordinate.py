@@ -24,6 +24,7 @@ from skdp.solvers._coordinates import Coordinates
 ADJACENCIES = ("replace_one", "zero_out")
 LOGISTIC = Logistic()
 BOUNDS = (2.0, 0.5, 1.0)
+PAIRS = [(-bound, bound) for bound in BOUNDS]
 BLOCKS = [[0, 2]]
 
 
@@ -119,7 +120,7 @@ def test_every_sampling_reaches_the_optimum_without_noise(sampling, case):
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, size=(150, 3)) * BOUNDS
     y = (X @ [0.8, 1.5, -0.4] + 0.3 + rng.logistic(size=150) > 0).astype(int)
-    public = {"epsilon": math.inf, "feature_bounds": BOUNDS, "alpha": 0.05, "clip_norm": 1e6, "fit_intercept": True}
+    public = {"epsilon": math.inf, "feature_bounds": PAIRS, "alpha": 0.05, "clip_norm": 1e6, "fit_intercept": True}
     public["solver"] = solver_of(sampling, n_rounds=4, n_inner=150, step_size=1.5)
     if case == "box":
         model = DPConstrainedClassifier(constraint=Box(-0.2, 0.3), **public).fit(X, y)
@@ -182,7 +183,7 @@ def test_transcript_and_noise_are_those_of_the_schedule(sampling, adjacency, rng
         GridGaussian, "add_to", lambda self, *arguments: (deviations.append(self.std), add_to(self, *arguments))[1]
     )
     solver = solver_of(sampling, n_rounds=2, n_inner=6)
-    model = DPLogisticRegression(2.0, delta=1e-5, adjacency=adjacency, solver=solver, feature_bounds=BOUNDS).fit(X, y)
+    model = DPLogisticRegression(2.0, delta=1e-5, adjacency=adjacency, solver=solver, feature_bounds=PAIRS).fit(X, y)
     report, factor = model.privacy_report_, {"replace_one": 2, "zero_out": 1}[adjacency]
     gradients = [query for query in asked if isinstance(query, BlockGradient)]
     assert sum(line.count for line in report.releases) == len(asked) == (24 if sampling == "greedy" else 12)

@@ -1,0 +1,73 @@
+"""Columns clipped to public bounds and scaled by them, block by block, as they are read."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ColumnScaling"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScaling:
+    """The map from an entry x of column j to ``(clip(x, low_j, high_j) - shift_j) / unit_j``, which lies in [-1, 1].
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_features,)
+        Public bounds.
+    shift : ndarray of shape (n_features,)
+        What maps to 0: zero itself, or the bound nearest to zero.
+    unit : ndarray of shape (n_features,)
+        Positive.
+
+    Notes
+    -----
+    **Privacy.** Every entry is mapped by itself with public numbers, so neighbouring tables stay neighbours and the mapping
+    costs nothing. Rows are clipped to ``data_norm`` after it.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    shift: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of_bounds(cls, bounds: np.ndarray, shifts: bool) -> "ColumnScaling":
+        """Return the map for bounds of shape (n_features, 2).
+
+        Parameters
+        ----------
+        bounds : ndarray of shape (n_features, 2)
+            Low and high by column.
+        shifts : bool
+            Whether a column whose bounds leave out zero may be shifted. Sparse tables and models without intercept keep zeros
+            where they are; their bounds are widened to include zero.
+
+        Returns
+        -------
+        ColumnScaling
+            The same for every way to store a table, unless it shifts.
+        """
+        low, high = bounds.T
+        shift = np.clip(0.0, low, high) if shifts else np.zeros(len(bounds))
+        low, high = (low, high) if shifts else (np.minimum(low, 0.0), np.maximum(high, 0.0))
+        return cls(low, high, shift, np.maximum(high - shift, shift - low))
+
+    def scaled(self, entries: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
+        """Return entries in float64, scaled; ``columns`` are theirs, in a form that broadcasts against them."""
+        result = np.clip(entries.astype(np.float64, copy=False), self.low[columns], self.high[columns])
+        if self.shift.any():
+            result -= self.shift[columns]
+        result /= self.unit[columns]
+        return result
+
+    def to_columns(self, weights: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights (k, n_features) and intercept (k,) for the columns as they are, from those for scaled columns."""
+        outer = weights / self.unit
+        return outer, intercept - outer @ self.shift
+
+    def geometry(self, scaled: Any) -> Any:
+        """Return the map from rows as they are to coordinates, from a `Standardization` of scaled rows."""
+        scale = scaled.scale / (self.unit if scaled.scale.ndim == 1 else self.unit[:, None])
+        return replace(scaled, centre=self.shift + self.unit * scaled.centre, scale=scale)
