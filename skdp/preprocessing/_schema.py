@@ -261,7 +261,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     scale, fill = facts.get("scale", "linear"), facts.get("fill")
-    bounds = _bounds(where, "bounds", facts.get("bounds"))
+    given = facts.get("bounds")
+    bounds = _bounds(where, "bounds", [-given, given] if _is_number(given) and given != 0 else given)
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
     if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
@@ -274,12 +275,9 @@ def _column(where: str, facts: Any) -> Number | Category | None:
 
 
 def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:
-    if isinstance(bounds, (int, float)) and not isinstance(bounds, bool) and bounds > 0:
-        bounds = [-bounds, bounds]
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
         raise ValueError(
-            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, or a positive number B for [-B, B], known "
-            "without looking at the records."
+            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
         )
     return float(bounds[0]), float(bounds[1])
 

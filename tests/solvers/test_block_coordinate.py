@@ -340,7 +340,8 @@ def test_importance_beats_gradient_descent_where_smoothness_is_spread():
         least = minimize(lambda w, X=X, y=y: risk(X, y, w), np.zeros(41), jac=True, tol=1e-12).fun
         passes = {}
         for name, solver in (("gd", "gd"), ("skgd", BlockCoordinateDescent("importance"))):
-            given = {"delta": 1e-5, "alpha": 1 / len(y), "feature_bounds": bounds}
+            known = {"feature_bounds": np.column_stack([-bounds, bounds])} if name == "skgd" else {}
+            given = {"delta": 1e-5, "alpha": 1 / len(y), "data_norm": np.linalg.norm(bounds), **known}
             model = fitted(DPLogisticRegression(1.0, solver=solver, **given), X, y, seed=seed)
             excess[name].append(risk(X, y, np.append(model.coef_, model.intercept_))[0] - least)
             passes[name] = model.n_iter_ / (1 if name == "gd" else 41)
