@@ -261,8 +261,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     scale, fill = facts.get("scale", "linear"), facts.get("fill")
-    given = facts.get("bounds")
-    bounds = _bounds(where, "bounds", [-given, given] if _is_number(given) and given != 0 else given)
+    given: Any = facts.get("bounds")
+    bounds = _bounds(where, "bounds", [-given, given] if _is_number(given) and given > 0 else given)
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
     if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
