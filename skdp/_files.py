@@ -9,11 +9,6 @@ __all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "report_content"]
 
 REPORTS = (".html", ".json", ".txt")
 EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title>
-<style>body {{font-family: sans-serif; max-width: 60em; margin: 2em auto}} th, td {{padding: .3em .8em .3em 0}}</style></head>
-<body>{}</body></html>
-"""
 
 
 class Forgiving:
@@ -42,7 +37,7 @@ class Forgiving:
 
 def report_content(report: Any, path: Path) -> bytes:
     """Return a privacy report as HTML, JSON or text, as the suffix says."""
-    content = {".html": lambda: PAGE.format(report._repr_html_()), ".json": report.to_json, ".txt": lambda: str(report)}
+    content = {".html": report.to_html, ".json": report.to_json, ".txt": lambda: str(report)}
     return (content[path.suffix]() + "\n").encode()
 
 

@@ -1,6 +1,5 @@
 """The statement of guarantees: what was spent, on which releases, and what was assumed public."""
 
-import html
 import json
 import math
 import textwrap
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import noise_multiplier, selection_epsilon, spent_epsilon
+from skdp.privacy.report_html import as_fragment, as_page
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
 
 __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
@@ -18,7 +18,6 @@ __all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", 
 SCHEMA_VERSION = "1.2"
 WIDTH = 110  # of the printed text
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # clipped in proportion to public bounds of its coordinates
-LONG = 500  # characters of one line from which a page folds it
 
 
 class PrivacySpent(NamedTuple):
@@ -62,22 +61,36 @@ class ReleaseLine:
     sampling_rate: float
     in_words: str = ""
 
-    def __str__(self) -> str:
-        block = self.query in OF_A_BLOCK
-        unknown = "that of its block" if block else "set by earlier releases"
-        clip = unknown if self.clip_norm is None else f"{self.clip_norm:.6g}"
-        least = "" if self.clip_norm is not None else "at least "
-        rounding = f"{least}{100 * self.rounding_allowance:.2g}% more for rounding"
-        if self.mechanism == Selection.__name__:
-            clip = "its bound" if block else clip
-            return f"{self.count} x {self.query}, {self.in_words}, each coordinate clipped to {clip}, {rounding}"
-        if self.noise_multiplier is None:
-            return f"{self.count} x {self.query}, {self.in_words}"
-        sample = "" if self.sampling_rate == 1 else f" on a Poisson sample of rate {self.sampling_rate:.4g}"
+    @property
+    def clip_in_words(self) -> str:
+        """The bound on one record's contribution."""
+        if self.clip_norm is not None and not (self.query in OF_A_BLOCK and self.mechanism == Selection.__name__):
+            return f"{self.clip_norm:.6g}"
+        if self.query in OF_A_BLOCK:
+            return "its bound" if self.mechanism == Selection.__name__ else "that of its block"
+        return "set by earlier releases"
+
+    @property
+    def rounding_in_words(self) -> str:
+        """How much more noise covers rounding."""
+        return f"{'at least ' if self.clip_norm is None else ''}{100 * self.rounding_allowance:.2g}% more"
+
+    @property
+    def records_in_words(self) -> str:
+        """Which records take part."""
         if self.mechanism == SinglePass.__name__:
-            sample = " on records drawn in public, none in two of them"
-        noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {clip}"
-        return f"{self.count} x {self.query}{sample}, Gaussian noise, {noise}, {rounding}"
+            return "records drawn in public, none in two of them"
+        return "all" if self.sampling_rate == 1 else f"a Poisson sample of rate {self.sampling_rate:.4g}"
+
+    def __str__(self) -> str:
+        what, rounding = f"{self.count} x {self.query}", f"{self.rounding_in_words} for rounding"
+        if self.mechanism == Selection.__name__:
+            return f"{what}, {self.in_words}, each coordinate clipped to {self.clip_in_words}, {rounding}"
+        if self.noise_multiplier is None:
+            return f"{what}, {self.in_words}"
+        sample = "" if self.records_in_words == "all" else f" on {self.records_in_words}"
+        noise = f"noise multiplier {self.noise_multiplier:.6g}, clip norm {self.clip_in_words}"
+        return f"{what}{sample}, Gaussian noise, {noise}, {rounding}"
 
 
 @dataclass(frozen=True)
@@ -175,42 +188,57 @@ class PrivacyReport:
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
+    def to_html(self) -> str:
+        """Return the report as a page.
+
+        Returns
+        -------
+        str
+            A whole HTML document, which loads nothing from elsewhere.
+        """
+        return as_page(self)
+
+    @property
+    def title(self) -> str:
+        """What it is a statement of."""
+        return f"Privacy {'plan' if self.planned else 'report'}: {self.estimator}"
+
     def __str__(self) -> str:
-        title = f"Privacy {'plan' if self.planned else 'report'}: {self.estimator}"
         sections = [_hanging(label if text is texts[0] else "", text) for label, texts in self._sections() for text in texts]
-        return "\n".join([title, "=" * len(title), *sections])
+        return "\n".join([self.title, "=" * len(self.title), *sections])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        cell = '<td style="text-align:left;vertical-align:top">'
-        rows = "".join(
-            f'<tr><th style="text-align:left;vertical-align:top">{html.escape(label)}</th>{cell}'
-            + "<br>".join(_folded(text) for text in texts)
-            + "</td></tr>"
-            for label, texts in self._sections()
-        )
-        title = f"Privacy {'plan' if self.planned else 'report'}: {html.escape(self.estimator)}"
-        return f'<table class="skdp-report"><caption><b>{title}</b></caption><tbody>{rows}</tbody></table>'
+        return as_fragment(self)
 
     def _sections(self) -> list[tuple[str, list[str]]]:
         return [
-            ("Guarantee", [self._guarantee()]),
+            ("Guarantee", [self.guarantee]),
             ("Neighbours", [f"{self.budget.adjacency}: {self.adjacency_in_words}"]),
             (
                 "Spent",
-                [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self._accounting()}"],
+                [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self.accounting}"],
             ),
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
-            ("Releases", [str(line) for line in _together(self.releases)]),
-            ("Noise", [self._noise_source(), self.noise_size]),
+            ("Releases", [str(line) for line in self.releases_together()]),
+            ("Noise", [self.noise_source, self.noise_size] if self.budget.private else [self.noise_size]),
             ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
         ]
 
-    def _guarantee(self) -> str:
+    def releases_together(self) -> list[ReleaseLine]:
+        """Return one line for all releases on the same terms, also where others come in between."""
+        counts: Counter[ReleaseLine] = Counter()
+        for line in self.releases:
+            counts[replace(line, count=1)] += line.count
+        return [replace(line, count=count) for line, count in counts.items()]
+
+    @property
+    def guarantee(self) -> str:
+        """What holds, in one line."""
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
@@ -218,7 +246,9 @@ class PrivacyReport:
             return f"NONE: the noise came from a seed, the model is not private; with secure noise it would be {pair}"
         return f"{pair}-differential privacy of the training records, for one call of fit"
 
-    def _accounting(self) -> str:
+    @property
+    def accounting(self) -> str:
+        """How the spent budget was computed."""
         selects = [line.mechanism == Selection.__name__ for line in self.releases]
         full = all(line.sampling_rate == 1 for line in self.releases)
         if any(line.in_words for line in self.releases) and not any(selects):
@@ -229,7 +259,11 @@ class PrivacyReport:
             return "exact accounting of all releases"
         return "privacy loss distributions of all releases, rounded up"
 
-    def _noise_source(self) -> str:
+    @property
+    def noise_source(self) -> str:
+        """Where the noise came from."""
+        if not self.budget.private:
+            return "none"
         if not self.reproducible_noise:
             return "secure: the operating system's cryptographic generator"
         return "reproducible noise (skdp.testing.reproducible_noise), for tests and benchmarks only"
@@ -266,24 +300,8 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
     return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"
 
 
-def _together(lines: tuple[ReleaseLine, ...]) -> list[ReleaseLine]:
-    """One line for all releases on the same terms, also where others come in between."""
-    counts: Counter[ReleaseLine] = Counter()
-    for line in lines:
-        counts[replace(line, count=1)] += line.count
-    return [replace(line, count=count) for line, count in counts.items()]
-
-
 def _hanging(label: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
-
-
-def _folded(text: str) -> str:
-    """HTML of one line; a long list is shown on demand."""
-    if len(text) <= LONG:
-        return html.escape(text)
-    name, _, value = text.partition(" = ")
-    return f"<details><summary>{html.escape(name)}</summary>{html.escape(value)}</details>"
 
 
 def _text(value: Any) -> str:
