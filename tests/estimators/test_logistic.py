@@ -201,11 +201,11 @@ def test_report_in_all_its_forms(table):
         "(1, 2.77778e-06)-differential privacy",
         "one record replaced",
         "gd:",
-        "60 x Gradient",
         "secure: the operating system",
     ):
         assert piece in text
-        assert piece in page
+        assert piece in page.replace("&#x27;", "'")
+    assert "60 x Gradient" in text
 
 
 def test_the_report_of_a_fit_in_a_block_of_reproducible_noise_guarantees_nothing(table):
@@ -365,12 +365,3 @@ def test_every_kind_of_budget_number_is_taken(table):
 def test_the_report_says_when_noise_drowns_the_signal():
     assert "expect a useless model" in DPLogisticRegression(0.1).plan(20, 5).noise_size
     assert "expect a useless model" not in DPLogisticRegression(1.0).plan(20_000, 5).noise_size
-
-
-def test_a_page_folds_long_lists():
-    short, long = ([f"<{i}>" for i in range(n)] for n in (3, 200))
-    for names, folded in ((short, False), (long, True)):
-        frame = pd.DataFrame(np.eye(len(names)), columns=names)
-        page = DPLogisticRegression().fit(frame, np.arange(len(names)) % 2).privacy_report_._repr_html_()
-        assert ("<details><summary>feature_names</summary>" in page) == folded
-        assert "&lt;2&gt;" in page and "<2>" not in page
