@@ -108,7 +108,7 @@ def key_bytes(key: object) -> bytes | None:
         return None
     if not isinstance(key, (str, bytes)):
         raise TypeError(f"{name} is of type {type(key).__name__}; expected bytes, str or None.")
-    content = key.encode() if isinstance(key, str) else key
+    content = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
     if len(content) < SHORTEST_KEY:
         raise ValueError(f"{name} has {len(content)} bytes; expected at least {SHORTEST_KEY}: secrets.token_hex() makes a key.")
     return content

@@ -147,6 +147,8 @@ class Store:
             raise LedgerError(
                 f"The ledger {str(self.path)!r} was replaced by another one while it was in use. Nothing was charged."
             )
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():  # could undo a charge
+            raise damaged(self.path)
         hashes = [self.chain.link("", _text(facts))]
         for expected, (number, content, chain) in enumerate(rows, start=1):
             hashes.append(self.chain.link(hashes[-1], content))

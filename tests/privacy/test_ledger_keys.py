@@ -4,6 +4,7 @@ import contextlib
 import copy
 import hashlib
 import hmac
+import os
 import pickle
 import sqlite3
 
@@ -99,6 +100,19 @@ def test_without_a_key_it_is_not(attack, tmp_path):
     assert len(PrivacyLedger(ledger.path).entries) == 1
 
 
+def test_a_trigger_that_undoes_charges_is_refused(ledger):
+    """It needs no key: after each charge it puts back the last state that the holders of the key wrote."""
+    with contextlib.closing(sqlite3.connect(ledger.path)) as connection, connection:
+        connection.execute(
+            """CREATE TRIGGER undo AFTER UPDATE ON facts BEGIN
+            DELETE FROM entries WHERE number = (SELECT max(number) FROM entries);
+            UPDATE facts SET value = OLD.value WHERE name = OLD.name; END"""
+        )
+    for account in (lambda: ledger, lambda: PrivacyLedger(ledger.path, key=KEY)):
+        with pytest.raises(LedgerError, match=r"damaged or half-written .*Nothing was charged"):
+            account().add(0.1, note="three")
+
+
 def test_a_key_that_is_taken_out_of_the_file_is_missed(ledger):
     def without(rows, facts):
         content = facts["facts"]
@@ -157,6 +171,12 @@ def test_the_key_is_nowhere(ledger, monkeypatch):
     left += [text.encode() for text in (repr(ledger), ledger.to_json(), ledger._repr_html_(), repr(vars(ledger)))]
     left.append(repr(vars(model)).encode())
     assert not any(KEY.encode() in content for content in left)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the environment is text")
+def test_a_key_of_any_bytes_goes_through_the_environment(monkeypatch):
+    monkeypatch.setenv("SKDP_LEDGER_KEY", os.fsdecode(b"\xff" * 16))
+    assert PrivacyLedger(epsilon=1, delta=DELTA, key=b"\xff" * 16).token is not None
 
 
 def fit_in_worker(model):
