@@ -78,6 +78,7 @@ def test_one_ledger_under_two_paths_is_charged_once(ledger, tmp_path, monkeypatc
         with ledger, PrivacyLedger(path) as other:
             clone(GD).fit(X, y)
             bound = pickle.dumps(GD)
+        assert other.path == ledger.path
         assert len(ledger.entries) == len(other.entries) == 2 * number - 1
         pickle.loads(bound).fit(X, y)  # as in a worker process
         assert len(ledger.entries) == 2 * number

@@ -140,6 +140,12 @@ def test_the_right_key_opens(ledger, monkeypatch):
         PrivacyLedger(other.path)
 
 
+def test_two_objects_on_one_file_pay_once(ledger):
+    with ledger, PrivacyLedger(ledger.path, key=KEY):
+        clone(GD).fit(X, y)
+    assert len(ledger.entries) == 3
+
+
 @pytest.mark.parametrize(
     "key, message",
     (
