@@ -23,6 +23,7 @@ from skdp.estimators import (
 from skdp.privacy import (
     BudgetExceededError,
     LedgerError,
+    LowSignalWarning,
     NotPrivateWarning,
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
@@ -47,6 +48,7 @@ __all__ = [
     "DPQuantileRegressor",
     "DPRobustRegressor",
     "LedgerError",
+    "LowSignalWarning",
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",

@@ -18,7 +18,7 @@ from skdp.audit._canary import Canaries
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.calibration import noise_multiplier
-from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
+from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning
 from skdp.privacy.noise import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.rows import Rows
@@ -56,10 +56,12 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
     def stop(self: Any, plan: Plan, *arguments: Any) -> None:
         raise Planned(plan)
 
-    try:
-        _derived(estimator, stop).fit(X, y)
-    except Planned as end:
-        return end.plan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LowSignalWarning)  # an audit asks for no good model
+        try:
+            _derived(estimator, stop).fit(X, y)
+        except Planned as end:
+            return end.plan
     raise TypeError(f"{type(estimator).__name__} fits without a run through the gate; expected an estimator that plans one.")
 
 
@@ -265,8 +267,8 @@ def _log_ratio(exponents: np.ndarray, rate: float) -> np.ndarray:
 def warnings_said_once() -> Iterator[None]:
     """Silence what the plan has warned of, for the fits that follow."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakPrivacyWarning)
-        warnings.simplefilter("ignore", OutsideGuaranteeWarning)
+        for category in (LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning):
+            warnings.simplefilter("ignore", category)
         yield
 
 

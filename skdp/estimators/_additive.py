@@ -8,7 +8,6 @@ from skdp.estimators._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.privacy.report import PrivacyReport
 from skdp.solvers import Solver
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
@@ -182,30 +181,6 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def plan(self, n_samples: int, n_features: int | None = None, n_classes: int = 2) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int or None, default=None
-            Number of columns; a schema tells it.
-        n_classes : int, default=2
-            Number of classes, at least 2; taken from ``classes`` or the schema where they are given.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        return super().plan(n_samples, self._n_columns(n_features), n_classes)
-
     def _label_set(self) -> Any:
         return Schema.read(self.schema).classes if self.classes is None and self.schema is not None else self.classes
 
@@ -372,28 +347,6 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         self.clip_norm = clip_norm
         self.random_state = random_state
         self.verbose = verbose
-
-    def plan(self, n_samples: int, n_features: int | None = None) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int or None, default=None
-            Number of columns; a schema tells it.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        return super().plan(n_samples, self._n_columns(n_features))
 
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
         return intervals_for_numbers(signal, basis)

@@ -119,7 +119,7 @@ class AdditiveModel(DPEstimator):
             return len(bounds)
         if n_features is None:
             raise TypeError("n_features=None; expected the number of columns of X, where neither a schema nor bounds tell it.")
-        return n_features
+        return super()._n_columns(n_features)
 
     def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
         """The functions of the columns, after a check of all that names columns.
@@ -262,7 +262,9 @@ class AdditiveModel(DPEstimator):
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
-        problem, basis = cast(AdditiveProblem, plan.problem), cast(AdditiveFacts, facts).basis
+        if not isinstance(facts, AdditiveFacts):  # of a table that nobody has
+            return plan
+        problem, basis = cast(AdditiveProblem, plan.problem), facts.basis
         if self.schema is not None and problem.basis != basis:
             raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
         return replace(plan, problem=replace(problem, basis=basis))

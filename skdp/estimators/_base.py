@@ -19,6 +19,8 @@ from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._reviewed import checked
+from skdp.estimators._shape import read_shape
+from skdp.estimators._signal import needed, warn_of_low_signal
 from skdp.estimators._statement import report, spending
 from skdp.estimators._units import described_units, in_order, row_facts, scaling_of
 from skdp.privacy.active import active, carried
@@ -32,11 +34,11 @@ from skdp.privacy.report import PrivacyReport
 from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["MOST_SAMPLES", "DPEstimator", "fitted_attributes"]
+__all__ = ["DPEstimator", "fitted_attributes"]
 
 Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray]]
 
-MOST_SAMPLES = 2**53  # that a plan is made for
+READ = "the shape of the given table, and nothing else of it"
 INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
 
 
@@ -116,6 +118,59 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         """What the guarantee assumes of X."""
         return "every entry of X is a finite number"
 
+    def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int, tuple of int or table
+            Number of records, at least 2; or the shape (n_samples, n_features); or a table, of which the shape alone is read.
+        n_features : int or None, default=None
+            Number of columns, at least 1. None where a shape, a table or a schema tells it.
+        n_classes : int or None, default=None
+            Number of classes, at least 2, where neither ``classes`` nor a schema tells it. None means 2 then, and the report
+            says that this is assumed. Regressors take None alone.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases, noise, how large the noise is against the signal, and how many records, or which epsilon,
+            would be enough.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does.
+        """
+        return self._planned_report(*self._planned_facts(n_samples, n_features, n_classes))
+
+    def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
+        """What is public about a planned fit, and what the report should say beside it."""
+        shape = read_shape(n_samples, n_features)
+        n_columns = self._n_columns(shape.n_features)
+        self._check_parameters()
+        classes, assumed = self._planned_classes(n_classes)
+        facts = Facts(shape.n_samples, n_columns, None, "float64", "dense", classes)
+        return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
+
+    def _planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:
+        """The report of a plan, with further public facts."""
+        plan = self._plan_of(facts)
+        statement = report(self, plan, NoiseSource())
+        return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
+
+    def _n_columns(self, n_features: int | None) -> int:
+        """Number of columns for a plan."""
+        if n_features is None:
+            raise TypeError("n_features=None; expected an integer, or a shape or table as n_samples.")
+        return n_features
+
+    def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
+        """Classes for a plan, and what the report should say of them."""
+        if n_classes is not None:
+            raise TypeError(f"n_classes={shown(n_classes)}; expected None: {type(self).__name__} predicts numbers.")
+        return None, {}
+
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
         """Check, plan, pay, run, and set all attributes at once; ``read`` stands for `_read` where more than X and y is read."""
         refuse_fit_arguments(type(self), unsupported)
@@ -130,6 +185,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         statement = report(self, plan, noise, facts)
         attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
         progress = Progress(self, len(plan.schedule), self.verbose)
+        warn_of_low_signal(self, facts, plan)
         self._pay(plan, statement)
         with _told_when_interrupted():
             rows = Rows(table, labels, **plan.row_bounds)

@@ -11,13 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._progress import with_callbacks
 from skdp._tables import Facts, read_table
 from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
-from skdp.estimators._statement import report
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.queries import Loss
-from skdp.privacy.report import PrivacyReport
 from skdp.solvers import SolverResult
 
 __all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes"]
@@ -62,39 +59,6 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         """
         return self._fit(X, y, unsupported)
 
-    def plan(self, n_samples: int, n_features: int, n_classes: int = 2) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-        n_classes : int, default=2
-            Number of classes, at least 2; taken from ``classes`` where that is given.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES)
-        self._check_parameters()
-        given = self._label_set()
-        classes = None if given is None else check_classes(given)
-        weights = check_class_weight(self.class_weight, classes)
-        unknown = [*weights, *(object() for _ in range(n_classes))][:n_classes]  # labels nobody named weigh 1
-        plan = self._plan(int(n_samples), int(n_features), unknown if classes is None else classes.tolist(), weights)
-        return report(self, plan, NoiseSource())
-
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.
 
@@ -135,6 +99,16 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def _plan_of(self, facts: Facts) -> Plan:
         weights = check_class_weight(self.class_weight, facts.classes)
         return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
+
+    def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
+        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)
+        if self._label_set() is not None:
+            return check_classes(self._label_set()), {}
+        named = list(check_class_weight(self.class_weight))
+        number = max(2, len(named)) if n_classes is None else int(n_classes)
+        unknown = np.array([*named, *(object() for _ in range(number))], dtype=object)[:number]  # labels nobody named weigh 1
+        assumed = n_classes is None and self.__sklearn_tags__().classifier_tags.multi_class
+        return unknown, {"n_classes": f"{number}, assumed: neither classes nor n_classes is given"} if assumed else {}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         coef, intercept = self._coefficients(plan, result.coef)

@@ -1,5 +1,6 @@
 """Private linear classification for the group that fares worst."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -7,15 +8,13 @@ import numpy as np
 
 from skdp._progress import with_callbacks
 from skdp._tables import Facts
-from skdp._validation import check_classes, check_integer
-from skdp.estimators._base import MOST_SAMPLES
+from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
 from skdp.estimators._groups import check_group_sizes, with_groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._statement import brief, report
+from skdp.estimators._statement import brief
 from skdp.losses import Logistic
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
 from skdp.solvers import GroupDROProblem, Solver, SolverResult
@@ -221,38 +220,36 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             )
         return self._fit(X, y, unsupported, partial(self._read_groups, groups=groups))
 
-    def plan(self, n_samples: int, n_features: int, n_classes: int = 2, *, group_sizes: Any = None) -> PrivacyReport:
+    def plan(
+        self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, group_sizes: Any = None
+    ) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.
 
         Parameters
         ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-        n_classes : int, default=2
-            Number of classes: 2.
+        n_samples : int, tuple of int or table
+            Number of records, at least 2; or the shape (n_samples, n_features); or a table, of which the shape alone is read.
+        n_features : int or None, default=None
+            Number of columns, at least 1. None where a shape or a table tells it.
+        n_classes : int or None, default=None
+            Number of classes: 2, or None.
         group_sizes : sequence of int, dict or None, default=None
             Number of records of every group; they add up to n_samples. None is one group.
 
         Returns
         -------
         PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
+            Spent budget, releases, noise, how large the noise is against the signal, and how many records, in groups of the
+            same shares, or which epsilon, would be enough.
 
         Raises
         ------
         TypeError, ValueError
             As `fit` does.
         """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        check_integer("n_classes", n_classes, minimum=2, maximum=2)
-        self._check_parameters()
-        sizes = check_group_sizes(group_sizes, int(n_samples))
-        classes = [0, 1] if self.classes is None else check_classes(self.classes).tolist()
-        plan = self._plan(int(n_samples), int(n_features), classes, {}, group_sizes=sizes)
-        return report(self, plan, NoiseSource())
+        check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
+        facts, public = self._planned_facts(n_samples, n_features, n_classes)
+        return self._planned_report(replace(facts, group_sizes=check_group_sizes(group_sizes, facts.n_samples)), public)
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()

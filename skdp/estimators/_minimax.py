@@ -8,17 +8,14 @@ import numpy as np
 
 from skdp._progress import with_callbacks
 from skdp._tables import Facts, read_regression_table
-from skdp._validation import check_integer, shown
-from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp._validation import shown
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._statement import report
 from skdp.estimators._trial import try_saddle
 from skdp.minimax import SaddleProblem
 from skdp.minimax._stated import check_sizes
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import NoiseSource
-from skdp.privacy.report import PrivacyReport
 from skdp.solvers import MinimaxProblem, NoLoss, Solver, SolverResult
 
 __all__ = ["DPMinimax"]
@@ -186,31 +183,6 @@ class DPMinimax(DPEstimator):
             The fitted estimator. A fit that is interrupted leaves it as it was.
         """
         return self._fit(X, y, unsupported)
-
-    def plan(self, n_samples: int, n_features: int) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        self._check_parameters()
-        return report(self, self._planned(int(n_samples), int(n_features), "dense"), NoiseSource())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,14 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._progress import with_callbacks
 from skdp._tables import Facts, read_regression_table
-from skdp._validation import LARGEST, SMALLEST, check_bounds, check_integer, check_scale, shown
-from skdp.estimators._base import MOST_SAMPLES, DPEstimator
+from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
-from skdp.estimators._statement import report
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.queries import Loss
-from skdp.privacy.report import PrivacyReport
 from skdp.solvers import SolverResult
 
 __all__ = ["DPRegressor"]
@@ -64,31 +61,6 @@ class DPRegressor(RegressorMixin, DPEstimator):
             The fitted estimator. A fit that is interrupted leaves it as it was.
         """
         return self._fit(X, y, unsupported)
-
-    def plan(self, n_samples: int, n_features: int) -> PrivacyReport:
-        """Return the report of a fit on a table of the given shape, before any data is touched.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records, at least 2.
-        n_features : int
-            Number of features, at least 1.
-
-        Returns
-        -------
-        PrivacyReport
-            Spent budget, releases, noise, and how large the noise is against the signal.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `fit` does.
-        """
-        check_integer("n_samples", n_samples, minimum=2, maximum=MOST_SAMPLES)
-        check_integer("n_features", n_features, minimum=1, maximum=MOST_SAMPLES)
-        self._check_parameters()
-        return report(self, self._plan(int(n_samples), int(n_features)), NoiseSource())
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each record, within ``target_bounds`` where they were given.

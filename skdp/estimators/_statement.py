@@ -13,13 +13,13 @@ import skdp
 from skdp._tables import Facts
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
+from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.privacy.budget import ADJACENCIES
-from skdp.privacy.calibration import noise_multiplier
 from skdp.privacy.errors import shown
 from skdp.privacy.ledger_entries import Spending
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.report import PrivacyReport, describe_releases, spent
-from skdp.privacy.schedule import Release, Selection, SinglePass
+from skdp.privacy.schedule import Selection
 from skdp.privacy.subsampled import Composition
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
@@ -40,7 +40,7 @@ GROUPS = (
     "made from the labels, or from anything else that is to be protected, would make that public"
 )
 LONGEST = 1000  # characters of a parameter's value that are shown in full
-USELESS = 0.5  # noise over signal from which the report says so
+USELESS = 0.5  # noise over signal from which 9 fits in 10 are constants; see DROWNED
 
 
 def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
@@ -81,54 +81,30 @@ def spending(plan: Plan, statement: PrivacyReport) -> Spending:
 
 
 def _noise_size(plan: Plan) -> str:
-    problem = plan.problem
-    if not problem.budget.private:
+    if not plan.problem.budget.private:
         return "no noise"
     if plan.solver.penalizes_intercept:
         return _minimum_noise(plan)
-    relative = [  # noise over the largest possible sum of clipped gradients
-        (useful, noise_multiplier(line, plan.scale, problem.budget.adjacency) / drawn)
-        for count, line in plan.schedule.entries
-        for useful, drawn in [_read(count, line, problem.n_samples)]
-        if line.size is None and not isinstance(line.mechanism, Selection)  # a gradient of the model
-    ]
-    remark = plan.solver.remark(problem)
-    if not relative:
+    noise, remark = gradient_noise(plan), plan.solver.remark(plan.problem)
+    if noise is None:
         return remark or "see the releases"
-    single = max(noise for _, noise in relative)
-    average = 1 / math.sqrt(sum(useful / noise**2 for useful, noise in relative))
-    size = math.prod(problem.shape)
-    together = average * math.sqrt(size)
     advice = "near 1 and above, noise drowns the signal; rows shorter than data_norm give less signal"
-    if together > USELESS:
-        advice = "noise drowns the signal, expect a useless model: take more records, fewer features or a larger epsilon"
+    if noise.together > DROWNED:
+        verdict = "noise drowns the signal, expect a useless model" if noise.together > USELESS else "the model may be a constant"
+        advice = f"{verdict}: take more records, fewer features or a larger epsilon"
     return (
-        f"per coordinate, {single:.3g} times the largest possible mean gradient in each release, {average:.3g} times in the "
-        f"average of all; {together:.3g} times over the {size} coordinates of the average together ({advice})"
+        f"per coordinate, {noise.single:.3g} times the largest possible mean gradient in each release, {noise.average:.3g} times "
+        f"in the average of all; {noise.together:.3g} times over the {noise.size} coordinates of the average together ({advice})"
     )
 
 
 def _minimum_noise(plan: Plan) -> str:
-    problem, curve = plan.problem, plan.schedule.curve
-    (_, release), *_ = plan.schedule.entries
-    if curve is None:
-        coordinate = noise_multiplier(release, plan.scale, problem.budget.adjacency) * (release.clip_norm or 0.0)
-    else:
-        coordinate = curve.raw_noise(plan.scale, problem.budget)
-    raw = problem.row_norm * coordinate
-    unit = "log-odds, so 5" if "logistic" in problem.loss.name else "margins, one unit from the boundary, so 3"
+    raw, unit = prediction_noise(plan)
+    usual = f"{unit}, so 5" if unit == "log-odds" else f"{unit}, one unit from the boundary, so 3"
     return (
-        f"the raw prediction of a row of the largest norm, {problem.row_norm:.3g}, has noise of at most {raw:.3g} (root mean "
-        f"square; raw predictions are {unit} and above drowns the signal)"
+        f"the raw prediction of a row of the largest norm, {plan.problem.row_norm:.3g}, has noise of at most {raw:.3g} (root "
+        f"mean square; raw predictions are {usual} and above drowns the signal)"
     )
-
-
-def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
-    """How many of so many releases have a signal, and how many records each is of."""
-    if isinstance(release.mechanism, SinglePass):
-        drawn = release.mechanism.batch_size
-        return min(count, max(n_samples / (2 * drawn), 1.0)), drawn
-    return count, getattr(release.mechanism, "sampling_rate", 1.0) * n_samples
 
 
 def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import (
     BudgetExceededError,
     LedgerError,
+    LowSignalWarning,
     NotPrivateWarning,
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
@@ -18,6 +19,7 @@ __all__ = [
     "Budget",
     "BudgetExceededError",
     "LedgerError",
+    "LowSignalWarning",
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",

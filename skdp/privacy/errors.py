@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "BudgetExceededError",
     "LedgerError",
+    "LowSignalWarning",
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",
@@ -48,6 +49,10 @@ class BudgetExceededError(PrivacyAccountingError):
 
     def __reduce__(self) -> tuple[type, tuple[str, float]]:
         return type(self), (str(self), self.epsilon_left)
+
+
+class LowSignalWarning(UserWarning):
+    """The noise is so large that the model is likely to be a constant. Raised before anything is paid for, from public facts."""
 
 
 class NotPrivateWarning(UserWarning):

@@ -13,9 +13,9 @@ from skdp.privacy.calibration import noise_multiplier, selection_epsilon, spent_
 from skdp.privacy.report_html import as_fragment, as_page
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
 
-__all__ = ["PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
+__all__ = ["Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 WIDTH = 110  # of the printed text
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # clipped in proportion to public bounds of its coordinates
 
@@ -25,6 +25,18 @@ class PrivacySpent(NamedTuple):
 
     epsilon: float
     delta: float
+
+
+class Needed(NamedTuple):
+    """What a fit needs for its noise to be unlikely to drown the signal: records at this epsilon, or epsilon at these records."""
+
+    n_samples: int | None
+    epsilon: float | None
+
+    def __str__(self) -> str:
+        records = "no number of records" if self.n_samples is None else f"about {self.n_samples:,} records"
+        budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"
+        return f"Enough would be {records} at this epsilon, or {budget} with these records"
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,8 @@ class PrivacyReport:
         Conditions of the guarantee, in words.
     versions : mapping
         Of the software.
+    needed : Needed or None, default=None
+        Of a plan: how many records, or which epsilon, would do.
     """
 
     estimator: str
@@ -141,6 +155,7 @@ class PrivacyReport:
     public: Mapping[str, Any]
     assumptions: tuple[str, ...]
     versions: Mapping[str, str]
+    needed: Needed | None = None
 
     @property
     def private(self) -> bool:
@@ -169,6 +184,7 @@ class PrivacyReport:
             **asdict(self.budget),
             **asdict(self),
             "spent": self.spent._asdict(),
+            "needed": None if self.needed is None else self.needed._asdict(),
         }
         del content["budget"]
         return _plain(content)
@@ -223,11 +239,17 @@ class PrivacyReport:
             ),
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
             ("Releases", [str(line) for line in self.releases_together()]),
-            ("Noise", [self.noise_source, self.noise_size] if self.budget.private else [self.noise_size]),
+            ("Noise", list(self.noise_facts().values())),
             ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
         ]
+
+    def noise_facts(self) -> dict[str, str]:
+        """Return where the noise is from, how large it is, and what would be enough, as far as that is known."""
+        source = {"Source": self.noise_source} if self.budget.private else {}
+        enough = {} if self.needed is None else {"Enough": str(self.needed)}
+        return {**source, "Size": self.noise_size, **enough}
 
     def releases_together(self) -> list[ReleaseLine]:
         """Return one line for all releases on the same terms, also where others come in between."""

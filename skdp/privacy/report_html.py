@@ -69,7 +69,7 @@ def as_fragment(report: "PrivacyReport") -> str:
         ("Public, not protected", _facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
         ("Assumptions", _list(report.assumptions)),
         ("Releases", _releases(report)),
-        ("Noise", _facts({"Source": report.noise_source, "Size": report.noise_size})),
+        ("Noise", _facts(report.noise_facts())),
         ("Method", _facts(_method(report))),
     )
     body = "\n".join(f"<h2>{heading}</h2>\n{content}" for heading, content in sections)

@@ -278,6 +278,10 @@ class Solver(BaseEstimator, ABC):
         """Return what the report should say of these public facts beside the noise; usually nothing."""
         return ""
 
+    def noise_level(self, problem: Problem) -> float | None:
+        """Return the noise over the level from which it drowns the signal; None where the noise of gradients tells it."""
+        return None
+
     def title_for(self, problem: Problem) -> str:
         """Return the one line for the report of a fit: `title`, less stages that these public facts leave out."""
         return self.title

@@ -105,10 +105,8 @@ class SaddleSolver(Solver):
             For the report.
         """
         facts = cast(MinimaxProblem, problem)
-        settings = self._settings(facts)
-        about = "" if settings.rate == 1 else "about "
-        average, (size, _) = 1 / (self._signal(facts, settings) * facts.mean_weight), facts.sizes
-        together = average * math.sqrt(size)
+        about = "" if self._settings(facts).rate == 1 else "about "
+        (average, together), size = self._noise_together(facts), facts.sizes[0]
         advice = "near 1 and above, noise drowns the signal"
         if together > MUCH:
             advice = facts.advice
@@ -116,6 +114,26 @@ class SaddleSolver(Solver):
             f"per coordinate, {about}{average:.3g} times the largest possible mean gradient{facts.whose} in the average of all "
             f"{self._averaged}; {about}{together:.3g} times over the {size} primal variables together ({advice}){self._besides}"
         )
+
+    def noise_level(self, problem: Problem) -> float:
+        """Return the noise over the level from which it drowns the signal.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Of the primal gradients together.
+        """
+        return self._noise_together(cast(MinimaxProblem, problem))[1] / MUCH
+
+    def _noise_together(self, facts: MinimaxProblem) -> tuple[float, float]:
+        """Noise over the largest mean gradient, per primal variable and of all together."""
+        average = 1 / (self._signal(facts, self._settings(facts)) * facts.mean_weight)
+        return average, average * math.sqrt(facts.sizes[0])
 
     @property
     def _averaged(self) -> str:

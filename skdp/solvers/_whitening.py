@@ -27,6 +27,7 @@ __all__ = [
     "Shares",
     "half_vector_noise",
     "hopeless",
+    "hopelessness",
     "release_centre",
     "release_frame",
     "release_gradient_norm",
@@ -86,7 +87,12 @@ class Frame:
 
 def hopeless(problem: Problem) -> bool:
     """Whether the noise of a mean leaves nothing of the features to be told."""
-    return min(problem.n_features + LEAST_SIZE, MOST_SIZE) / problem.signal_to_noise >= HOPELESS
+    return hopelessness(problem) >= 1
+
+
+def hopelessness(problem: Problem) -> float:
+    """Noise of a mean over the largest that leaves something of the features to be told."""
+    return min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.signal_to_noise * HOPELESS)
 
 
 def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:

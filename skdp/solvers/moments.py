@@ -127,8 +127,7 @@ class DiscriminantAnalysis(Solver):
         """
         if not problem.budget.private:
             return "no noise"
-        noise = math.sqrt(2) * mean_noise(problem, _nominal(problem), 1 - float(self.moments_share))
-        edge = 2 * half_edge(noise, problem.n_features)
+        edge = self.noise_level(problem)
         remark = (
             f"if both classes are equally frequent, eigenvalues of the noise reach {edge:.3g} times the largest that the "
             "covariance of these rows could have, more if not"
@@ -136,6 +135,23 @@ class DiscriminantAnalysis(Solver):
         if edge >= 1:
             remark += "; expect a useless model: take more records, fewer features or a larger epsilon"
         return remark
+
+    def noise_level(self, problem: Problem) -> float:
+        """Return the noise over the level from which it drowns the signal.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Largest eigenvalue of the noise over the largest that the covariance of these rows could have, if both classes are as
+            frequent.
+        """
+        noise = math.sqrt(2) * mean_noise(problem, _nominal(problem), 1 - float(self.moments_share))
+        return 2 * half_edge(noise, problem.n_features)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return one release of the moments of the features, and one of those of the classes.

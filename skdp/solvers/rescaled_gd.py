@@ -15,7 +15,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._estimates import posterior_factors
 from skdp.solvers._standardization import mean_noise
 from skdp.solvers._targets import Location, release_location, target_releases
-from skdp.solvers._whitening import BINS, Centre, Frame, Shares, half_vector_noise, hopeless, release_frame
+from skdp.solvers._whitening import BINS, Centre, Frame, Shares, half_vector_noise, hopeless, hopelessness, release_frame
 
 __all__ = ["RescaledGradientDescent"]
 
@@ -149,6 +149,22 @@ class RescaledGradientDescent(Solver):
             f"n = {problem.n_samples} is too small for this epsilon and {problem.n_features} features: only a constant is "
             "estimated, and all coefficients are 0"
         )
+
+    def noise_level(self, problem: Problem) -> float | None:
+        """Return the noise over the level from which it drowns the signal.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float or None
+            At least 1 where only a constant is estimated, else None.
+        """
+        share = hopelessness(problem)
+        return share if share >= 1 else None
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases: targets, means, lengths, second moment, T gradients, signs; or those of the targets alone.

@@ -14,6 +14,7 @@ __all__ = ["SufficientStatistics"]
 
 MOST_COORDINATES = 4096  # of which the square is released and kept in memory
 LARGEST = 1e6
+DROWNED = 0.2  # eigenvalues of the noise from which 4 fits in 5 are no better than the mean, over the largest of the rows
 EIGENVALUE_SHARE = 1 / 3  # of the budget, as in Algorithm 2 of Wang (2018)
 FAILURE = 0.05  # probability with which the ridge of that algorithm may be too small; its experiments have this value
 LEAST_EIGENVALUE = 1e-12  # over the largest possible one: what float64 solves
@@ -99,9 +100,24 @@ class SufficientStatistics(Solver):
             return "no noise"
         share = self._edge(problem) / (problem.n_samples * problem.row_norm**2)
         remark = f"eigenvalues of the noise reach {share:.3g} times the largest that the second moments of these rows could have"
-        if share >= 1:
+        if share >= DROWNED:
             remark += "; expect a useless model: take more records, fewer features or a larger epsilon"
         return remark
+
+    def noise_level(self, problem: Problem) -> float:
+        """Return the noise over the level from which it drowns the signal.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Largest eigenvalue of the noise over a fifth of the largest that the second moments of these rows could have.
+        """
+        return self._edge(problem) / (problem.n_samples * problem.row_norm**2 * DROWNED)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return one release of all products, after one of the smallest eigenvalue where that is wanted.

@@ -29,6 +29,7 @@ from skdp.solvers._whitening import (
     Shares,
     half_vector_noise,
     hopeless,
+    hopelessness,
     release_centre,
     release_frame,
     release_gradient_norm,
@@ -159,6 +160,22 @@ class WhitenedGradientDescent(Solver):
             f"n = {problem.n_samples} is too small for this epsilon and {problem.n_features} features: only the mean of the "
             "targets is estimated, and all coefficients are 0"
         )
+
+    def noise_level(self, problem: Problem) -> float | None:
+        """Return the noise over the level from which it drowns the signal.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float or None
+            At least 1 where only a constant is estimated, else None.
+        """
+        share = hopelessness(problem)
+        return share if share >= 1 else None
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases: means, lengths, second moment, norms of gradients, T gradients; or the sum of the targets alone.

@@ -1,0 +1,32 @@
+"""The shape of a table that a plan is made for, from numbers, a shape or the table."""
+
+from typing import Any, NamedTuple
+
+from skdp._validation import check_integer, shown
+
+__all__ = ["Shape", "read_shape"]
+
+MOST = 2**53  # records or features that a plan is made for
+
+
+class Shape(NamedTuple):
+    """Numbers of records and of features, None where it is not told, and whether they are those of a table."""
+
+    n_samples: int
+    n_features: int | None
+    of_table: bool
+
+
+def read_shape(n_samples: Any, n_features: Any) -> Shape:
+    """Return the shape that a plan was asked for; of a table nothing else is read."""
+    of_table = len(getattr(n_samples, "shape", ())) == 2
+    pair = n_samples.shape if of_table else n_samples
+    if isinstance(pair, tuple):
+        if len(pair) != 2:
+            raise ValueError(f"n_samples={shown(n_samples)}; expected a shape of two numbers, (n_samples, n_features).")
+        if n_features is not None:
+            raise ValueError(f"n_features={shown(n_features)} beside n_samples={shown(n_samples)}; expected None beside a shape.")
+        pair, n_features = pair
+    check_integer("n_samples", pair, minimum=2, maximum=MOST)
+    check_integer("n_features", n_features, minimum=1, maximum=MOST, optional=True)
+    return Shape(int(pair), None if n_features is None else int(n_features), of_table)

@@ -1,0 +1,195 @@
+"""Hopeless fits are announced before the budget is spent, and plans say what would do."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.preprocessing import MinMaxScaler
+
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPMinimax,
+    DPQuantileRegressor,
+    DPRobustRegressor,
+    LowSignalWarning,
+    PrivacyLedger,
+)
+from skdp.audit import audit
+from tests.saddles import Instrumented
+from tests.seeded import fitted
+
+BOUNDS = {"target_bounds": (-1.0, 1.0)}
+MODELS = (
+    DPLogisticRegression(),
+    DPLogisticRegression(solver="sgd"),
+    DPLogisticRegression(solver="objective"),
+    DPLogisticRegression(solver="output", delta=0),
+    DPLinearSVC(),
+    DPConstrainedClassifier(),
+    DPAdditiveClassifier(feature_bounds=1.0),
+    DPAUCMaximizer(),
+    DPAUCMaximizer(solver="moments"),
+    DPAUCMaximizer(scorer="mlp"),
+    DPGroupDROClassifier(),
+    DPLinearRegression(**BOUNDS),
+    DPLinearRegression(**BOUNDS, solver="ssp"),
+    DPConstrainedRegression(**BOUNDS),
+    DPAdditiveRegressor(**BOUNDS, feature_bounds=1.0),
+    DPQuantileRegressor(),
+    DPRobustRegressor(),
+    DPMinimax(Instrumented),
+)
+
+
+CASES = [pytest.param(model, id=f"{type(model).__name__}-{getattr(model, 'scorer', '')}-{model.solver}") for model in MODELS]
+
+
+def table(n_samples, n_features, numbers):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n_samples, n_features))
+    return X, np.clip(X[:, 0], -1, 1) if numbers else (X[:, 0] > 0).astype(int)
+
+
+@pytest.fixture
+def heard():
+    """Every warning that was given, this one too."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield lambda: [item for item in caught if item.category is LowSignalWarning]
+
+
+@pytest.mark.parametrize("epsilon", (0.02, 3.0))
+@pytest.mark.parametrize("model", CASES)
+def test_a_fit_warns_once_exactly_where_its_plan_asks_for_more(model, epsilon, heard):
+    model = clone(model).set_params(epsilon=epsilon)
+    needed = model.plan(60, 3).needed
+    asked = needed is not None and (needed.epsilon is None or needed.epsilon > epsilon)
+    assert asked or epsilon > 1 or needed is None
+    model.fit(*table(60, 3, "classes" not in model.get_params()))
+    assert len(heard()) == asked
+    for warning in heard():
+        assert warning.filename == __file__
+        assert str(needed) in str(warning.message) and f"epsilon={epsilon:g} and n_samples=60" in str(warning.message)
+
+
+@pytest.mark.parametrize("model", CASES)
+def test_what_a_plan_asks_for_is_enough_and_little_less_is_not(model):
+    """Two digits are rounded up, so a tenth less is too little; samples have a rough search."""
+    plan = clone(model).set_params(epsilon=0.05).plan(200, 3)
+    if plan.needed is None:
+        assert model.solver not in ("ssp", "objective", "output", "sgd", "moments")
+        return
+    slack = 0.8 if plan.releases[-1].sampling_rate < 1 else 0.89
+
+    def asked(n_samples, epsilon):
+        return clone(model).set_params(epsilon=epsilon).plan(int(n_samples), 3).needed
+
+    assert asked(plan.needed.n_samples, 0.05).n_samples <= 1.1 * plan.needed.n_samples
+    assert asked(slack * plan.needed.n_samples, 0.05).n_samples > slack * plan.needed.n_samples
+    if plan.needed.epsilon is not None:
+        assert asked(200, plan.needed.epsilon).epsilon <= 1.1 * plan.needed.epsilon
+        assert asked(200, slack * plan.needed.epsilon).epsilon > slack * plan.needed.epsilon
+
+
+SMALL = {"breast": (load_breast_cancer, (0.05, 0.1)), "wine": (load_wine, (0.1, 0.3)), "iris": (load_iris, (0.1, 0.2))}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_constants_are_announced_on_real_tables(name, heard):
+    """9 fits in 10 and more are no better than the larger class here, and hardly any at ten times the epsilon."""
+    load, hopeless = SMALL[name]
+    X, y = load(return_X_y=True)
+    X = MinMaxScaler((-1, 1)).fit_transform(X)
+    for epsilon in hopeless:
+        model = fitted(DPLogisticRegression(epsilon, classes=np.unique(y)), X, y)
+        assert heard() and model.score(X, y) < np.bincount(y).max() / len(y) + 0.05
+    asked = len(heard())
+    model = fitted(DPLogisticRegression(5.0, classes=np.unique(y)), X, y)
+    assert len(heard()) == asked and model.score(X, y) > np.bincount(y).max() / len(y) + 0.1
+
+
+def test_a_regression_that_can_only_be_the_mean_is_announced(heard):
+    X, y = load_diabetes(return_X_y=True)
+    model = fitted(DPLinearRegression(0.2, target_bounds=(0, 350)), X, y)
+    assert len(heard()) == 1 and not model.coef_.any()
+
+
+def test_it_comes_before_the_charge():
+    X, y = table(50, 3, False)
+    with PrivacyLedger(epsilon=1.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        with pytest.raises(LowSignalWarning):
+            DPLogisticRegression(0.1, delta=1e-6, classes=[0, 1]).fit(X, y)
+        assert not ledger.entries
+
+
+def test_plans_audits_and_fits_without_noise_are_silent(heard):
+    X, y = table(50, 3, False)
+    DPLogisticRegression(0.01).plan(X)
+    audit(DPLogisticRegression(0.1, classes=[0, 1]), X, y, n_runs=20)
+    DPLogisticRegression(float("inf"), classes=[0, 1]).fit(X, y)
+    assert not heard()
+    assert DPLogisticRegression(float("inf")).plan(50, 3).needed is None
+
+
+@pytest.mark.parametrize("model", CASES)
+def test_numbers_a_shape_and_a_table_are_planned_alike(model):
+    class Shaped:
+        """A table that nobody may read."""
+
+        shape = (1000, 3)
+
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    numbers, shape, of_table = (model.plan(*given) for given in ((1000, 3), ((1000, 3),), (Shaped(),)))
+    assert str(numbers) == str(shape) and numbers.releases == of_table.releases and numbers.needed == of_table.needed
+    assert dict(of_table.public) == {**numbers.public, "read": "the shape of the given table, and nothing else of it"}
+
+
+def test_what_a_plan_asks_for_is_printed_and_written():
+    plan = DPLogisticRegression(0.3).plan(569, 30)
+    assert f"about {plan.needed.n_samples:,} records at this epsilon" in " ".join(str(plan).split())
+    assert json.loads(plan.to_json())["needed"] == {"n_samples": plan.needed.n_samples, "epsilon": plan.needed.epsilon}
+    assert isinstance(plan.needed.n_samples, int)
+
+
+def test_classes_are_planned_as_they_are_known_or_said_to_be_assumed():
+    def coordinates(plan):
+        return int(plan.noise_size.split("over the ")[1].split()[0])
+
+    two, three = DPLogisticRegression().plan(1000, 4), DPLogisticRegression(classes=["a", "b", "c"]).plan((1000, 4))
+    assert coordinates(two) == 5 and coordinates(three) == 15
+    assert "assumed" in two.public["n_classes"] and "n_classes" not in three.public
+    assert "n_classes" not in DPLogisticRegression().plan(1000, 4, 2).public
+    assert coordinates(DPLogisticRegression(class_weight={0: 1.0, 1: 2.0, 2: 1.0}).plan(1000, 4)) == 15
+    schema = {"columns": {"a": {"kind": "number", "bounds": [0, 1]}}, "classes": ["x", "y", "z"]}
+    assert "n_classes" not in DPAdditiveClassifier(schema=schema).plan(1000).public
+    with pytest.raises(TypeError, match="n_classes=2; expected None"):
+        DPLinearRegression(**BOUNDS).plan(1000, 4, 2)
+
+
+@pytest.mark.parametrize("given", (((5,),), ((5, 2, 1),), ((1000, 3), 3), ("many", 3), (1000,), ((1000.0, 3),)))
+@pytest.mark.parametrize("model", (DPLogisticRegression(), DPLinearRegression(**BOUNDS), DPMinimax(Instrumented)))
+def test_a_shape_that_is_none_is_refused(model, given):
+    with pytest.raises((TypeError, ValueError), match="expected"):
+        model.plan(*given)
+
+
+def test_groups_keep_their_shares():
+    plan = DPGroupDROClassifier(0.1).plan(1000, 3, group_sizes=[900, 100])
+    n = plan.needed.n_samples
+    assert n > DPGroupDROClassifier(0.1).plan(1000, 3).needed.n_samples
+    enough = DPGroupDROClassifier(0.1).plan(n, 3, group_sizes=[n - n // 10, n // 10]).needed
+    assert enough.epsilon <= 0.102
