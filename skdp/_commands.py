@@ -244,11 +244,12 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
         print(text, end="")
         return
     write_whole(out, text.encode())
+    name_it = "" if target else ", name the target and take it out of the columns"
     print(
         f"Written: {out}\n"
         "Check that its column names are names: they are the first line of the table. The kinds are what the reader of the file\n"
         "made of the columns; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
-        'records, name the target and take it out of the columns. Columns that should not predict: "kind": "ignore".'
+        f'records{name_it}. Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
     )
 
 

@@ -37,6 +37,10 @@ ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class for labels (Tru
     "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
 }
 BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # these learn where the targets are
+NEEDED: dict[Any, tuple[str, str]] = {  # whose default depends on the unit of the target, so that none can be good
+    DPRobustRegressor: ("threshold", "the error, in units of the target, from which on a record has little influence"),
+    DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
+}
 ELSEWHERE = {
     **{name: f"--{name}" for name in ("epsilon", "delta", "adjacency", "solver")},
     **dict.fromkeys(("schema", "classes", "target_bounds"), "the file of --schema"),
@@ -100,6 +104,7 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
         If there is no such estimator or parameter, or the estimator does not fit the target.
     """
     kind = _estimator_class(facts, name)
+    _check_needed(kind, given)
     values: dict[str, Any] = {"classes": facts.classes} if facts.classes else {"target_bounds": facts.target_bounds}
     prepare: Any = SchemaColumns.of(facts)
     if "schema" in kind._get_param_names():
@@ -165,6 +170,12 @@ def _set(estimator: Any, given: dict[str, Any]) -> None:
         raise ValueError(f"--set: {type(estimator).__name__} has no {unknown}; expected names among {expected}.") from None
 
 
+def _check_needed(kind: Any, given: dict[str, Any]) -> None:
+    needed, meaning = NEEDED.get(kind, ("", ""))
+    if needed and needed not in given and given.get("loss") != "absolute":
+        raise ValueError(f"{kind.__name__} needs --set {needed}=NUMBER: {meaning}; expected one from public knowledge.")
+
+
 def _all_classes() -> list[tuple[bool, Any]]:
     return [pair for kinds in ESTIMATORS.values() for pair in kinds.items()]
 
@@ -191,5 +202,5 @@ def _spelt(given: dict[str, Any], facts: Schema) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text

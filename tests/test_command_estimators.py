@@ -41,6 +41,12 @@ def fit(*options, table="people.csv", schema="labels.json", model="model.skops")
     return main(["fit", table, "--schema", schema, "--epsilon", "5", "--quiet", "--model", model, *options])
 
 
+def needed(name, labels):
+    """Parameters in units of the target."""
+    value = {"robust": "threshold=300", "constrained": f"radius={3 if labels else 3000}"}.get(name)
+    return [] if value is None else ["--set", value]
+
+
 def refused(capsys, code):
     """The one line of an error."""
     shown = capsys.readouterr()
@@ -50,9 +56,8 @@ def refused(capsys, code):
 
 @pytest.mark.parametrize("name, labels", EVERY)
 def test_every_estimator_is_fitted_saved_and_predicts(name, labels, capsys):
-    options = ["--set", "threshold=300"] if name == "robust" else ["--groups", "city"] if name == "group_dro" else []
-    if name == "constrained":
-        options = ["--set", f"radius={3 if labels else 3000}", "--set", "fit_intercept=true"]
+    options = ["--groups", "city"] if name == "group_dro" else needed(name, labels)
+    options += ["--set", "fit_intercept=true"] if name == "constrained" else []
     schema = "labels.json" if labels else "numbers.json"
     assert fit("--estimator", name, "--test", "0.2", *options, schema=schema) == 0
     last = capsys.readouterr().out.splitlines()[-1]
@@ -76,9 +81,10 @@ def test_every_estimator_is_fitted_saved_and_predicts(name, labels, capsys):
 @pytest.mark.parametrize("name, labels", [case for case in EVERY if case[0] != "group_dro"])  # its plan needs group sizes
 def test_every_estimator_is_planned_as_it_is_fitted(name, labels):
     schema = "labels.json" if labels else "numbers.json"
-    plan = ["plan", "--schema", schema, "--epsilon", "5", "--n-samples", "2000", "--estimator", name, "--report", "plan.json"]
+    options = ["--estimator", name, *needed(name, labels)]
+    plan = ["plan", "--schema", schema, "--epsilon", "5", "--n-samples", "2000", *options, "--report", "plan.json"]
     assert main(plan) == 0
-    assert fit("--estimator", name, "--report", "report.json", schema=schema) == 0
+    assert fit(*options, "--report", "report.json", schema=schema) == 0
     planned, fitted = (json.loads(Path(file).read_text()) for file in ("plan.json", "report.json"))
     assert planned["releases"] == fitted["releases"] and planned["estimator"] == fitted["estimator"]
 
@@ -110,6 +116,7 @@ def test_further_parameters_reach_estimator_and_solver():
         (["--estimator", "forest"], "estimator='forest'; expected one of"),
         (["--estimator", "quantile"], "estimator='quantile' predicts numbers"),
         (["--estimator", "linear"], "expected one of ['logistic', 'additive', 'svm', 'auc', 'group_dro', 'constrained']"),
+        (["--set", "alpha=" + "1" * 5000], "alpha="),
         (["--set", "alpha"], "--set 'alpha'; expected name=value"),
         (["--set", "epsilon=9"], "epsilon is given by --epsilon"),
         (["--set", "classes=[1, 2]"], "classes is given by the file of --schema"),
@@ -129,6 +136,16 @@ def test_further_parameters_reach_estimator_and_solver():
 def test_options_that_make_no_sense_are_one_line(options, message, capsys):
     assert message in refused(capsys, fit(*options))
     assert not Path("model.skops").exists()
+
+
+@pytest.mark.parametrize("name, parameter", (("robust", "threshold"), ("constrained", "radius")))
+def test_a_parameter_in_units_of_the_target_has_no_default(name, parameter, capsys):
+    error = refused(capsys, fit("--estimator", name, schema="numbers.json"))
+    assert f"needs --set {parameter}=NUMBER" in error and "in units of the target" in error
+
+
+def test_the_absolute_loss_needs_no_threshold():
+    assert fit("--estimator", "robust", "--set", "loss=absolute", schema="numbers.json") == 0
 
 
 def test_a_target_with_neither_classes_nor_bounds(capsys):

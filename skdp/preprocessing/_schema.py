@@ -292,7 +292,7 @@ def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target
     if names is None:
         raise ValueError(
             f"{where} has the patterns {[*filter(_is_pattern, columns)]}, which stand for columns of a table; expected names, or "
-            "Schema.read(schema, X.columns) as the schema."
+            "Schema.read(schema, X.columns) as the schema (for the command plan: --names TABLE)."
         )
     present = [str(name) for name in (names() if callable(names) else names)]
     free = [name for name in present if name not in columns and name != target]
