@@ -1,8 +1,8 @@
 """Which ledgers pay for a fit: the active ones of this process, and those that the estimator was copied under.
 
-The stack of active ledgers is process-wide, like what `_store` remembers of their files. A context variable would reach neither other threads nor
-reused worker processes; so an estimator that is pickled or deep-copied inside a ``with ledger:`` block carries the ledger's
-file with it, and so do its clones.
+The stack of active ledgers is process-wide, like what `_store` remembers of their files. A context variable would reach neither
+other threads nor reused worker processes; so an estimator that is pickled or deep-copied inside a ``with ledger:`` block carries
+the ledger's file with it, and so do its clones.
 """
 
 import os
