@@ -5,17 +5,17 @@ import io
 import json
 import sys
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skdp._estimator_names import check, unfitted
 from skdp._estimator_names import settings as read_settings
 from skdp._files import REPORTS, Forgiving, report_content
+from skdp._labelled import read_labelled
 from skdp._messages import of_error
 from skdp._models import MODELS, check_loadable, load_model, model_content, rescue
 from skdp._outputs import ROOM, Output, check_outputs, write_whole
@@ -23,31 +23,12 @@ from skdp._predictions import columns_of_predictions, scores
 from skdp._table_files import column_kinds, column_names
 from skdp.estimators import DPGroupDROClassifier
 from skdp.inspection import BudgetTimelineDisplay
-from skdp.preprocessing import Schema, read_table
-from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing import Schema
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import template
 from skdp.privacy import PrivacyLedger
 
-__all__ = ["Labelled", "fit", "ledger", "plan", "predict", "read_labelled", "schema"]
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Training and test part of a table.
-
-    Parameters
-    ----------
-    X, X_test : pandas.DataFrame
-        Records; no test records where none were asked for.
-    y, y_test : ndarray
-        Classes, or numbers.
-    """
-
-    X: Any
-    y: np.ndarray
-    X_test: Any
-    y_test: np.ndarray
+__all__ = ["fit", "ledger", "plan", "predict", "schema"]
 
 
 def fit(
@@ -253,49 +234,6 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
     )
 
 
-def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") -> Labelled:
-    """Read the columns of a schema and its target, and split off test records.
-
-    Parameters
-    ----------
-    table : Path
-        Records.
-    facts : Schema
-        What is public about them.
-    test : str or None
-        Share of the records, or ``column=value``.
-    sep : str, default=","
-        What separates the fields of a CSV.
-
-    Returns
-    -------
-    Labelled
-        Both parts.
-
-    Raises
-    ------
-    ValueError
-        If something does not fit; the message quotes no data.
-    """
-    if facts.target is None:
-        raise ValueError("The schema has no target; expected the name of the column to predict.")
-    column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
-    frame = read_table(table, facts, sep=sep)
-    if facts.target not in frame.columns:
-        raise ValueError(f"{table} has no column {facts.target!r}, which the schema names as its target; expected it.")
-    if column and column not in frame.columns:
-        raise ValueError(f"{table} has no column {column!r}; expected the column of --test {test}.")
-    held_out = np.zeros(len(frame), dtype=bool)
-    if column:
-        held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
-    elif test is not None:
-        held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
-    if test is not None and held_out.sum() in (0, len(frame)):
-        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, and some for the fit.")
-    y = frame[facts.target].to_numpy()
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
-
-
 def _keep(fitted: Any, path: Path, output: Output) -> None:
     """Write the model, to another place if need be: what it cost cannot be had back."""
     try:
@@ -348,15 +286,3 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _is_share(test: str) -> bool:
-    try:
-        share = float(test)
-    except ValueError:
-        if "=" in test:
-            return False
-        share = -1.0
-    if not 0 < share < 1:
-        raise ValueError(f"test={test!r}; expected a share of the records in (0, 1), or column=value.")
-    return True

@@ -15,8 +15,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression
-from skdp._commands import Labelled, read_labelled
 from skdp._files import REPORTS, report_content
+from skdp._labelled import Labelled, read_labelled
 from skdp._outputs import check_outputs, write_whole
 from skdp._table_files import column_names
 from skdp.preprocessing import Schema, from_schema

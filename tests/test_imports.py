@@ -32,8 +32,9 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_table_files": {"_files"},
     "_estimator_names": {"estimators", "preprocessing", "solvers"},
     "_predictions": {"estimators"},
+    "_labelled": {"preprocessing"},
     "_commands": {
-        *("_estimator_names", "_files", "_messages", "_models", "_outputs", "_predictions", "_table_files"),
+        *("_estimator_names", "_files", "_labelled", "_messages", "_models", "_outputs", "_predictions", "_table_files"),
         *("estimators", "inspection", "preprocessing"),
     },
     "_progress": set(),

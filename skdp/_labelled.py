@@ -1,0 +1,85 @@
+"""A table with its target, split into records for a fit and records for a test."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdp.preprocessing import Schema, read_table
+from skdp.preprocessing._categories import KnownCategories
+
+__all__ = ["Labelled", "read_labelled"]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Training and test part of a table.
+
+    Parameters
+    ----------
+    X, X_test : pandas.DataFrame
+        Records; no test records where none were asked for.
+    y, y_test : ndarray
+        Classes, or numbers.
+    """
+
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+
+
+def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") -> Labelled:
+    """Read the columns of a schema and its target, and split off test records.
+
+    Parameters
+    ----------
+    table : Path
+        Records.
+    facts : Schema
+        What is public about them.
+    test : str or None
+        Share of the records, or ``column=value``.
+    sep : str, default=","
+        What separates the fields of a CSV.
+
+    Returns
+    -------
+    Labelled
+        Both parts.
+
+    Raises
+    ------
+    ValueError
+        If something does not fit; the message quotes no data.
+    """
+    if facts.target is None:
+        raise ValueError("The schema has no target; expected the name of the column to predict.")
+    column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
+    frame = read_table(table, facts, sep=sep)
+    if facts.target not in frame.columns:
+        raise ValueError(f"{table} has no column {facts.target!r}, which the schema names as its target; expected it.")
+    if column and column not in frame.columns:
+        raise ValueError(f"{table} has no column {column!r}; expected the column of --test {test}.")
+    held_out = np.zeros(len(frame), dtype=bool)
+    if column:
+        held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
+    elif test is not None:
+        held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
+    if test is not None and held_out.sum() in (0, len(frame)):
+        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, and some for the fit.")
+    y = frame[facts.target].to_numpy()
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+
+
+def _is_share(test: str) -> bool:
+    try:
+        share = float(test)
+    except ValueError:
+        if "=" in test:
+            return False
+        share = -1.0
+    if not 0 < share < 1:
+        raise ValueError(f"test={test!r}; expected a share of the records in (0, 1), or column=value.")
+    return True
