@@ -64,8 +64,8 @@ class Facts:
         Shape.
     feature_names : ndarray of str or None
         Column names of a data frame.
-    dtype, storage : str
-        How the numbers are stored.
+    storage : str
+        "dense", "CSR" or "CSC". A transformer may choose between dense and CSR by the data: nothing may depend on which.
     classes : ndarray or None
         Sorted class labels; None for regression.
     groups : ndarray or None, default=None
@@ -77,7 +77,6 @@ class Facts:
     n_samples: int
     n_features: int
     feature_names: np.ndarray | None
-    dtype: str
     storage: str
     classes: np.ndarray | None
     groups: np.ndarray | None = None
@@ -165,7 +164,7 @@ def read_regression_table(
 def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
     storage = X.format.upper() if sparse.issparse(X) else "dense"
     names = getattr(estimator, "feature_names_in_", None)
-    return Facts(X.shape[0], X.shape[1], names, str(X.dtype), storage, labels)
+    return Facts(X.shape[0], X.shape[1], names, storage, labels)
 
 
 def read_numbers(estimator: Any, X: Any) -> np.ndarray:

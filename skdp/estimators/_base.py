@@ -198,12 +198,12 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         return self
 
     def _plan_for(self, facts: Facts) -> Plan:
-        """Plan the fit of a table: bounds by name in the order of its columns, storage as it is."""
+        """Plan the fit of a table: bounds by name in the order of its columns."""
         planner = self
         if isinstance(self.feature_bounds, Mapping):
             planner = self._scratch()
             planner.feature_bounds = in_order(self.feature_bounds, facts.n_features, facts.feature_names)
-        return replace(planner._plan_of(facts).stored_as(facts.storage), scaling=planner._scaling(facts))
+        return replace(planner._plan_of(facts), scaling=planner._scaling(facts))
 
     def _scaling(self, facts: Facts) -> ColumnScaling | None:
         """Public map of the columns, where bounds scale them."""

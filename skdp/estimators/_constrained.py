@@ -109,7 +109,7 @@ class DPConstrainedRegression(DPRegressor):
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, dtype and storage, all parameters, ``target_bounds`` and the constraint
+    Public are the shape of X, its column names, all parameters, ``target_bounds`` and the constraint
     among them, and the number of steps; that X and y are finite
     is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
     ``score`` on training records is not private.
@@ -270,7 +270,7 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, dtype and storage, the class labels, all parameters, the constraint among them,
+    Public are the shape of X, its column names, the class labels, all parameters, the constraint among them,
     and the number of steps; that X is finite and y within the classes
     is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
     ``score`` on training records is not private.

@@ -119,7 +119,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     that. One record's gradient has the weight ``n_min / n_g`` times that of its group, and is clipped with it: the bound holds
     for a record of any group, and sums are divided by sizes that are public, so a record of a small group is protected as one of
     a large one is. Everything else is as for the solver: attributes are computed from its releases and from public values. Public
-    are also the shape of X, its column names, dtype and storage, the class labels, all parameters, and the number of steps; that
+    are also the shape of X, its column names, the class labels, all parameters, and the number of steps; that
     X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
     and grid searches fit many times; ``score`` on training records is not private.
 

@@ -91,7 +91,7 @@ class DPMinimax(DPEstimator):
     adjacency in force, if the problem keeps to three things: its methods work out a record's gradients from that record, the
     point and public constants alone, keep nothing of what they see, and fail for no record, whatever it is: that a fit ends with
     an error is seen, and no noise hides it. Numbers that are not finite do no harm. The report names it as unreviewed for these
-    reasons. Public are the shape of X, its column names, dtype and storage, the problem, all parameters, and the number of steps;
+    reasons. Public are the shape of X, its column names, the problem, all parameters, and the number of steps;
     that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice.
 
     References

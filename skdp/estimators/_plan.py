@@ -64,14 +64,8 @@ class Plan:
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = _after_front(problem, chosen.schedule(problem), chosen)
         scale = calibrate(schedule, problem.budget)
-        by_column = by_column and not schedule.by_row  # converted once
+        by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
         return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
-
-    def stored_as(self, storage: str) -> "Plan":
-        """Return the plan for a table of this storage: CSR, converted to CSC, has other allowances than rows."""
-        if storage != "CSR" or not self.schedule.by_column:
-            return self
-        return replace(self, rounding_allowances=_rounding_allowances(self.problem, self.schedule, self.scale, True))
 
     @property
     def row_bounds(self) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class DPRobustRegressor(DPRegressor):
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, dtype and storage, all parameters, ``target_bounds`` among them, and the
+    Public are the shape of X, its column names, all parameters, ``target_bounds`` among them, and the
     number of steps; that X and y are finite
     is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
     ``score`` on training records is not private.

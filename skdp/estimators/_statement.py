@@ -113,14 +113,9 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
     if facts is None:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
-    storage = f"{facts.storage} {facts.dtype}"
-    if facts.storage == "CSC" and plan.schedule.by_row:
-        storage += ", converted to CSR once, because whole rows are read"
-    if facts.storage == "CSR" and plan.schedule.by_column:
-        storage += ", converted to CSC once, because columns are read"
     labels = {} if facts.classes is None else {"classes": facts.labels}
     groups = {} if facts.groups is None else {"groups": _short_list(facts.groups.tolist())}
-    return {**shape, "feature_names": names, "storage": storage, **labels, **groups}
+    return {**shape, "feature_names": names, **labels, **groups}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:

@@ -377,12 +377,13 @@ def summation_error(n_samples: int, by_column: bool) -> float:
     n_samples : int
         Number of rows.
     by_column : bool
-        Whether columns are summed whole (CSC), not by blocks of rows.
+        Whether columns may be summed whole, as those of CSC are, not by blocks of rows only.
 
     Returns
     -------
     float
         Number of additions in a row, times the unit roundoff, times the number of terms.
     """
-    terms = n_samples if by_column else BLOCK + n_samples / BLOCK
+    by_blocks = BLOCK + n_samples / BLOCK
+    terms = max(n_samples, by_blocks) if by_column else by_blocks
     return (terms + 8) * 2.0**-53 * n_samples

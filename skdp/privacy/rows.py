@@ -67,6 +67,7 @@ class Rows(ColumnSums):
         scaling: ColumnScaling | None = None,
     ) -> None:
         self._blocks, self._y = Blocks(X, by_row, by_column, scaling), y
+        self._by_column = self._blocks.by_column or (by_column and not by_row)
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
         self._whole: Rows | None = None  # the table that this is a sample of
         self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
@@ -79,8 +80,8 @@ class Rows(ColumnSums):
 
     @property
     def summation_error(self) -> float:
-        """Bound on the float64 error of a sum over the rows, over the largest norm of a term."""
-        return summation_error(self.n_samples, self._blocks.by_column)
+        """Bound on the float64 error of a sum over the rows, over the largest norm of a term; the same for dense and CSR."""
+        return summation_error(self.n_samples, self._by_column)
 
     def subset(self, indices: np.ndarray) -> "Rows":
         """Return the same table reduced to a sample of its rows, which are gathered block by block, when they are summed.

@@ -1,7 +1,6 @@
 """Gradients in a block of coordinates: definitions, kept raw predictions, neighbours, and how tables are read."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -10,15 +9,12 @@ import pytest
 from block_tables import NULL, STORAGES, WEIGHTS, D, R, Steep, clipped, make, nasty, oracle_of, table
 from scipy import sparse
 
-from skdp import DPLogisticRegression
-from skdp._tables import Facts
-from skdp.estimators._statement import _public_table
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy import columns
 from skdp.privacy.noise import GridGaussian
-from skdp.privacy.queries import BlockGradient, CoordinateScores, Curvature, Gradient
+from skdp.privacy.queries import BlockGradient, Curvature, Gradient
 from skdp.privacy.rows import Rows
-from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 
 
 @pytest.fixture(params=("one stretch", "many"))
@@ -320,23 +316,6 @@ def test_a_schedule_says_how_it_reads():
         ((sample,), False),
     ):
         assert Schedule(tuple((1, release) for release in releases)).by_column == expected
-
-
-@pytest.mark.parametrize("storage", ("CSR", "CSC", "dense"))
-def test_the_plan_and_the_report_know_of_the_conversion(storage, rng):
-    model, n = DPLogisticRegression(solver="gd"), 10**7
-    schedule = Schedule(((1, Release(BlockGradient, Gaussian(), 1.0, 1)), (1, Release(CoordinateScores, Selection(), 1.0))))
-    plan = replace(model._plan(n, 5, [0, 1], {}), schedule=schedule, rounding_allowances=(0.0, 0.0))
-    stored = plan.stored_as(storage)
-    facts = Facts(n, 5, None, "float64", storage, np.array([0, 1]))
-    words = _public_table(stored, facts)["storage"]
-    assert plan.row_bounds["by_column"]
-    if storage == "CSR":
-        assert min(stored.rounding_allowances) > 1e-3  # of sums of 10**7 terms
-        assert words == "CSR float64, converted to CSC once, because columns are read"
-    else:
-        assert stored is plan
-        assert words == f"{storage} float64"
 
 
 def test_a_table_is_converted_once_and_not_copied_otherwise(rng):

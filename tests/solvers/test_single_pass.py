@@ -169,7 +169,6 @@ def test_the_report_says_that_no_record_is_used_twice(rng):
     report = fitted(sparse.csc_array(X), y, n_steps=30, batch_size=10).privacy_report_
     assert "30 x Gradient on records drawn in public, none in two of them, Gaussian noise" in str(report)
     assert "exact accounting" in str(report) and "dp_accounting" not in report.versions
-    assert report.public["storage"] == "CSC float64, converted to CSR once, because whole rows are read"
     (line,) = report.releases
     assert f"per coordinate, {line.noise_multiplier / 10:.3g} times the largest possible mean gradient" in report.noise_size
     many = fitted(X, y, n_steps=3000, batch_size=10).privacy_report_

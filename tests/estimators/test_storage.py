@@ -1,0 +1,80 @@
+"""Storage and dtype of a table may depend on its records: nothing that is kept or printed tells which they were."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp.privacy.noise import GridGaussian
+from skdp.privacy.rows import Rows
+
+N = 100
+Y = np.arange(N) % 2
+KEPT = ("relative_sensitivity", "scale", "n_samples", "size")  # clip norms and roundings may follow from releases
+CLASSIFIERS = [
+    *(DPLogisticRegression(data_norm=2.0, solver=name) for name in ("auto", "gd", "sgd", "skgd", "newton", "objective")),
+    DPAUCMaximizer(data_norm=2.0, solver="sgda"),
+]
+
+
+def stored(model):
+    """A chain whose table is dense from 60 stored entries on, and CSR below."""
+    encoder = OneHotEncoder(categories=[["a", "b", "c"]], drop="first")
+    return Pipeline([("columns", ColumnTransformer([("code", encoder, ["code"])])), ("model", clone(model))])
+
+
+def frame(n_stored):
+    return pd.DataFrame({"code": np.where(np.arange(N) < n_stored, np.where(Y, "b", "c"), "a")})
+
+
+def fit(model, X, y, monkeypatch):
+    """The fitted model, all that the noise was calibrated by, and the ledger's entry."""
+    calibrated, seen = GridGaussian.calibrated, []
+    with monkeypatch.context() as patch, PrivacyLedger(epsilon=50, delta=1e-2) as ledger:
+        patch.setattr(
+            GridGaussian, "calibrated", lambda **given: seen.append([given[name] for name in KEPT]) or calibrated(**given)
+        )
+        model.fit(X, y)
+    return model, sorted(seen), ledger.entries[0].spending
+
+
+def public(model):
+    """Names and types of the fitted attributes, and the report in all its forms."""
+    report = model.privacy_report_
+    types = {name: (type(value), getattr(value, "dtype", None)) for name, value in vars(model).items()}
+    return types, report.to_dict(), str(report), report._repr_html_()
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
+def test_neighbours_at_the_threshold_of_a_column_transformer_have_equal_reports(model, monkeypatch):
+    tables = [frame(60), frame(59)]
+    kinds = [sparse.issparse(stored(model)[:-1].fit_transform(X)) for X in tables]
+    assert kinds == [False, True]
+    (dense, *noise), (thin, *other) = (fit(stored(model), X, Y, monkeypatch) for X in tables)
+    assert public(dense[-1]) == public(thin[-1])
+    assert noise == other
+
+
+@pytest.mark.parametrize("model", (DPLogisticRegression(), DPLinearRegression(target_bounds=(0, 1))), ids=repr)
+@pytest.mark.parametrize("kind", (np.int64, np.float32, bool, sparse.csr_array, np.asfortranarray))
+def test_a_dtype_does_not_show(model, kind, monkeypatch):
+    X = (np.arange(3 * N).reshape(N, 3) % 5 > 2).astype(float)
+    changed = kind(X) if not isinstance(kind, type) or kind is sparse.csr_array else X.astype(kind)
+    (plain, *noise), (same, *other) = (fit(clone(model), table, Y, monkeypatch) for table in (X, changed))
+    assert public(plain) == public(same)
+    assert noise == other
+
+
+@pytest.mark.parametrize("n", (100, 5000, 20_000))
+@pytest.mark.parametrize("by_row, by_column", ((False, False), (True, False), (False, True), (True, True)))
+def test_the_bound_on_the_rounding_of_sums_is_one_for_dense_and_csr(n, by_row, by_column):
+    tables = (np.eye(n, 2), np.asfortranarray(np.eye(n, 2)), sparse.csr_array(np.eye(n, 2)))
+    bounds = {Rows(X, np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error for X in tables}
+    assert len(bounds) == 1
+    columns = Rows(sparse.csc_array(np.eye(n, 2)), np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error
+    assert bounds == {columns} if by_row or by_column else max(bounds) <= columns
