@@ -207,7 +207,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _scaling(self, facts: Facts) -> ColumnScaling | None:
         """Public map of the columns, where bounds scale them."""
-        return scaling_of(self, facts.n_features, facts.feature_names, facts.storage == "dense")
+        return scaling_of(self, facts.n_features, facts.feature_names)
 
     def _check_parameters(self) -> None:
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)

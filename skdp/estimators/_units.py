@@ -32,13 +32,13 @@ def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
     return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": largest}
 
 
-def scaling_of(estimator: Any, n_features: int, names: Any, dense: bool) -> ColumnScaling | None:
+def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | None:
     """Return the map of the columns that ``feature_bounds`` ask for; None where they scale nothing."""
     if not scales_columns(estimator):
         return None
     names = places(n_features) if names is None else list(names)
     bounds = np.broadcast_to(np.asarray(check_feature_bounds(estimator.feature_bounds, n_features, names)), (n_features, 2))
-    return ColumnScaling.of_bounds(bounds, shifts=dense and bool(estimator.fit_intercept))
+    return ColumnScaling.of_bounds(bounds, shifts=bool(estimator.fit_intercept))
 
 
 def in_order(bounds: Any, n_features: int, names: Any) -> Any:

@@ -41,13 +41,13 @@ class ColumnScaling:
         bounds : ndarray of shape (n_features, 2)
             Low and high by column.
         shifts : bool
-            Whether a column whose bounds leave out zero may be shifted. Sparse tables and models without intercept keep zeros
-            where they are; their bounds are widened to include zero.
+            Whether a column whose bounds leave out zero may be shifted. Models without intercept keep zeros where they are; their
+            bounds are widened to include zero.
 
         Returns
         -------
         ColumnScaling
-            The same for every way to store a table, unless it shifts.
+            The same for every way to store a table: zero maps to zero, clipped or not, so sparse tables stay sparse.
         """
         low, high = bounds.T
         shift = np.clip(0.0, low, high) if shifts else np.zeros(len(bounds))

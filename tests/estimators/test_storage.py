@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
@@ -78,3 +79,13 @@ def test_the_bound_on_the_rounding_of_sums_is_one_for_dense_and_csr(n, by_row, b
     assert len(bounds) == 1
     columns = Rows(sparse.csc_array(np.eye(n, 2)), np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error
     assert bounds == {columns} if by_row or by_column else max(bounds) <= columns
+
+
+@pytest.mark.parametrize("solver", ("gd", "auto"))
+def test_bounds_that_leave_out_zero_scale_dense_and_csr_alike(solver):
+    """Else a record that decides the storage would decide how all others are scaled."""
+    X = np.arange(3 * N).reshape(N, 3) % 7.0
+    model = DPLogisticRegression(solver=solver, feature_bounds=(2.0, 6.0))
+    dense, thin = (fitted(clone(model), table, Y, seed=0) for table in (X, sparse.csr_array(X)))
+    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6)
+    np.testing.assert_allclose(thin.intercept_, dense.intercept_, rtol=1e-6)
