@@ -150,7 +150,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         n_columns = self._n_columns(shape.n_features)
         self._check_parameters()
         classes, assumed = self._planned_classes(n_classes)
-        facts = Facts(shape.n_samples, n_columns, None, "float64", "dense", classes)
+        facts = Facts(shape.n_samples, n_columns, None, "dense", classes)
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
     def _planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:
