@@ -16,6 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from skdp._labels import otherwise_spelt, type_mismatch
 from skdp._validation import check_classes
 from skdp.privacy.errors import warn
 
@@ -111,8 +112,9 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
     """
     given = None if classes is None else check_classes(classes)
     X, labels, codes = quoting_no_data(X, lambda: _read(estimator, X, y, given))
-    if codes is None:
-        raise ValueError(f"y has labels outside classes={labels.tolist()!r}; expected every label to be one of them.")
+    if codes is None and given is not None:
+        types = type_mismatch(given, y)
+        raise ValueError(f"y has labels outside classes={given.tolist()!r}; expected every label to be one of them.{types}")
     if labels.size < 2:
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
     return _facts(estimator, X, labels), X, codes
@@ -197,11 +199,11 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
 
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The table, the label set, and the class numbers unless a label is outside."""
-    table, y = _validated(estimator, X, y)
-    if given is None and y.dtype.kind not in "biu":  # such are labels whatever their values
-        check_classification_targets(y)
-    labels = np.unique(y) if given is None else given
-    return _canonical(table), labels, _encode(y, labels)
+    table, listed = _validated(estimator, X, y)
+    if given is None and listed.dtype.kind not in "biu":  # such are labels whatever their values
+        check_classification_targets(listed)
+    labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
+    return _canonical(table), labels, _encode(listed, labels)
 
 
 def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._labels import same_label
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown
 
@@ -197,8 +198,15 @@ def check_class_weight(class_weight: object, classes: np.ndarray | None = None) 
         )
     if not isinstance(class_weight, dict):
         raise TypeError(f"class_weight={shown(class_weight)}; expected a dict from class label to number, or None.")
+    labels, weights = None if classes is None else classes.tolist(), {}
     for label, weight in class_weight.items():
         check_scale(f"class_weight[{label!r}]", weight)
-        if classes is not None and label not in classes.tolist():
-            raise ValueError(f"class_weight has the label {label!r}; expected labels among the classes {classes.tolist()!r}.")
-    return {label: float(weight) for label, weight in class_weight.items()}
+        known = label if labels is None else same_label(label, labels)
+        if known is None:
+            raise ValueError(f"class_weight has the label {label!r}; expected labels among the classes {labels!r}.")
+        if known in weights:
+            raise ValueError(
+                f"class_weight has the label {label!r} twice, as a number and as text; expected one weight per class."
+            )
+        weights[known] = float(weight)
+    return weights

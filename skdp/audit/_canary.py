@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from skdp._labels import otherwise_spelt
 from skdp._validation import check_bounds, check_classes
 from skdp.solvers import Problem
 
@@ -118,7 +119,7 @@ def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tu
 def _rarest_and_most_frequent(estimator: Any, labels: np.ndarray, n_canaries: int) -> tuple[tuple[Any, Any], tuple[int, int]]:
     """The label that is rarest beside the canaries, the most frequent other one, and their class numbers."""
     given = getattr(estimator, "classes", None)
-    classes = np.unique(labels) if given is None else check_classes(given)
+    classes = np.unique(labels) if given is None else otherwise_spelt(check_classes(given), labels, labels)
     counts = np.array([np.count_nonzero(labels[n_canaries:] == label) for label in classes])
     if given is None and not counts.all():
         raise ValueError(

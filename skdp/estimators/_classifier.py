@@ -117,7 +117,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def _assumed_of_y(self) -> str:
         if self._label_set() is None:
             return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
-        return "every label is one of the given classes"
+        return "every label is one of the given classes, all of one type"
 
     def _plan(
         self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False

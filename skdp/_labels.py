@@ -1,0 +1,94 @@
+"""Class labels that are given in one type and occur in another: 0 and "0", True and "True"."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+__all__ = ["otherwise_spelt", "same_label", "type_mismatch"]
+
+LARGEST_INTEGER = 2**53  # up to it a float has the same value
+DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
+NAMES = {"number": "numbers", "truth": "booleans", "text": "text"}
+
+
+def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarray:
+    """Return the classes in the type of y, where both types spell the same labels; else the classes as they are.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels, from public knowledge.
+    y : array-like
+        As given to ``fit``. A list has no dtype, so its labels are compared as they are.
+    labels : ndarray of shape (n_samples,)
+        The same as an array.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Sorted labels.
+
+    Notes
+    -----
+    **Privacy.** The classes and the dtype of y are public. Among objects a type counts only where every record has it: a table
+    that differs in one record has another type nowhere, or mixes them and is refused, so that no two neighbours that can be
+    fitted differ in the type.
+    """
+    ours, theirs = _kind(classes), None if isinstance(y, (list, tuple)) else _kind(labels)
+    spellings = None if ours == theirs or theirs is None else _spellings(classes, ours, theirs)
+    return classes if spellings is None else np.unique(spellings)
+
+
+def type_mismatch(classes: np.ndarray, y: Any) -> str:
+    """Return what a message says of the types of the classes and of y, public facts: nothing where they are the same."""
+    ours, kind = _kind(classes), getattr(getattr(y, "dtype", None), "kind", "")
+    if isinstance(y, (list, tuple)):
+        spelt = _spellings(classes, ours, "number" if ours == "text" else "text")
+        return (
+            "" if spelt is None else f" The classes are {NAMES[str(ours)]}; an array y may have them in another type, a list not."
+        )
+    if ours is None or ours == DTYPES.get(kind) or (ours, kind) == ("text", "O") or kind not in (*DTYPES, "O"):
+        return ""
+    given = {"U": "text", "O": "of dtype object"}.get(kind, f"of dtype {y.dtype}")  # other names would have its length, or values
+    return f" The classes are {NAMES[ours]}, and y is {given}."
+
+
+def same_label(label: Any, classes: list[Any]) -> Any:
+    """Return the class that a label is, or else spells; None where it is none of them."""
+    if label in classes:
+        return label
+    return next(
+        (known for known in classes if isinstance(known, str) != isinstance(label, str) and str(known) == str(label)), None
+    )
+
+
+def _kind(labels: np.ndarray) -> str | None:
+    """Type of all labels; None where there are several, or another one."""
+    if labels.dtype.kind != "O":
+        return DTYPES.get(labels.dtype.kind)
+    kinds = {_kind_of_object(label) for label in labels}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _kind_of_object(label: Any) -> str | None:
+    if isinstance(label, (bool, np.bool_)):
+        return "truth"
+    return "text" if isinstance(label, str) else "number" if isinstance(label, Real) else None
+
+
+def _spellings(classes: np.ndarray, ours: str | None, theirs: str) -> np.ndarray | None:
+    """The classes in another type; None where one of them has no exact spelling there."""
+    listed = classes.tolist()
+    if theirs == "text" and (ours == "truth" or (ours == "number" and all(isinstance(label, int) for label in listed))):
+        return np.array([str(label) for label in listed])
+    if ours == "text" and theirs == "truth" and set(listed) == {"False", "True"}:
+        return np.array([False, True])
+    if ours == "text" and theirs == "number" and all(_is_integer(label) for label in listed):
+        return np.array([int(label) for label in listed])
+    return None
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and str(int(text)) == text and abs(int(text)) < LARGEST_INTEGER

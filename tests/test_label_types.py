@@ -1,0 +1,151 @@
+"""Labels in another type than the classes: matched where type and classes, both public, leave no doubt."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import DPAdditiveClassifier, DPGroupDROClassifier, DPLinearSVC, DPLogisticRegression
+from skdp._labels import otherwise_spelt
+from skdp.audit._canary import _rarest_and_most_frequent
+
+N = 600
+CODES = np.random.default_rng(0).integers(0, 2, N)
+X = np.random.default_rng(1).uniform(-1, 1, (N, 2)) + CODES[:, None]
+FRAME = pd.DataFrame(X, columns=["age", "height"])
+COLUMNS = {name: {"kind": "number", "bounds": [-1, 2]} for name in FRAME}
+
+AS_NUMBERS = {
+    "int64": CODES,
+    "int8": CODES.astype(np.int8),
+    "uint16": CODES.astype(np.uint16),
+    "float64": CODES.astype(float),
+    "objects": CODES.astype(object),
+    "series": pd.Series(CODES),
+    "nullable": pd.Series(CODES, dtype="Int64"),
+}
+AS_TEXT = {
+    "array": CODES.astype(str),
+    "objects": CODES.astype(str).astype(object),
+    "series": pd.Series(CODES.astype(str)),
+    "category": pd.Series(CODES.astype(str), dtype="category"),
+}
+given = pytest.mark.parametrize(
+    "y", (*AS_NUMBERS.values(), *AS_TEXT.values()), ids=(*AS_NUMBERS, *(f"text {n}" for n in AS_TEXT))
+)
+
+
+def models(classes):
+    schema = {"columns": COLUMNS, "target": "ill", "classes": classes}
+    yield DPAdditiveClassifier(50.0, schema=schema), FRAME
+    yield DPLogisticRegression(50.0, classes=classes), X
+    yield DPLinearSVC(50.0, classes=classes), X
+
+
+@pytest.mark.filterwarnings("ignore::skdp.WeakPrivacyWarning")
+@given
+@pytest.mark.parametrize("classes", (["0", "1"], [0, 1]), ids=("text classes", "number classes"))
+def test_labels_are_matched_and_predicted_in_the_type_of_y(classes, y):
+    text = isinstance(np.asarray(y)[0], str)
+    for model, table in models(classes):
+        model.fit(table, y)
+        assert model.classes_.tolist() == (["0", "1"] if text else [0, 1])
+        assert isinstance(model.predict(table)[0], str) == text
+        assert np.mean(model.predict(table) == np.asarray(y)) > 0.7
+        assert model.privacy_report_.public["classes"] == model.classes_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("classes", "y", "expected"),
+    (
+        (["10", "2"], np.array([2, 10]), [2, 10]),
+        ([2, 10], np.array(["2", "10"]), ["10", "2"]),
+        (["-1", "1"], np.array([-1.0, 1.0]), [-1, 1]),
+        (["False", "True"], np.array([True, False]), [False, True]),
+        ([False, True], np.array(["True", "False"]), ["False", "True"]),
+        (["0", "1"], np.array([True, False]), ["0", "1"]),
+        (["0", "01"], np.array([0, 1]), ["0", "01"]),
+        (["0", "1.0"], np.array([0, 1]), ["0", "1.0"]),
+        (["0", str(2**53)], np.array([0, 2**53]), ["0", str(2**53)]),
+        (["no", "yes"], np.array([0, 1]), ["no", "yes"]),
+        ([0.5, 1.0], np.array(["0.5", "1.0"]), [0.5, 1.0]),
+        (["0", "1"], [0, 1], ["0", "1"]),
+    ),
+)
+def test_only_what_has_one_exact_spelling_is_matched(classes, y, expected):
+    found = otherwise_spelt(np.unique(classes), y, np.asarray(y))
+    assert found.tolist() == expected
+    assert all(type(a) is type(b) for a, b in zip(found.tolist(), expected, strict=True))
+
+
+@pytest.mark.parametrize("classes", (["0", "1"], [0, 1]))
+@pytest.mark.parametrize("kind", (int, str))
+@pytest.mark.parametrize("container", (lambda y: np.array(y, dtype=object), lambda y: pd.Series(y, dtype=object), list))
+def test_no_neighbour_that_can_be_fitted_has_labels_of_another_type(classes, kind, container):
+    """One record of another type: the table is refused, or gives the same classes."""
+    table = [kind(code) for code in CODES]
+    for other in (0, 1, "0", "1", True, 1.0, np.int8(1), np.str_("1")):
+        outcomes = set()
+        for y in (table, [other, *table[1:]]):
+            try:
+                outcomes.add(repr(DPLogisticRegression(classes=classes).fit(X, container(y)).classes_.tolist()))
+            except ValueError as error:
+                assert "outside classes" in str(error) or "something in them cannot be read" in str(error)
+        assert len(outcomes) <= 1
+
+
+@pytest.mark.parametrize(
+    ("classes", "y", "told"),
+    (
+        (["no", "yes"], CODES, "classes are text, and y is of dtype int64"),
+        (["no", "yes"], pd.Series(CODES == 1), "classes are text, and y is of dtype bool"),
+        ([0, 1], np.where(CODES, "yes", "no"), "classes are numbers, and y is text"),
+        ([0, 1], np.where(CODES, "yes", "no").astype(object), "classes are numbers, and y is of dtype object"),
+        (["0", "1"], CODES.tolist(), "classes are text; an array y may have them in another type, a list not"),
+        (["0", "1"], CODES + 1, "classes are text, and y is of dtype int64"),
+        ([0, 1], CODES + 1, "one of them."),
+        (["no", "yes"], np.where(CODES, "perhaps", "no"), "one of them."),
+    ),
+)
+def test_the_message_has_both_types_and_no_label(classes, y, told):
+    with pytest.raises(ValueError, match="y has labels outside classes=") as caught:
+        DPLogisticRegression(classes=classes).fit(X, y)
+    message = str(caught.value)
+    assert message.rstrip(".").endswith(told.rstrip("."))
+    assert "perhaps" not in message and "<U" not in message
+
+
+def test_categories_of_a_frame_are_not_in_the_message():
+    y = pd.Series(np.where(CODES, "secret", "no"), dtype="category")
+    with pytest.raises(ValueError, match="y is of dtype object") as caught:
+        DPLogisticRegression(classes=[0, 1]).fit(X, y)
+    assert "secret" not in str(caught.value)
+
+
+def test_class_weights_follow_the_classes():
+    for classes, y, weights in (
+        (["0", "1"], CODES, {"1": 3.0}),
+        (["0", "1"], CODES, {1: 3.0}),
+        ([0, 1], CODES.astype(str), {1: 3.0}),
+    ):
+        model = DPLogisticRegression(float("inf"), classes=classes, class_weight=weights)
+        twin = DPLogisticRegression(float("inf"), classes=[0, 1], class_weight={1: 3.0})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(model.fit(X, y).coef_, twin.fit(X, CODES).coef_)
+            model.plan(N, 2)
+    with pytest.raises(ValueError, match="twice"):
+        DPLogisticRegression(classes=["0", "1"], class_weight={"1": 3.0, 1: 2.0}).fit(X, CODES)
+    with pytest.raises(ValueError, match="class_weight has the label 2"):
+        DPLogisticRegression(classes=["0", "1"], class_weight={2: 3.0}).fit(X, CODES)
+
+
+def test_groups_and_audits_match_them_too():
+    model = DPGroupDROClassifier(50.0, classes=["0", "1"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, CODES, groups=np.arange(N) % 2)
+    assert model.classes_.tolist() == [0, 1]
+    labels, codes = _rarest_and_most_frequent(DPLogisticRegression(classes=["0", "1"]), np.array([0, 0, 1, 0, 0]), 1)
+    assert labels == (1, 0) and codes == (1, 0)
