@@ -17,7 +17,7 @@ except ImportError as error:
     pytest.skip(f"diffprivlib does not import: {error}", allow_module_level=True)
 
 X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 2
-MODEL = DPLogisticRegression(0.3, delta=1e-6, random_state=0)
+MODEL = DPLogisticRegression(0.3, delta=1e-6)
 
 
 def test_our_fits_charge_their_accountant():

@@ -6,6 +6,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
+from seeded import fitted
 
 from skdp import DPLogisticRegression, PrivacyLedger
 from skdp.privacy import composed
@@ -110,6 +111,6 @@ def test_the_charge_of_a_sampled_fit_is_near_that_of_a_full_one():
     X, y = np.random.default_rng(0).normal(size=(500, 3)), np.arange(500) % 2
     ledger = PrivacyLedger(epsilon=3, delta=DELTA)
     with ledger:
-        DPLogisticRegression(1.0, delta=DELTA, solver="sgd", random_state=0).fit(X, y)
+        fitted(DPLogisticRegression(1.0, delta=DELTA, solver="sgd"), X, y)
     (entry,) = ledger.entries
     assert 1.0 <= entry.charge.mu / gaussian_mu(1.0, DELTA) < 1.05

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from seeded import source
 
 from skdp.losses import Cauchy, Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Difference, Gradient
 from skdp.privacy.rows import Rows
@@ -218,7 +218,7 @@ def answers(distance, times=400):
     budget = Budget(1.0, 1e-6, "zero_out")
     schedule = Schedule(((times, Release(Difference, PoissonGaussian(0.1), None)),))
     rows = Rows(np.zeros((50, 10)), np.zeros(50, dtype=np.int8), data_norm=1.0, by_row=True)
-    oracle = Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(0))
+    oracle = Oracle(rows, schedule, budget, calibrate(schedule, budget), source())
     snapshot, coef = np.zeros((10, 1)), np.zeros((10, 1))
     coef[0] = distance
     return np.concatenate([oracle.ask(Difference(Logistic(), coef, snapshot, 1.0, 0.25)) for _ in range(times)])

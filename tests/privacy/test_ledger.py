@@ -6,10 +6,12 @@ import math
 import pickle
 import sqlite3
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from seeded import reproducible_noise
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -29,7 +31,7 @@ from skdp.solvers import SGD, GradientDescent
 X = np.random.default_rng(0).normal(size=(200, 3))
 y = np.arange(200) % 2
 DELTA = 1e-6
-GD = DPLogisticRegression(0.2, delta=DELTA, solver=GradientDescent(n_steps=3), random_state=0)
+GD = DPLogisticRegression(0.2, delta=DELTA, solver=GradientDescent(n_steps=3))
 SAMPLED = clone(GD).set_params(solver=SGD(n_steps=20, batch_size=20))
 
 
@@ -80,9 +82,19 @@ def test_every_copy_charges_the_same_ledger_once(way, in_memory, ledger):
 
 
 @pytest.mark.parametrize("way", ("deepcopy", "pickle"))
-def test_a_copy_made_inside_stays_bound(way, ledger):
+def test_a_copy_made_inside_is_free_after_the_block(way, ledger):
     with ledger:
-        bound = {"deepcopy": copy.deepcopy, "pickle": lambda model: pickle.loads(pickle.dumps(model))}[way](GD)
+        copied = {"deepcopy": copy.deepcopy, "pickle": lambda model: pickle.loads(pickle.dumps(model))}[way](GD)
+        assert "_ledgers" not in vars(copied)  # the active ledger pays without being named
+        copied.fit(X, y)
+    copied.fit(X, y)
+    assert len(ledger.entries) == 1
+
+
+def test_a_pickle_made_inside_stays_bound(ledger):
+    with ledger:
+        pickled = pickle.dumps(clone(GD))
+    bound = pickle.loads(pickled)
     clone(copy.deepcopy(bound)).fit(X, y)
     assert len(ledger.entries) == 1
     with ledger:
@@ -201,15 +213,21 @@ def test_two_active_ledgers_are_both_charged_or_none(ledger):
     assert (len(ledger.entries), len(small.entries)) == (1, 1)
 
 
-def test_a_seed_does_not_repeat_inside_a_ledger(ledger):
+@pytest.mark.parametrize("block", (nullcontext, lambda: reproducible_noise(0)), ids=("secure", "seeded"))
+def test_every_charge_has_noise_of_its_own(block, ledger):
     """Else two fits would cancel each other's noise, for anybody."""
-    outside = [clone(GD).fit(X, y).coef_ for _ in range(2)]
-    assert np.array_equal(*outside)
-    for seed in (0, np.random.RandomState(0), np.random.default_rng(0)):
-        with ledger:
-            inside = [clone(GD).set_params(random_state=copy.deepcopy(seed)).fit(X, y).coef_ for _ in range(2)]
-        assert not np.array_equal(*inside)
-        assert not any(np.array_equal(outside[0], coef) for coef in inside)
+    with ledger, block():
+        fits = [clone(GD).set_params(random_state=0).fit(X, y).coef_ for _ in range(2)]
+    assert len(ledger.entries) == 2 and not np.array_equal(*fits)
+
+
+@pytest.mark.parametrize("way", ("itself", "deepcopy", "pickle", "loky"))
+def test_a_model_that_is_pickled_after_the_block_names_no_ledger(way, ledger):
+    with ledger:
+        model = WAYS[way](clone(GD))
+    (model,) = model if way == "loky" else (model,)
+    for word in (ledger.token[1], ledger.path.name):
+        assert word.encode() not in pickle.dumps(model)
 
 
 def test_a_ledger_that_is_replaced_while_in_use_is_noticed(ledger):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import kstest
+from seeded import source
 
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import MAX_FEATURES, NoiseSource
+from skdp.privacy.noise import MAX_FEATURES
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient, HatSums, Moments, SecondMoment, Standardization
 from skdp.privacy.rows import Rows
@@ -35,7 +36,7 @@ def coarse(rng):
 
 def gate(rows, *queries, budget=FREE, **more):
     schedule = Schedule(tuple((1, Release(type(query), Gaussian())) for query in queries))
-    return Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(0), **more)
+    return Oracle(rows, schedule, budget, calibrate(schedule, budget), source(), **more)
 
 
 def questions(rng):
@@ -202,7 +203,7 @@ def choices(with_record, exact, runs):
     table = rows if with_record else rows.without(np.array([0]))
     first, second = HatSums(np.array([0, 1])), Gradient(Logistic(), np.zeros((2, 1)), 0.5)
     schedule = Schedule(((1, Release(Gradient, Gaussian(), 0.5)),)).preceded_by(Release(HatSums, Gaussian(), 1.0, 2), 0.3)
-    scale, noise = calibrate(schedule, SPENT), NoiseSource(int(with_record))
+    scale, noise = calibrate(schedule, SPENT), source(int(with_record))
     deviations = [noise_multiplier(line, scale, "zero_out") * bound for line, bound in zip(schedule, (1.0, 0.5), strict=True)]
     chosen, ratios = np.zeros((2, runs))
     for run in range(runs):

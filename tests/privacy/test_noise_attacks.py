@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import seeded
 from scipy import sparse
 from scipy.special import log_ndtr
 from scipy.stats import kstest, norm, poisson
@@ -38,7 +39,7 @@ def test_a_real_release_has_the_stated_noise_and_no_other(storage, rate, adjacen
     rows = Rows(X, np.zeros(10, dtype=np.int8), data_norm=1.0, by_row=rate < 1)
     mechanism = Gaussian(0.5) if rate == 1 else PoissonGaussian(rate, 0.5)
     schedule = Schedule(((1, Release(Gradient, mechanism, 1.5)),))
-    oracle = Oracle(rows, schedule, Budget(1.0, 1e-6, adjacency), 3.0, NoiseSource(20261121))
+    oracle = Oracle(rows, schedule, Budget(1.0, 1e-6, adjacency), 3.0, seeded.source(20261121))
     released = oracle.ask(Gradient(Multinomial(2), np.zeros((SIZE - 1, 2)), 1.5)) / (k * 1.5 * 3.0 * 0.5)
     assert kstest(released, "norm").pvalue > FALSE_ALARM
     for wrong in (0.8, 1.25):
@@ -100,7 +101,7 @@ def test_leading_zeros_are_counted_through_every_word():
 
 def test_far_draws_are_as_frequent_as_they_should_be():
     """10 million normals beyond 3, 4, 4.5 and 5 on either side; eight Poisson counts, false alarm 1e-6 in all."""
-    counts, source = np.zeros((4, 2), dtype=int), NoiseSource(5)
+    counts, source = np.zeros((4, 2), dtype=int), seeded.source(5)
     for _ in range(10):
         z = source.normal(1_000_000)
         counts += [[(z > t).sum(), (z < -t).sum()] for t in (3, 4, 4.5, 5)]
@@ -141,7 +142,7 @@ def test_neighbours_reach_the_same_outputs_bit_by_bit(spacing):
     ]
     outputs = []
     for value in values:
-        released = EverySteps(1.0, spacing).add_to(np.full(reach, value * spacing), NoiseSource(0))
+        released = EverySteps(1.0, spacing).add_to(np.full(reach, value * spacing), seeded.source())
         outputs.append({bits.tobytes() for bits in released if abs(bits) <= (reach // 2 - 10) * spacing})
     assert len(outputs[0]) == 2 * (reach // 2 - 10) + 1
     assert all(reached == outputs[0] for reached in outputs)
@@ -157,7 +158,7 @@ def test_low_bits_of_an_output_do_not_betray_the_data(scale, clip_norm, n_sample
     for value in (0.0, n_samples * clip_norm, -n_samples * clip_norm):
         exact = value * rng.random(64)
         exact[0] = value
-        released = noise.add_to(exact, NoiseSource(1))
+        released = noise.add_to(exact, seeded.source(1))
         steps = released / noise.spacing
         assert np.array_equal(steps, np.rint(steps))
         assert np.abs(steps).max() < 2**52

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from seeded import source
 
 from skdp.losses import Logistic
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.privacy.rows import Rows
@@ -48,7 +48,7 @@ def query(rows, clip_norm=1.0, point=0.0):
 
 def oracle_for(rows, schedule, epsilon=1.0, adjacency="replace_one", seed=0, on_release=None):
     budget = Budget(epsilon, 1e-6, adjacency)
-    return Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(seed), on_release)
+    return Oracle(rows, schedule, budget, calibrate(schedule, budget), source(seed), on_release)
 
 
 def gaussian_schedule(count, weight=1.0, clip_norm=1.0):
@@ -160,7 +160,7 @@ def test_without_privacy_there_is_no_noise_and_no_grid():
 
 def test_oracle_refuses_a_scale_without_noise():
     with pytest.raises(PrivacyAccountingError, match="noise scale"):
-        Oracle(table(3), gaussian_schedule(1), Budget(1.0, 1e-6, "zero_out"), 0.0, NoiseSource(0))
+        Oracle(table(3), gaussian_schedule(1), Budget(1.0, 1e-6, "zero_out"), 0.0, source())
 
 
 def test_mechanisms_without_accounting_are_refused():

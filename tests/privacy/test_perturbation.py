@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
+from seeded import source
 
 from skdp.losses import HuberHinge, Logistic
 from skdp.privacy.accounting import gaussian_delta
@@ -13,7 +14,6 @@ from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.calibration import calibrate, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.minima import Minimization
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.perturbation import ExponentialNorm, TiltedObjective, smallest_strength, tilted_delta
 from skdp.privacy.queries import Gradient, Minimum
@@ -219,7 +219,7 @@ def asked(mechanism, budget, scale, seed, query=None):
     rows = Rows(*LONE, data_norm=1.0)
     query = query or Minimum(Logistic(), bounded(mechanism, budget))
     schedule = Schedule(((1, Release(Minimum, mechanism, query.clip_norm, 2)),))
-    oracle = Oracle(rows, schedule, budget, scale, NoiseSource(seed))
+    oracle = Oracle(rows, schedule, budget, scale, source(seed))
     return oracle.ask(query)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import seeded
 from dp_accounting import ZCDpEvent
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
@@ -66,7 +67,7 @@ def electorate(counts=(3, 1, 0, 2)):
 
 def oracle_for(schedule, epsilon, rows=None, delta=1e-6, adjacency="replace_one", seed=0):
     budget = Budget(epsilon, delta, adjacency)
-    return Oracle(rows or electorate(), schedule, budget, calibrate(schedule, budget), NoiseSource(seed))
+    return Oracle(rows or electorate(), schedule, budget, calibrate(schedule, budget), seeded.source(seed))
 
 
 @pytest.mark.parametrize("rho", (1e-6, 1e-3, 0.05, 1.0, 50.0))
@@ -202,7 +203,7 @@ def test_a_selection_lies_under_its_cover(epsilon):
 
 
 def test_gumbel_noise_is_gumbel():
-    noise = NoiseSource(0).gumbel(40_000)
+    noise = seeded.source().gumbel(40_000)
     assert kstest(noise, gumbel_r.cdf).pvalue > FALSE_ALARM
     for wrong in (0.8, 1.25):
         assert kstest(wrong * noise, gumbel_r.cdf).pvalue < FALSE_ALARM
@@ -257,7 +258,7 @@ def test_the_scale_covers_rounding():
 @pytest.mark.parametrize("size", (5e-324, 1e-323, 1e-300, 1e279))
 def test_the_smallest_and_the_largest_scores_are_private(size):
     """Near 0 noise of the stated scale would have a handful of values, and far out sums would be infinite, where ties betray."""
-    count, source, noise = 4000, NoiseSource(0), GumbelNoise.calibrated(sensitivity=size, scale=2 / 6.0, rounding=0.0)
+    count, source, noise = 4000, seeded.source(), GumbelNoise.calibrated(sensitivity=size, scale=2 / 6.0, rounding=0.0)
     with np.errstate(over="raise", invalid="raise"):
         chosen = [
             np.array([noise.select(size * np.array(scores), source) for _ in range(count)]) for scores in ((1.0, 0.0), (0.0, 1.0))

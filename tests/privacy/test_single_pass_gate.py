@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import kstest
+from seeded import source
 
 from skdp.losses import Logistic
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
@@ -13,7 +14,6 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.covers import gaussian_cover
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient, Moments
 from skdp.privacy.rows import Rows
@@ -48,7 +48,7 @@ def schedule_of(count, mechanism=None):
 
 def gate(table, schedule, epsilon=1.0, adjacency="replace_one"):
     budget = Budget(epsilon, 1e-6, adjacency)
-    return Oracle(table, schedule, budget, calibrate(schedule, budget), NoiseSource(0))
+    return Oracle(table, schedule, budget, calibrate(schedule, budget), source())
 
 
 def query(table, records):

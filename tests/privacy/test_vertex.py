@@ -6,13 +6,13 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from seeded import source
 
 from skdp.constraints import L1Ball, Simplex
 from skdp.losses import Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
 from skdp.privacy.rows import Rows
@@ -181,4 +181,4 @@ def test_what_is_not_finite_is_refused(what):
     bad, zeros = np.array([[math.nan], [0.0]]), np.zeros((2, 1))
     query = Vertex(Logistic(), bad if what == "coef" else zeros, 1.0, ball(2), bad if what == "offset" else zeros)
     with pytest.raises(PrivacyAccountingError, match="not finite"):
-        Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(0)).ask(query)
+        Oracle(rows, schedule, budget, calibrate(schedule, budget), source()).ask(query)
