@@ -78,7 +78,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies: what is yet to be fitted elsewhere stays bound to the ledgers that pay for it."""
-        state = super().__getstate__()
+        state = dict(super().__getstate__())  # which may be vars(self)
         done = bool(fitted_attributes(self))  # a model that leaves its worker
         state.pop("_ledgers", None)
         bound = dict.fromkeys((*(() if done else self._ledgers), *carried()))
