@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 from scipy.stats import norm
+from seeded import fitted
 
 from skdp import DPLinearRegression, DPLogisticRegression, DPRobustRegressor
 from skdp.audit._attack import VIEWS, Attack, Recorder, planned
@@ -200,7 +201,7 @@ def test_an_attacked_fit_is_the_fit_of_that_table(adjacency, absent, monkeypatch
     canaries = canaries_of(model, X, Y)
     coef = watched_fit(model, canaries, absent, monkeypatch)[2]
     labels = canaries.labels(absent)
-    direct = estimator(adjacency, random_state=5).fit(canaries.X, labels)
+    direct = fitted(estimator(adjacency), canaries.X, labels, seed=5)
     same = np.array_equal(coef[:-1].T, direct.coef_)
     assert same == (adjacency == "replace_one" or absent.size == 0)
     assert not np.array_equal(coef, watched_fit(model, canaries, PRESENT if absent.size else ABSENT, monkeypatch)[2])

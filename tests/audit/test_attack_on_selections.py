@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import softmax
+from seeded import source
 
 from skdp import DPConstrainedClassifier
 from skdp.audit._attack import Adversary, Knowledge, planned
 from skdp.audit._canary import least_direction, make_canaries
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
 from skdp.privacy.rows import Rows
@@ -65,7 +65,7 @@ def test_the_mean_score_of_the_right_table_is_larger(rng):
         scores = []
         for seed in range(400):
             adversary = Adversary(plan, canaries, known)
-            oracle = Oracle(table, plan.schedule, plan.problem.budget, plan.scale, NoiseSource(seed))
+            oracle = Oracle(table, plan.schedule, plan.problem.budget, plan.scale, source(seed))
             query = query_of(plan, np.random.default_rng(7))
             for _ in range(2):
                 adversary.see(query, oracle.ask(query))

@@ -71,8 +71,8 @@ def test_too_little_noise_is_a_violation():
 class Broken(DPLogisticRegression):
     """A tenth of the noise."""
 
-    def _run(self, plan, rows, noise, progress):
-        return super()._run(replace(plan, scale=plan.scale / 10), rows, noise, progress)
+    def _run(self, plan, rows, *rest):
+        return super()._run(replace(plan, scale=plan.scale / 10), rows, *rest)
 
 
 def test_a_warning_is_given_once():

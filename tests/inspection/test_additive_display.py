@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from seeded import fitted
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
@@ -318,7 +319,7 @@ def test_an_unknown_class_is_refused():
 
 def test_only_fitted_additive_models_have_functions():
     X, y = np.random.default_rng(0).uniform(-1, 1, (40, 1)), np.arange(40) % 2
-    linear = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1], random_state=0).fit(X, y)
+    linear = fitted(DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1]), X, y)
     for estimator in (linear, make_pipeline(linear)):
         with pytest.raises(
             TypeError, match="is a DPLogisticRegression; expected an additive model, or a pipeline that ends in one"
@@ -345,12 +346,12 @@ def test_a_model_tells_the_scale_of_each_column():
     )
     columns = {"job": {"kind": "category", "categories": ["nurse", "mayor"]}, "age": {"kind": "number", "bounds": [0, 9]}}
     columns["gain"] = {"kind": "number", "bounds": [0, 9], "scale": "log"}
-    fitted = DPAdditiveClassifier(schema={"columns": columns, "classes": [0, 1]}, interactions=[("gain", "job")], random_state=0)
-    fitted.fit(table, rng.integers(2, size=200))
-    scales = {names: shape.scales for names, shape in fitted.shape_functions_.items()}
+    model = DPAdditiveClassifier(schema={"columns": columns, "classes": [0, 1]}, interactions=[("gain", "job")])
+    done = fitted(model, table, rng.integers(2, size=200))
+    scales = {names: shape.scales for names, shape in done.shape_functions_.items()}
     pair = {("gain", "job"): ("log", "category")}
     assert scales == {"job": ("category",), "age": ("linear",), "gain": ("log",), **pair}
-    drawn = AdditiveDisplay.from_estimator(fitted, terms=["gain", ("job", "gain")]).axes_
+    drawn = AdditiveDisplay.from_estimator(done, terms=["gain", ("job", "gain")]).axes_
     assert [ax.get_xscale() for ax in drawn] == ["symlog", "symlog"]
 
 
@@ -358,15 +359,15 @@ def test_a_model_tells_the_scale_of_each_column():
 def test_models_are_drawn_as_they_are(n_classes):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 2))
-    params = {"feature_bounds": 1.0, "interactions": [(0, 1)], "knots": 3, "random_state": 0}
+    params = {"feature_bounds": 1.0, "interactions": [(0, 1)], "knots": 3}
     if n_classes:
-        fitted = DPAdditiveClassifier(1.0, classes=range(n_classes), **params).fit(X, rng.integers(n_classes, size=3000))
+        model = fitted(DPAdditiveClassifier(1.0, classes=range(n_classes), **params), X, rng.integers(n_classes, size=3000))
     else:
-        fitted = DPAdditiveRegressor(1.0, target_bounds=(-1, 1), **params).fit(X, X[:, 0] ** 2)
-    display = AdditiveDisplay.from_estimator(fitted, terms=["x0", "x1", ("x0", "x1")])
+        model = fitted(DPAdditiveRegressor(1.0, target_bounds=(-1, 1), **params), X, X[:, 0] ** 2)
+    display = AdditiveDisplay.from_estimator(model, terms=["x0", "x1", ("x0", "x1")])
     assert len(display.axes_) == 2 + (3 if n_classes == 3 else 1)
     drawn = [line.get_ydata() for line in display.axes_[0].lines[: max(n_classes - 1, 1) if n_classes < 3 else 3]]
-    np.testing.assert_array_equal(np.squeeze(drawn).T, fitted.shape_functions_["x0"].values)
+    np.testing.assert_array_equal(np.squeeze(drawn).T, model.shape_functions_["x0"].values)
     display.figure_.canvas.draw()
 
 
