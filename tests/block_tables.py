@@ -2,10 +2,10 @@
 
 import numpy as np
 from scipy import sparse
+from seeded import source
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.rows import Rows
 
@@ -63,4 +63,4 @@ def nasty(rng, n_features=3):
 
 def oracle_of(schedule, rows, epsilon=1.0):
     budget = Budget(epsilon, 1e-6, "replace_one")
-    return Oracle(rows, schedule, budget, calibrate(schedule, budget), NoiseSource(1))
+    return Oracle(rows, schedule, budget, calibrate(schedule, budget), source(1))

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from packaging.version import Version
 from scipy.special import ndtri
+from seeded import fitted
 from sklearn.base import clone
 
 from benchmarks import additive, additive_page
@@ -67,7 +68,7 @@ def test_subsets_have_the_same_records_in_both_forms(rng):
 def test_predictions_of_regressions_are_scored_before_the_clip(rng, model):
     table = made_up(rng, "regression")
     table = table.prepared if isinstance(model, DPLinearRegression) else table.frame.table
-    model = clone(model).set_params(target_bounds=(-1, 1), random_state=0).fit(table.X_train, table.y_train)
+    model = fitted(clone(model).set_params(target_bounds=(-1, 1)), table.X_train, table.y_train)
     model.coef_ = 100 * model.coef_
     raw = additive.raw_predictions(model, table.X_test, "regression")
     assert np.abs(raw).max() > 1

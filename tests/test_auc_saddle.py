@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import source
 
 from skdp.losses import Logistic
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem, check_saddle, products
 from skdp.privacy.budget import Budget
 from skdp.privacy.calibration import calibrate
-from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, Moments
 from skdp.privacy.rows import Rows
@@ -144,7 +144,7 @@ def prepared(problem, X, y, share=0.1, standardize=None, seed=0):
     schedule = Schedule(problem.preparation(share, standardize))
     scale = calibrate(schedule, problem.budget) if problem.budget.private else 0.0
     rows = Rows(X, y, data_norm=2.0, intercept_scaling=problem.intercept_scaling)
-    oracle = Oracle(rows, schedule, problem.budget, scale, NoiseSource(seed))
+    oracle = Oracle(rows, schedule, problem.budget, scale, source(seed))
     saddle = problem.prepared(oracle.ask, share, standardize)
     oracle.finish()
     return saddle

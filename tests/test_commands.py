@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from seeded import fitted
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.tables import data_directory, load
@@ -127,9 +128,9 @@ def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
     assert main(plan) == 0
     assert "Privacy plan" in capsys.readouterr().out
     assert fit("people.csv", "--solver", "sgd", "--report", "report.json") == 0
-    planned, fitted = (json.loads(Path(name).read_text()) for name in ("plan.json", "report.json"))
-    assert planned["planned"] and not fitted["planned"]
-    assert planned["releases"] == fitted["releases"] and planned["spent"] == fitted["spent"]
+    planned, done = (json.loads(Path(name).read_text()) for name in ("plan.json", "report.json"))
+    assert planned["planned"] and not done["planned"]
+    assert planned["releases"] == done["releases"] and planned["spent"] == done["spent"]
 
 
 @pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
@@ -373,7 +374,7 @@ def test_example_schemas_are_as_good_as_the_prepared_tables(name, tmp_path, monk
     for seed in range(5):
         assert fit(table, "--test", "split=test" if name == "adult" else "0.2", schema=SCHEMAS / f"{name}.json", epsilon="1") == 0
         raw.append(list(map(float, re.search(r"accuracy (\S+), AUC ([\d.]+);", capsys.readouterr().out).groups())))
-        model = DPLogisticRegression(1.0, data_norm=1.0, random_state=seed).fit(prepared.X_train, prepared.y_train)
+        model = fitted(DPLogisticRegression(1.0, data_norm=1.0), prepared.X_train, prepared.y_train, seed=seed)
         auc = roc_auc_score(prepared.y_test, model.decision_function(prepared.X_test))
         beside.append([model.score(prepared.X_test, prepared.y_test), auc])
     assert (np.median(raw, axis=0) >= np.median(beside, axis=0) - 0.005).all()

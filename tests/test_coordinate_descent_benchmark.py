@@ -28,7 +28,7 @@ def test_columns_are_centred_and_one_hot_ones_are_a_block():
 
 
 def test_passes_count_the_share_of_the_records():
-    model = DPLogisticRegression(solver=SGD(10, batch_size=30), random_state=0)
+    model = DPLogisticRegression(solver=SGD(10, batch_size=30))
     model.fit(np.ones((300, 2)), np.arange(300) % 2)
     assert coordinate_descent.passes(model) == pytest.approx(1.0)
 

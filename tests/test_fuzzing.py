@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from products import KINDS, estimator_of, fitting, labels_of
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
@@ -71,46 +72,46 @@ def assert_clean(error):
 
 def check_fit(estimator, X, y):
     before = dict(vars(estimator))
-    fitted = check(lambda: estimator.fit(X, y))
+    model = check(lambda: fitted(estimator, X, y))
     if fitted is None:
         after = vars(estimator)
         assert after.keys() == before.keys() and all(after[name] is before[name] for name in before)
         return
-    for array in numbers_of(fitted):
+    for array in numbers_of(model):
         assert array.dtype == np.float64 and np.isfinite(array).all()
-    assert_finite_predictions(fitted)
-    assert 0 < fitted.privacy_spent_.epsilon <= fitted.epsilon
-    assert 0 <= fitted.privacy_spent_.delta < 1
-    assert fitted.privacy_spent_.delta > 0 or SOLVERS[fitted.privacy_report_.solver].pure
-    n_classes = getattr(fitted, "classes_", np.empty(0)).size
-    if hasattr(fitted, "coef_"):
-        assert fitted.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), width_of(fitted))
-    assert not SECRETS.search(fitted.privacy_report_.to_json())
+    assert_finite_predictions(model)
+    assert 0 < model.privacy_spent_.epsilon <= model.epsilon
+    assert 0 <= model.privacy_spent_.delta < 1
+    assert model.privacy_spent_.delta > 0 or SOLVERS[model.privacy_report_.solver].pure
+    n_classes = getattr(model, "classes_", np.empty(0)).size
+    if hasattr(model, "coef_"):
+        assert model.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), width_of(model))
+    assert not SECRETS.search(model.privacy_report_.to_json())
 
 
-def width_of(fitted):
+def width_of(model):
     """Number of coefficients of an output."""
-    return fitted.basis_.n_features if hasattr(fitted, "basis_") else fitted.n_features_in_
+    return model.basis_.n_features if hasattr(model, "basis_") else model.n_features_in_
 
 
-def numbers_of(fitted):
+def numbers_of(model):
     """All released numbers."""
-    if hasattr(fitted, "coefs_"):
-        return [*fitted.coefs_, *fitted.intercepts_]
-    return (fitted.primal_, fitted.dual_) if hasattr(fitted, "primal_") else (fitted.coef_, fitted.intercept_)
+    if hasattr(model, "coefs_"):
+        return [*model.coefs_, *model.intercepts_]
+    return (model.primal_, model.dual_) if hasattr(model, "primal_") else (model.coef_, model.intercept_)
 
 
-def assert_finite_predictions(fitted):
+def assert_finite_predictions(model):
     """A regressor predicts within its bounds, with intervals that are in order, infinite ones for coefficients at worst."""
-    if not hasattr(fitted, "uncertainty_"):
+    if not hasattr(model, "uncertainty_"):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about column names
-        predictions, intervals = fitted.predict(np.ones((2, fitted.n_features_in_)), return_interval=0.9)
-    low, high = fitted.target_bounds_
+        predictions, intervals = model.predict(np.ones((2, model.n_features_in_)), return_interval=0.9)
+    low, high = model.target_bounds_
     assert ((low <= predictions) & (predictions <= high)).all()
     assert ((low <= intervals[:, 0]) & (intervals[:, 0] <= intervals[:, 1]) & (intervals[:, 1] <= high)).all()
-    assert (np.diff(fitted.coef_interval(), axis=1) >= 0).all()
+    assert (np.diff(model.coef_interval(), axis=1) >= 0).all()
 
 
 VALUES = [*NUMBERS, *OTHERS]
@@ -166,7 +167,7 @@ def fit_of(solver, kind=None, /, **parameters):
     enough = (
         {"epsilon": 100.0} if kind in ("numbers", "quantile numbers") else {}
     )  # for more than a mean to be estimated from 24 records
-    return estimator_of(kind, **{"solver": solver, "random_state": 0, **enough, **parameters})
+    return estimator_of(kind, **{"solver": solver, **enough, **parameters})
 
 
 @pytest.mark.parametrize(

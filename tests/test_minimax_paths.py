@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from seeded import fitted
 
 from benchmarks.minimax_paths import WatchedMaximizer, Witness, best_dual, clipped_mean, primal_gradient
 from benchmarks.tables import Table
@@ -68,7 +69,7 @@ def test_the_witness_changes_nothing(table, name):
     """The model is the same to the last bit."""
     models = [maximizer(kind, SOLVERS[name](100, None), 5.0) for kind in (DPAUCMaximizer, WatchedMaximizer)]
     models[1].witness = Witness(table, STEPS, 100 / N, 2)
-    scores = [model.fit(table.X_train, table.y_train).decision_function(table.X_test) for model in models]
+    scores = [fitted(model, table.X_train, table.y_train).decision_function(table.X_test) for model in models]
     np.testing.assert_array_equal(*scores)
     assert 0 < models[1].witness.seconds
 
@@ -99,7 +100,7 @@ def test_the_error_of_full_releases_is_that_of_their_noise(table):
 
 
 def maximizer(kind, solver, epsilon, hidden=HIDDEN, **given):
-    given |= {"adjacency": "zero_out", "classes": [0, 1], "random_state": 0}
+    given |= {"adjacency": "zero_out", "classes": [0, 1]}
     return kind(epsilon, scorer="mlp", hidden_layer_sizes=hidden, solver=solver, **given)
 
 
@@ -109,5 +110,5 @@ def watched(table, solver, epsilon, batch_size, **given):
     model.witness = Witness(table, STEPS, batch_size / N, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(table.X_train, table.y_train)
+        fitted(model, table.X_train, table.y_train)
     return model.witness.found

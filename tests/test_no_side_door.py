@@ -15,6 +15,7 @@ import sklearn
 from packaging.version import Version
 from products import GIVEN, brief, fitting, kinds_of, labels_of, of_kind, released_by
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -63,7 +64,7 @@ def every_estimator():
         kind = getattr(skdp.estimators, name)
         for solver in SOLVERS.values() if "solver" in kind(**GIVEN.get(name, {})).get_params() else ():
             if any(fitting(problem, solver) for problem in kinds_of(name)):
-                yield pytest.param(kind(solver=brief(solver), random_state=0, **GIVEN.get(name, {})), id=f"{name}-{solver.name}")
+                yield pytest.param(kind(solver=brief(solver), **GIVEN.get(name, {})), id=f"{name}-{solver.name}")
 
 
 ESTIMATORS = list(every_estimator())
@@ -157,7 +158,7 @@ def frames_with_data(estimator, X, y):
 
     sys.setprofile(watch)
     try:
-        estimator.fit(X, y)
+        fitted(estimator, X, y)
     finally:
         sys.setprofile(None)
     assert validated
@@ -214,7 +215,7 @@ def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
 def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
     """Those of an additive model with private knots; the twin hands them out."""
     X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
-    model = kind(epsilon=9.0, feature_bounds=1.0, knots="private", random_state=0)
+    model = kind(epsilon=9.0, feature_bounds=1.0, knots="private")
     assert frames_with_data(model, X, y) == set()
     width = model.basis_.n_features
     assert model.basis_.placed and width < finest(model.basis_).n_features
@@ -243,7 +244,7 @@ REAL_STORAGES = [name for name in STORAGES if name != "int8"]  # eight random bi
 def test_a_pickle_holds_no_training_value(estimator, kind, storage, rng):
     """Nor does the report, in any of its forms; targets are random doubles too, and class labels are public as a set."""
     X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels_of(kind)]
-    model = clone(estimator).fit(X, y)
+    model = fitted(clone(estimator), X, y)
     if labels_of(kind) == "numbers":
         assert (
             training_values(model, X, y) == training_values(model, X, y / 4) == training_values(model.privacy_report_, X, y) == []
@@ -259,7 +260,7 @@ def test_neither_does_a_pipeline_hold_any(estimator, rng):
     """Of given features, of scaled ones, and with data frames between the steps."""
     X, y = rng.normal(size=(300, 3)), LABELS["binary"]
     for output in ("default", "pandas"):
-        pipeline = make_pipeline(BoundedScaler((-3, 3)), clone(estimator)).set_output(transform=output).fit(X, y)
+        pipeline = fitted(make_pipeline(BoundedScaler((-3, 3)), clone(estimator)).set_output(transform=output), X, y)
         assert hasattr(pipeline[-1], "feature_names_in_") == (output == "pandas")
         scaled = np.asarray(pipeline[:-1].transform(X))
         scaled = scaled[np.abs(scaled) < 1]  # which are public bounds
@@ -276,7 +277,7 @@ def test_neither_does_a_pipeline_hold_any(estimator, rng):
 def test_the_search_sees_what_is_kept(estimator, keep, rng):
     """The twin: one value, in any precision, on the model or in its report, is found."""
     X = rng.normal(size=(300, 3))
-    model = clone(estimator).fit(X, LABELS["binary"])
+    model = fitted(clone(estimator), X, LABELS["binary"])
     model.kept_ = keep(X)
     assert training_values(model, X, [])
     assert printed_values(replace(model.privacy_report_, noise_size=f"the largest is {X.max()}"), X) == [X.max()]
@@ -296,7 +297,7 @@ FORBIDDEN = {b"Oracle", b"NoiseSource", b"generator_ctor", b"randomstate_ctor", 
 
 @every
 def test_a_fitted_estimator_keeps_no_rows_and_no_generator(estimator, rng):
-    model = clone(estimator).fit(rng.normal(size=(50, 2)), np.arange(50) % 2)
+    model = fitted(clone(estimator), rng.normal(size=(50, 2)), np.arange(50) % 2)
     assert held_by(model) == ([], set())
 
 
@@ -305,7 +306,7 @@ def test_a_fitted_estimator_keeps_no_rows_and_no_generator(estimator, rng):
 def test_what_is_kept_is_seen(estimator, rng):
     """The twin: rows anywhere, and a generator inside of another object."""
     X, y = rng.normal(size=(50, 2)), np.arange(50) % 2
-    model = clone(estimator).fit(X, y)
+    model = fitted(clone(estimator), X, y)
     model.kept_ = {"deep": [Rows(X, y, data_norm=1.0)]}
     assert held_by(model)[0]
     assert b"Rows" in held_by(model)[1]

@@ -16,7 +16,7 @@ STEPS = 25
 
 
 def estimator(**given):
-    return DPLogisticRegression(solver=GradientDescent(STEPS), random_state=0, **given)
+    return DPLogisticRegression(solver=GradientDescent(STEPS), **given)
 
 
 @pytest.mark.parametrize("verbose, lines", ((0, 0), (False, 0), (1, 13), (2, 25)))

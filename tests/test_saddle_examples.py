@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeded import fitted
 
 from skdp import DPMinimax
 from skdp.minimax import Batch, check_saddle
@@ -88,7 +89,7 @@ def test_the_best_critic_is_the_difference_of_mean_features(digits, rng):
     X, y = rng.uniform(0.2, 0.4, size=(50, 64)), np.arange(50) % 10
     solver = SGDA(100, primal_step_size=1e-12, dual_step_size=0.3, output="last")
     with pytest.warns(UserWarning, match="not private"):
-        model = DPMinimax(problem, epsilon=math.inf, solver=solver, random_state=0).fit(X, y)
+        model = fitted(DPMinimax(problem, epsilon=math.inf, solver=solver), X, y)
 
     def mean_features(labels, images):
         left, right = digits["sides"](labels, images)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn import config_context
 
 from skdp import DPLogisticRegression
@@ -220,7 +221,7 @@ def test_warnings_point_at_the_line_of_the_user(monkeypatch):
 
 def test_no_weights_are_no_weights(monkeypatch):
     monkeypatch.undo()
-    assert DPLogisticRegression(random_state=0).fit(X, y, sample_weight=None).n_features_in_ == 2
+    assert fitted(DPLogisticRegression(), X, y, sample_weight=None).n_features_in_ == 2
 
 
 @pytest.mark.parametrize("name", ("warm_start", "sample_weight", "partial_fit", "max_iter", "tol", "C", "penalty", "n_jobs"))
@@ -244,7 +245,7 @@ def test_partial_fit_does_not_exist():
 
 def test_predict_checks_the_features(monkeypatch):
     monkeypatch.undo()
-    model = DPLogisticRegression(random_state=0).fit(np.tile(X, (10, 1)), np.tile(y, 10))
+    model = fitted(DPLogisticRegression(), np.tile(X, (10, 1)), np.tile(y, 10))
     with pytest.raises(ValueError, match="X has 1 features"):
         model.predict(X[:, :1])
     with pytest.raises(ValueError, match="Reshape your data"):
