@@ -9,7 +9,7 @@ from types import CodeType, FrameType, TracebackType
 __all__ = ["of_error", "of_warning"]
 
 PACKAGE = Path(__file__).parent
-HIDDEN = "--debug shows its message, which may quote records"
+HIDDEN = "--debug shows the message, which may quote records"
 
 
 def of_error(error: BaseException) -> str:
@@ -27,11 +27,11 @@ def of_error(error: BaseException) -> str:
     """
     frames = list(_frames(error.__traceback__))
     if frames and _is_raised_here(frames[-1]):
-        return str(error).replace("\n", " ")
+        return _printable(error)
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
+        return _printable(error.strerror if error.filename is None else f"{error.strerror}: {error.filename}")
     ours = [place.tb_frame.f_code.co_name for place in frames if _is_ours(place.tb_frame.f_code)]
-    return f"{type(error).__name__} in {ours[-1] if ours else 'another library'} ({HIDDEN})"
+    return f"{type(error).__name__} in {ours[-1] if ours else 'another library'}; is a file damaged? ({HIDDEN})"
 
 
 def of_warning(message: Warning | str, category: type[Warning]) -> str:
@@ -53,7 +53,12 @@ def of_warning(message: Warning | str, category: type[Warning]) -> str:
     while frame is not None and _is_module(frame, "warnings"):
         frame = frame.f_back
     ours = frame is not None and _is_ours(frame.f_code)
-    return str(message).replace("\n", " ") if ours else f"{category.__name__} ({HIDDEN})"
+    return _printable(message) if ours else f"{category.__name__} ({HIDDEN})"
+
+
+def _printable(text: object) -> str:
+    """One line that cannot control a terminal, whatever a file name or a file holds."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
 
 
 def _frames(place: TracebackType | None) -> Iterator[TracebackType]:

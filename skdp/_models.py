@@ -138,7 +138,8 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     check_loadable(path, trust)
     content = path.read_bytes()
     if path.suffix == ".joblib":
-        return _read(path, lambda: imported("joblib").load(io.BytesIO(content)))
+        joblib = imported("joblib")
+        return _read(path, lambda: joblib.load(io.BytesIO(content)))
     skops = imported("skops.io")
     types = _read(path, lambda: skops.get_untrusted_types(data=content))
     if foreign := _foreign(types):
@@ -230,8 +231,6 @@ def _read(path: Path, load: Any) -> Any:
     failed = False
     try:
         return load()
-    except ImportError:
-        raise
     except Exception:  # anything can come of a damaged file
         failed = True
     if failed:  # outside of the except clause: the original error may quote what is in the file

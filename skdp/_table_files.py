@@ -1,6 +1,5 @@
 """Tables as files. No message quotes a value or a row of a table."""
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ __all__ = ["SEPARATORS", "column_kinds", "column_names", "read_frame", "to_numbe
 SEPARATORS = (",", ";", "\t", "|")
 TABLES = (".csv", ".csv.gz", ".parquet")
 MISSING = ("", "NA", "NaN", "nan", "null", "?")  # cells that hold no number
-UNREADABLE = (ValueError, TypeError, OverflowError, OSError, EOFError, NotImplementedError, zlib.error)
 
 
 def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: str = ",") -> Any:
@@ -145,7 +143,9 @@ def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool =
         if path.suffix == ".parquet":
             return _read_parquet(path, header_only, kinds_only)
         return _read_csv(path, sep, header_only, kinds_only)
-    except UNREADABLE:
+    except (ImportError, MemoryError):
+        raise
+    except Exception:  # anything can come of a damaged file
         failed = True
     if failed:  # outside of the except clause: the original error may quote data
         raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")

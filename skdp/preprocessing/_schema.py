@@ -250,7 +250,7 @@ def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
 
 
 def _column(where: str, facts: Any) -> Number | Category | None:
-    if not isinstance(facts, Mapping) or facts.get("kind") not in KEYS:
+    if not isinstance(facts, Mapping) or facts.get("kind") not in [*KEYS]:  # a list is not hashable
         raise ValueError(f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}.")
     _check_keys(where, facts, KEYS[facts["kind"]])
     if facts["kind"] == "ignore":

@@ -117,10 +117,10 @@ class Store:
                     raise
                 connection.commit()
         except sqlite3.OperationalError as error:
-            if "no such" in str(error):
+            if "no such" in str(error) or "decode" in str(error):
                 raise damaged(self.path) from None
             raise LedgerError(f"The ledger {str(self.path)!r} cannot be used: {error}. Nothing was charged.") from None
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             raise damaged(self.path) from None
 
     def entries(self, connection: sqlite3.Connection) -> list[str]:
