@@ -87,7 +87,7 @@ def fit(
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
             fitted = unfit.fit(data.X, data.y, **grouped)
-        _state_schema(fitted, content, test)
+        _state_schema(fitted, content, test, groups)
         statement = fitted[-1].privacy_report_
         _keep(fitted, model, kept)
         if report is not None and shown is not None:
@@ -193,6 +193,8 @@ def plan(
     facts = Schema.read(schema, None if names is None else partial(column_names, names, sep))
     check_outputs([(report, REPORTS)], [schema, names])
     model = unfitted(facts, estimator, read_settings(settings), **parameters)
+    if isinstance(model[-1], DPGroupDROClassifier):
+        raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call in Python: plan(group_sizes=...).")
     statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
     print(statement)
     if report is not None:
@@ -216,7 +218,7 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
     check_outputs([(out, (".json",))], [table], overwrite=False)
     kinds = column_kinds(table, sep)
     if target is not None and target not in kinds:
-        raise ValueError(f"{table} has no column {target!r}; expected the column to predict, one of {list(kinds)}.")
+        raise ValueError(f"{table} has no column {target!r}; expected the column to predict.")
     columns = template(kinds, target or "")
     lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
     parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
@@ -257,11 +259,13 @@ def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
         ) from None
 
 
-def _state_schema(fitted: Any, content: dict[str, Any], test: str | None) -> None:
+def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None) -> None:
     """Add to the report what is public beside the parameters of the estimator."""
     facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
     if test is not None and "=" in test:
         facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"
+    if groups is not None:
+        facts["groups"] = f"column {groups}: every record's group is taken to be public"
     statement = fitted[-1].privacy_report_
     fitted[-1].privacy_report_ = replace(statement, public={**statement.public, **facts})
 
@@ -280,7 +284,7 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
     if column is None or not isinstance(estimator, DPGroupDROClassifier):
         raise ValueError(f"--groups {column}; expected a column of public groups with --estimator group_dro, and only there.")
     if column not in X.columns:
-        raise ValueError(f"--groups {column}: the table has no such column; expected one of {list(X.columns)}.")
+        raise ValueError(f"--groups {column}: the table has no such column; expected the name of one.")
     return {f"{name}__groups": X[column].to_numpy()}
 
 

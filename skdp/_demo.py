@@ -1,6 +1,7 @@
 """The demonstration: what privacy costs on a table, as a function of epsilon."""
 
 import io
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPLogisticRegression
+from skdp import DPLogisticRegression, LowSignalWarning
 from skdp._files import REPORTS, report_content
 from skdp._labelled import Labelled, read_labelled
 from skdp._outputs import check_outputs, write_whole
@@ -123,7 +124,9 @@ def _private(facts: Schema, epsilon: float) -> Any:
 
 
 def _score(model: Any, data: Labelled, repeats: int) -> Score:
-    fits = [clone(model).fit(data.X, data.y) for _ in range(repeats)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LowSignalWarning)  # the demonstration shows what noise does
+        fits = [clone(model).fit(data.X, data.y) for _ in range(repeats)]
     accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
     auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
     return Score(np.quantile(accuracy, (0.25, 0.5, 0.75)), np.quantile(auc, (0.25, 0.5, 0.75)))

@@ -196,6 +196,14 @@ def test_a_template_for_a_number_asks_for_classes_or_bounds(capsys):
     )
 
 
+def test_groups_are_stated_and_a_plan_without_their_sizes_is_refused(capsys):
+    assert fit("--estimator", "group_dro", "--groups", "city", "--report", "report.json") == 0
+    assert "column city" in json.loads(Path("report.json").read_text())["public"]["groups"]
+    capsys.readouterr()
+    plan = ["plan", "--schema", "labels.json", "--epsilon", "5", "--n-samples", "2000", "--estimator", "group_dro"]
+    assert "needs the sizes of the groups" in refused(capsys, main(plan))
+
+
 def test_patterns_are_read_with_the_table(capsys):
     columns = {"*e": {"kind": "number", "bounds": [0, 120]}, "city": {"kind": "ignore"}, "cost": {"kind": "ignore"}}
     Path("facts.json").write_text(json.dumps({**LABELS, "columns": columns}))

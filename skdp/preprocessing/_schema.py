@@ -301,8 +301,8 @@ def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target
         matched = _matched(key, free) if _is_pattern(key) and key not in present else [key]
         if not matched:
             raise ValueError(f"{where}: the pattern {key!r} matches no column that has no key of its own; expected one or more.")
-        if twice := [name for name in matched if name in expanded]:
-            raise ValueError(f"{where}: {key!r} and another pattern both match {twice}; expected one for each column.")
+        if any(name in expanded for name in matched):
+            raise ValueError(f"{where}: {key!r} and another pattern match the same column; expected one for each column.")
         expanded |= dict.fromkeys(matched, facts)
     return expanded
 
