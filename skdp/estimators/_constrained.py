@@ -44,7 +44,8 @@ class DPConstrainedRegression(DPRegressor):
         Residual from which on Huber's loss is linear, in the units of y; positive.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None raises at ``fit`` for the squared loss.
+        afterwards. Must not be computed from the data. None means (-1, 1) for the
+        squared loss, and warns.
     alpha : float or None, default=0.0
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None

@@ -39,7 +39,7 @@ class DPLinearRegression(DPRegressor):
         ``WhitenedGradientDescent(n_steps=60)``. "auto" chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None raises at ``fit``.
+        afterwards. Must not be computed from the data. None means (-1, 1), and warns.
     alpha : float or None, default=None
         Strength of the penalty, which spares the intercept. 0 is no penalty; None leaves it to the solver, from public facts (0
         for "whitened_gd", which shrinks by what it knows of the noise).
@@ -52,7 +52,7 @@ class DPLinearRegression(DPRegressor):
         pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
         computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
         columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
-        to it, but for sparse tables and models without intercept. Penalties are on the coefficients of the scaled columns.
+        to it, but for models without intercept. Penalties are on the coefficients of the scaled columns.
         The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;

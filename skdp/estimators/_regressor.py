@@ -14,11 +14,13 @@ from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
+from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import SolverResult
 
 __all__ = ["DPRegressor"]
 
+USUAL_RANGE = -1.0, 1.0  # of y, where none is given for a loss that needs one: public, and most likely wrong, so it warns
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
 
 
@@ -90,11 +92,13 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if self.target_bounds is not None:
             check_bounds("target_bounds", self.target_bounds)
         elif self.loss == "squared":
-            raise ValueError(
-                "target_bounds=None: give the public range of y as (low, high), from public knowledge; the range of the records "
-                "themselves would leak."
+            warn(
+                f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
+                "nearer end. Expected target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
+                "The range of the records themselves would leak.",
+                UserWarning,
             )
-        if self.target_bounds is None and self.l1_ratio and isinstance(self.solver, str) and self.solver == "auto":
+        if self._bounds() is None and self.l1_ratio and isinstance(self.solver, str) and self.solver == "auto":
             if self.loss not in ROBUST:
                 raise ValueError(
                     f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
@@ -105,7 +109,10 @@ class DPRegressor(RegressorMixin, DPEstimator):
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")
 
     def _bounds(self) -> tuple[float, float] | None:
-        return None if self.target_bounds is None else check_bounds("target_bounds", self.target_bounds)
+        """The public range of y; the squared loss, which is not bounded, has one always."""
+        if self.target_bounds is None:
+            return USUAL_RANGE if self.loss == "squared" else None
+        return check_bounds("target_bounds", self.target_bounds)
 
     def _units(self) -> tuple[float, float]:
         """Centre and unit of the targets; without an intercept their range is taken around 0."""
@@ -125,13 +132,13 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return Absolute() if self.loss == "absolute" else Squared()
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_regression_table(scratch, X, y, *self._units(), bounded=self.target_bounds is not None)
+        return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
 
     def _plan_of(self, facts: Facts) -> Plan:
         return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
 
     def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
-        bound = math.inf if self.target_bounds is None else 1.0
+        bound = math.inf if self._bounds() is None else 1.0
         problem = self._problem(n_samples, n_features, self._loss(), target_bound=bound)
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
@@ -140,6 +147,6 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": self._bounds()}
 
     def _assumed_of_y(self) -> str:
-        if self.target_bounds is None:
+        if self._bounds() is None:
             return "every target is a finite number"
         return "every target is a finite number, and what lies outside of target_bounds is clipped to them"

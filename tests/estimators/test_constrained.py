@@ -241,7 +241,6 @@ def test_a_model_that_could_not_be_read_again_is_not_written(table, tmp_path):
 @pytest.mark.parametrize(
     "given, message",
     (
-        ({}, "give the public range of y"),
         ({"loss": "welsch"}, "loss='welsch'; expected one of"),
         ({"loss": None}, "loss=None; expected one of"),
         ({"loss": "huber", "threshold": 0.0}, "threshold=0.0; expected"),

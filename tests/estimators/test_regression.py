@@ -124,12 +124,6 @@ def test_without_an_intercept_targets_are_not_centred(table):
     np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("call", (lambda model: model.fit([[0.0], [1.0]], [0.0, 1.0]), lambda model: model.plan(100, 2)))
-def test_bounds_have_to_be_given(call):
-    with pytest.raises(ValueError, match="give the public range of y"):
-        call(DPLinearRegression())
-
-
 @pytest.mark.parametrize(
     "bounds, error",
     (

@@ -1,0 +1,25 @@
+"""Regressors without a public range of y: a documented one, and a warning that says what to give."""
+
+import numpy as np
+import pytest
+from seeded import fitted
+
+from skdp import DPConstrainedRegression, DPLinearRegression
+from skdp.estimators import DPAdditiveRegressor
+
+
+@pytest.mark.parametrize("kind", (DPLinearRegression, DPConstrainedRegression, DPAdditiveRegressor))
+def test_without_bounds_y_is_taken_to_lie_in_the_unit_interval(kind):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
+    y = 40 * X[:, 0]
+    given = {"feature_bounds": 1.0}
+    with pytest.warns(
+        UserWarning, match=r"target_bounds is not given: y is taken to lie in \[-1.0, 1.0\].*target_bounds=\(low, high\)"
+    ):
+        model = fitted(kind(**given), X, y)
+    stated = fitted(kind(**given, target_bounds=(-1, 1)), X, y)  # without a warning
+    np.testing.assert_array_equal(model.coef_, stated.coef_)
+    assert model.target_bounds_ == (-1.0, 1.0) and np.abs(model.predict(X)).max() <= 1
+    with pytest.warns(UserWarning, match="target_bounds is not given"):
+        report = kind(**given).plan(5000, 2)
+    assert any("clipped" in line for line in report.assumptions)
