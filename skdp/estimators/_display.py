@@ -5,14 +5,16 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature, unwrap
 from typing import Any
 
+from skdp.privacy.errors import shown
+
 __all__ = ["Displayed", "TrueSignature", "without_default"]
 
 
 def without_default(init: Callable[..., None], name: str) -> Signature:
     """Return a constructor's signature with one parameter shown as required: scikit-learn prints such at any value."""
     given = signature(init)
-    shown = given.parameters.values()
-    return given.replace(parameters=[p.replace(default=Parameter.empty) if p.name == name else p for p in shown])
+    parameters = given.parameters.values()
+    return given.replace(parameters=[p.replace(default=Parameter.empty) if p.name == name else p for p in parameters])
 
 
 class TrueSignature:
@@ -35,19 +37,21 @@ class Displayed:
 
     @property
     def _repr_html_(self) -> Any:
-        """Diagram of scikit-learn, where its configuration asks for one, and what the fit has spent."""
+        """Diagram of scikit-learn, where its configuration asks for one, and the budget."""
         diagram = super()._repr_html_  # type: ignore[misc]
-        return lambda: diagram() + self._spent_in_html()
+        return lambda: diagram() + self._budget_in_html()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """Both forms for notebooks."""
         bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        page = {"text/html": bundle["text/html"] + self._spent_in_html()} if "text/html" in bundle else {}
+        page = {"text/html": bundle["text/html"] + self._budget_in_html()} if "text/html" in bundle else {}
         return {**bundle, "text/plain": str(self), **page}
 
     def _spent_in_words(self) -> list[str]:
         statement = vars(self).get("privacy_report_")
         return [] if statement is None else [statement.summary]
 
-    def _spent_in_html(self) -> str:
-        return "".join(f'<p class="skdp-spent">{html.escape(line)}</p>' for line in self._spent_in_words())
+    def _budget_in_html(self) -> str:
+        """What was spent, or else may be, below a diagram whose parameters are folded."""
+        (line,) = self._spent_in_words() or [f"epsilon = {shown(self.epsilon)}"]  # type: ignore[attr-defined]
+        return f'<p class="skdp-budget" style="font-family: monospace; margin: .3em 0">{html.escape(line)}</p>'

@@ -34,6 +34,12 @@ def test_epsilon_is_shown_where_it_has_its_default(name):
             assert "epsilon=1.0" in nested._repr_html_()
 
 
+def test_a_diagram_with_folded_parameters_has_the_budget_below():
+    below = DPLogisticRegression(0.25)._repr_html_().rpartition("<p ")[2]
+    assert "epsilon = 0.25<" in below and "epsilon = 0.25" in DPLogisticRegression(0.25)._repr_mimebundle_()["text/html"]
+    assert "<b>" not in DPLogisticRegression("<b>")._repr_html_().rpartition("<p ")[2]
+
+
 @EVERY
 def test_other_defaults_are_not_shown(name):
     assert "random_state" not in repr(made(name)) and "delta" not in repr(made(name))
