@@ -51,7 +51,7 @@ def test_no_error_ends_in_a_traceback(error, folder, capsys, monkeypatch):
     def fails(*given, **named):
         raise error(SECRET)
 
-    monkeypatch.setattr("skdp._commands.column_kinds", fails)
+    monkeypatch.setattr("skdp._commands._schema.column_kinds", fails)
     assert main(["schema", "table.csv"]) == 2
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1 and error.__name__ in shown and SECRET not in shown

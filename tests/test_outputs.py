@@ -178,7 +178,7 @@ def test_a_report_that_cannot_be_written_costs_no_model(folder, monkeypatch, cap
     def fails(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("skdp._commands.report_content", fails)
+    monkeypatch.setattr("skdp._commands._fit.report_content", fails)
     assert main([*FIT, "--model", "m.skops", "--report", "r.html"]) == 2
     error = capsys.readouterr().err
     assert "r.html could not be written (No space left on device). The budget of the fit is spent; m.skops is written" in error

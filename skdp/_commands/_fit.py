@@ -1,7 +1,5 @@
-"""The commands of ``python -m skdp``: fit, predict, plan, schema, ledger."""
+"""Fit a private model to a table, and save it with its report."""
 
-import gzip
-import io
 import json
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -17,18 +15,15 @@ from skdp._estimator_names import settings as read_settings
 from skdp._files import REPORTS, Forgiving, report_content
 from skdp._labelled import read_labelled
 from skdp._messages import of_error
-from skdp._models import MODELS, check_loadable, load_model, model_content, rescue
-from skdp._outputs import ROOM, Output, check_outputs, write_whole
-from skdp._predictions import columns_of_predictions, scores
-from skdp._table_files import column_kinds, column_names
+from skdp._models import MODELS, model_content, rescue
+from skdp._outputs import ROOM, Output, check_outputs
+from skdp._predictions import scores
+from skdp._table_files import column_names
 from skdp.estimators import DPGroupDROClassifier
-from skdp.inspection import BudgetTimelineDisplay
 from skdp.preprocessing import Schema
-from skdp.preprocessing._columns import SchemaColumns
-from skdp.preprocessing._schema import template
 from skdp.privacy import PrivacyLedger
 
-__all__ = ["fit", "ledger", "plan", "predict", "schema"]
+__all__ = ["fit"]
 
 
 def fit(
@@ -101,141 +96,6 @@ def fit(
         print(scores(fitted, data.X_test, data.y_test))
 
 
-def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
-    """Print what a ledger allowed, what was spent and what is left; make the ledger where there is none.
-
-    Parameters
-    ----------
-    path : Path
-        Its file.
-    out : Path or None
-        Where to write it: JSON, or a picture of its timeline.
-    **ceiling : dict
-        epsilon, delta and adjacency of a new ledger, else None.
-    """
-    check_outputs([(out, (".json", ".png"))], [path])
-    account = PrivacyLedger(path, **ceiling)
-    if out is not None:
-        picture = io.BytesIO()
-        if out.suffix == ".png":
-            BudgetTimelineDisplay.from_ledger(account).figure_.savefig(picture, dpi=150, format="png")
-        write_whole(out, picture.getvalue() or (account.to_json() + "\n").encode())
-    print(account.summary())
-    if out is not None:
-        print(f"Written: {out}")
-
-
-def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -> None:
-    """Write predictions, and probabilities or scores of classes, as CSV.
-
-    Parameters
-    ----------
-    model, table : Path
-        A saved model, and records.
-    out : Path or None
-        Where to write; None prints.
-    trust : bool
-        Whether a model file that can run code is read.
-    sep : str
-        What separates the fields of the table, if it is a CSV.
-    """
-    check_outputs([(out, (".csv", ".csv.gz"))], [table, model])
-    check_loadable(model, trust)
-    if model.suffix == ".joblib":
-        print(f"warning: {model} can run any code while it is read; --trust allows that.", file=Forgiving(sys.stderr))
-    fitted = load_model(model, trust=trust)
-    first = fitted
-    while isinstance(first, Pipeline):  # the preparation may be a pipeline in the pipeline
-        first = first[0]
-    if not isinstance(first, SchemaColumns):
-        raise ValueError(f"{model} holds no model that the command fit made.")
-    frame = first.read(table, sep)
-    text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
-    if out is None:
-        print(text, end="")
-        return
-    write_whole(out, gzip.compress(text.encode()) if out.suffix == ".gz" else text.encode())
-    print(f"Written: {out}")
-
-
-def plan(
-    schema: Path,
-    n_samples: int,
-    report: Path | None,
-    *,
-    names: Path | None,
-    sep: str,
-    estimator: str | None,
-    settings: list[str],
-    **parameters: Any,
-) -> None:
-    """Print what a fit would guarantee, before any data is touched.
-
-    Parameters
-    ----------
-    schema : Path
-        What is public about the table.
-    n_samples : int
-        Number of records.
-    report : Path or None
-        Where to write it.
-    names : Path or None
-        Table, of which only the column names are read, for patterns in the schema.
-    sep : str
-        What separates the fields of it.
-    estimator : str or None
-        Its name; None takes that of the kind of target.
-    settings : list of str
-        Further parameters of it, as ``name=value``.
-    **parameters : dict
-        Of all estimators.
-    """
-    facts = Schema.read(schema, None if names is None else partial(column_names, names, sep))
-    check_outputs([(report, REPORTS)], [schema, names])
-    model = unfitted(facts, estimator, read_settings(settings), **parameters)
-    if isinstance(model[-1], DPGroupDROClassifier):
-        raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call in Python: plan(group_sizes=...).")
-    statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
-    print(statement)
-    if report is not None:
-        write_whole(report, report_content(statement, report))
-
-
-def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
-    """Write a schema to be filled in: names and kinds of the columns, and nothing else of the table.
-
-    Parameters
-    ----------
-    table : Path
-        Records.
-    out : Path or None
-        Where to write; None prints.
-    sep : str
-        What separates the fields of a CSV.
-    target : str or None
-        Column to predict.
-    """
-    check_outputs([(out, (".json",))], [table], overwrite=False)
-    kinds = column_kinds(table, sep)
-    if target is not None and target not in kinds:
-        raise ValueError(f"{table} has no column {target!r}; expected the column to predict.")
-    columns = template(kinds, target or "")
-    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
-    parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
-    text = "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
-    if out is None:
-        print(text, end="")
-        return
-    write_whole(out, text.encode())
-    name_it = "" if target else ", name the target and take it out of the columns"
-    print(
-        f"Written: {out}\n"
-        "Check that its column names are names: they are the first line of the table. The kinds are what the reader of the file\n"
-        "made of the columns; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
-        f'records{name_it}. Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
-    )
-
-
 def _keep(fitted: Any, path: Path, output: Output) -> None:
     """Write the model, to another place if need be: what it cost cannot be had back."""
     try:
@@ -286,7 +146,3 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
     if column not in X.columns:
         raise ValueError(f"--groups {column}: the table has no such column; expected the name of one.")
     return {f"{name}__groups": X[column].to_numpy()}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

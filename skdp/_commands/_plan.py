@@ -1,0 +1,58 @@
+"""Print what a fit would guarantee, before any data is touched."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skdp._estimator_names import settings as read_settings
+from skdp._estimator_names import unfitted
+from skdp._files import REPORTS, report_content
+from skdp._outputs import check_outputs, write_whole
+from skdp._table_files import column_names
+from skdp.estimators import DPGroupDROClassifier
+from skdp.preprocessing import Schema
+
+__all__ = ["plan"]
+
+
+def plan(
+    schema: Path,
+    n_samples: int,
+    report: Path | None,
+    *,
+    names: Path | None,
+    sep: str,
+    estimator: str | None,
+    settings: list[str],
+    **parameters: Any,
+) -> None:
+    """Print what a fit would guarantee, before any data is touched.
+
+    Parameters
+    ----------
+    schema : Path
+        What is public about the table.
+    n_samples : int
+        Number of records.
+    report : Path or None
+        Where to write it.
+    names : Path or None
+        Table, of which only the column names are read, for patterns in the schema.
+    sep : str
+        What separates the fields of it.
+    estimator : str or None
+        Its name; None takes that of the kind of target.
+    settings : list of str
+        Further parameters of it, as ``name=value``.
+    **parameters : dict
+        Of all estimators.
+    """
+    facts = Schema.read(schema, None if names is None else partial(column_names, names, sep))
+    check_outputs([(report, REPORTS)], [schema, names])
+    model = unfitted(facts, estimator, read_settings(settings), **parameters)
+    if isinstance(model[-1], DPGroupDROClassifier):
+        raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call in Python: plan(group_sizes=...).")
+    statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
+    print(statement)
+    if report is not None:
+        write_whole(report, report_content(statement, report))
