@@ -13,6 +13,7 @@ about any single person in the table is limited. The table is the census income 
 # Bounds and categories come from a schema that was written from the documentation of the data set, not from its records.
 
 import os
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -24,7 +25,7 @@ from skdp.inspection import AdditiveDisplay
 from skdp.preprocessing import from_schema, read_table
 from skdp.testing import reproducible_noise
 
-repository = Path(__file__).resolve().parents[1]
+repository = Path(sys.argv[0]).resolve().parents[1]
 path = Path(os.environ.get("SKDP_DATA", repository.parent / "shared" / "data")) / "adult.csv.gz"
 if not path.exists():
     print(f"{path} is missing; set SKDP_DATA to the directory that holds the data sets.")

@@ -14,6 +14,7 @@ in a table of people it would be a person.
 # A year has twelve months and a day has 24 hours. Temperature, humidity and wind are fractions of public maxima.
 
 import os
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -24,7 +25,7 @@ from skdp import DPAdditiveRegressor
 from skdp.inspection import AdditiveDisplay
 from skdp.testing import reproducible_noise
 
-beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+beside = Path(sys.argv[0]).resolve().parents[2] / "shared" / "data"
 path = Path(os.environ.get("SKDP_DATA", beside)) / "bike_sharing_hour.csv.gz"
 if not path.exists():
     print(f"{path} is missing; set SKDP_DATA to the directory that holds the data sets.")

@@ -1,6 +1,6 @@
 r"""Mirror maps: convex functions whose Bregman distances make the geometry of a constraint set cheap. They see no data.
 
-A mirror map :math:`\psi` of a set has a norm, in which it is 1-strongly convex on the set:
+A mirror map :math:`\psi` [1]_ of a set has a norm, in which it is 1-strongly convex on the set [2]_:
 :math:`B(z, z') = \psi(z) - \psi(z') - \langle \nabla\psi(z'), z - z' \rangle \ge \|z - z'\|^2 / 2`. Where the plain function
 has another constant, it is scaled to 1. The steps are exact minima, computed so that huge gradients neither overflow nor leave
 the set.

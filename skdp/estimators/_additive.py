@@ -98,7 +98,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         The statement of guarantees.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Column names, where X had them.
 
     Raises
@@ -269,7 +269,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         The statement of guarantees.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Column names, where X had them.
 
     Raises

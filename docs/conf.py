@@ -1,0 +1,129 @@
+"""Configuration of the documentation site: ``make docs``."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).resolve().parent
+REPOSITORY = DOCS.parent
+sys.path.insert(0, str(DOCS))
+
+import generated  # noqa: E402
+
+import skdp  # noqa: E402
+
+project = "skdp"
+author = "The skdp developers"
+copyright = author
+version = release = skdp.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "generated/*"]
+templates_path = ["_templates"]
+
+# Pages in Markdown
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+copybutton_exclude = ".linenos, .gp, .go"  # copies what is typed, without prompts and output
+
+# Reference from docstrings
+autosummary_generate = True
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"  # numpydoc's sections say the types
+numpydoc_show_class_members = False  # the template of classes lists them
+INHERITED = {
+    "fit_transform",
+    "get_params",
+    "score",
+    "set_params",
+}  # worth showing; other methods of scikit-learn's are about metadata
+
+# Inventories come from the network: SKDP_INTERSPHINX=1 fetches them, so that names of other libraries become links
+MANUALS = {
+    "numpy": "https://numpy.org/doc/stable",
+    "pandas": "https://pandas.pydata.org/docs",
+    "python": "https://docs.python.org/3",
+    "scipy": "https://docs.scipy.org/doc/scipy",
+    "sklearn": "https://scikit-learn.org/stable",
+}
+intersphinx_mapping = {name: (url, None) for name, url in MANUALS.items()} if os.environ.get("SKDP_INTERSPHINX") == "1" else {}
+intersphinx_timeout = 10
+
+# Examples
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "abort_on_example_error": True,
+    "copyfile_regex": r".*\.json",
+    "doc_module": ("skdp",),
+    "backreferences_dir": "generated/backreferences",
+    "inspect_global_variables": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "within_subsection_order": "ExampleTitleSortKey",
+}
+
+# Look
+html_theme = "pydata_sphinx_theme"
+html_title = "skdp"
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "skdp"},
+    "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+LINKS = (  # of files outside of the site, which have a page in it
+    (re.compile(r"\((?:\.\./)+examples/(plot_\w+)\.py"), r"(/auto_examples/\1.rst"),
+    (re.compile(r"\((?:\.\./)+benchmarks/results/(\w+)\.md"), r"(/benchmarks/\1.md"),
+)
+
+
+def link_to_pages(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Lead links to examples and benchmark results to their pages."""
+    for pattern, page in LINKS:
+        source[0] = pattern.sub(page, source[0])
+
+
+def skip_foreign(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
+    """Leave out methods that scikit-learn defines, but for those in `INHERITED`."""
+    module = getattr(member, "__module__", None) or ""
+    return True if not module.startswith("skdp") and callable(member) and name not in INHERITED else None
+
+
+def drop_foreign_labels(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Turn labels of scikit-learn's guide, in docstrings inherited from it, into plain text."""
+    lines[:] = [re.sub(r":ref:`(.*?)\s*<.*?>`", r"\1", line) for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    """Write what is generated before pages are looked for."""
+    app.connect("config-inited", lambda app, config: generated.write(DOCS))
+    app.connect("source-read", link_to_pages)
+    app.connect("autodoc-process-docstring", drop_foreign_labels)
+    app.connect("autodoc-skip-member", skip_foreign)

@@ -1,0 +1,93 @@
+"""Parts of the site that follow from the package: a page per public module, the tables of solvers, pages of benchmark results."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+from skdp.solvers import SOLVERS
+from skdp.solvers._registry import AUTO, NEEDS
+
+MODULES = (
+    *("skdp", "skdp.preprocessing", "skdp.inspection", "skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties"),
+    *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),
+    "skdp.privacy.queries",
+)  # every name of skdp.estimators is one of skdp
+
+
+def write(docs: Path) -> None:
+    """Write all generated pages; those that did not change keep their date, so that they are not built again."""
+    pages = {docs / "api" / "generated" / f"{name}.rst": module_page(name) for name in MODULES}
+    pages[docs / "api" / "modules.txt"] = modules_page()
+    pages[docs / "user_guide" / "solver_tables.txt"] = solver_tables()
+    for results in sorted((docs.parent / "benchmarks" / "results").glob("*.md")):
+        pages[docs / "benchmarks" / results.name] = results_page(results)
+    current = {f"{module}.{name}" for module in MODULES for name in public_names(module)} | set(MODULES)
+    for page in (docs / "api" / "generated").glob("*.rst"):
+        if page.stem not in current:
+            page.unlink()  # of a name that is no longer public
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def public_names(module_name: str) -> list[str]:
+    """Classes and functions of a module, without those that a module further up in `MODULES` has."""
+    module, before = import_module(module_name), MODULES[: MODULES.index(module_name)]
+    things = {name: getattr(module, name) for name in module.__all__}
+    names = [name for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)]
+    return sorted((name for name in names if not any(name in import_module(other).__all__ for other in before)), key=str.lower)
+
+
+def module_page(name: str) -> str:
+    """Return the page of a module: its docstring and a table of its names."""
+    kinds = {"Estimators": [], "Classes": [], "Functions": [], "Errors and warnings": []}
+    for member in public_names(name):
+        thing = getattr(import_module(name), member)
+        if inspect.isfunction(thing):
+            kinds["Functions"].append(member)
+        elif issubclass(thing, Exception):
+            kinds["Errors and warnings"].append(member)
+        else:
+            kinds["Estimators" if member.startswith("DP") else "Classes"].append(member)
+    tables = [
+        f".. rubric:: {kind}\n\n.. autosummary::\n   :toctree: .\n\n" + "".join(f"   {member}\n" for member in members)
+        for kind, members in kinds.items()
+        if members
+    ]
+    return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n\n.. currentmodule:: {name}\n\n" + "\n".join(tables)
+
+
+def modules_page() -> str:
+    """Return the table of contents of the reference."""
+    return "```{toctree}\n:maxdepth: 1\n" + "".join(f"generated/{name}\n" for name in MODULES) + "```\n"
+
+
+def solver_tables() -> str:
+    """Return what the registry says: the choice of "auto", and what each solver is and needs."""
+    auto = "".join(f'| `"{choice.solver}"` | {needed(choice.solver)} | {choice.reason} |\n' for choice in AUTO)
+    solvers = "".join(
+        f'| [`"{name}"`](/api/generated/skdp.solvers.{solver.__name__}.rst) | '
+        f"{summary(solver)} | {needed(name)} | {'yes' if solver.pure else 'no'} |\n"
+        for name, solver in sorted(SOLVERS.items())
+    )
+    return (
+        '## What "auto" takes\n\nThe first line whose needs are met:\n\n| solver | needs | why |\n|---|---|---|\n'
+        f"{auto}\n## All solvers\n\n| `solver=` | what it is | needs | `delta=0` |\n|---|---|---|---|\n{solvers}"
+    )
+
+
+def needed(name: str) -> str:
+    """Return what a solver needs of the problem, in words."""
+    return "; ".join(NEEDS[need].partition(" (")[0] for need in sorted(SOLVERS[name].needs)) or "nothing in particular"
+
+
+def summary(solver: type) -> str:
+    """Return the first line of a docstring as Markdown."""
+    return re.sub(r"``(.*?)``", r"`\1`", (inspect.getdoc(solver) or "").partition("\n")[0].rstrip("."))
+
+
+def results_page(results: Path) -> str:
+    """Return a page that shows a file of benchmark results."""
+    return f"```{{include}} ../../benchmarks/results/{results.name}\n:relative-images:\n:relative-docs: ../..\n```\n"

@@ -1,0 +1,52 @@
+"""The site has a page for every public name, a line for every solver, and every page of the documentation in its contents."""
+
+import importlib.util
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import skdp
+from skdp.solvers import SOLVERS
+from skdp.solvers._registry import AUTO
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generated():
+    spec = importlib.util.spec_from_file_location("generated", DOCS / "generated.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_has_a_page(generated):
+    """Each class and function of each public module is listed once, in one module that exports it."""
+    listed = [name for module in generated.MODULES for name in generated.public_names(module)]
+    assert len(listed) == len(set(listed))
+    for module in (import_module(f"skdp.{name}") for name in skdp.SUBMODULES):
+        exported = {
+            name for name in module.__all__ if callable(getattr(module, name)) and hasattr(getattr(module, name), "__name__")
+        }
+        assert exported - {"Ask"} <= set(listed), module.__name__
+
+
+def test_the_tables_of_solvers_are_those_of_the_registry(generated):
+    table = generated.solver_tables().partition("## All solvers")
+    assert re.findall(r'^\| `"(.+?)"` \|', table[0], re.MULTILINE) == [choice.solver for choice in AUTO]
+    assert re.findall(r'^\| \[`"(.+?)"`\]', table[2], re.MULTILINE) == sorted(SOLVERS)
+
+
+def test_pages_are_written_once_and_stale_ones_removed(generated, tmp_path):
+    docs = tmp_path / "docs"
+    stale = docs / "api" / "generated" / "skdp.NoLongerThere.rst"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    generated.write(docs)
+    page = docs / "api" / "generated" / "skdp.rst"
+    before = page.stat().st_mtime_ns
+    generated.write(docs)
+    assert not stale.exists() and page.stat().st_mtime_ns == before
+    assert "DPLogisticRegression" in page.read_text()
