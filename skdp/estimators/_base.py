@@ -22,6 +22,7 @@ from skdp.estimators._reviewed import checked
 from skdp.estimators._shape import read_shape
 from skdp.estimators._signal import needed, warn_of_low_signal
 from skdp.estimators._statement import report, spending
+from skdp.estimators._surroundings import look_around
 from skdp.estimators._units import described_units, in_order, row_facts, scaling_of
 from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
@@ -93,6 +94,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
+        look_around(self, DPEstimator)
         copied = super().__sklearn_clone__()
         if self._ledgers:
             copied._ledgers = self._ledgers

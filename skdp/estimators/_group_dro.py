@@ -15,6 +15,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._statement import brief
 from skdp.losses import Logistic
+from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report import PrivacyReport
 from skdp.solvers import GroupDROProblem, Solver, SolverResult
@@ -217,6 +218,12 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         if groups is not None and groups is y:
             raise ValueError(
                 "groups is y; expected public groups, which are not made from the labels: their sizes are published."
+            )
+        if groups is None:
+            warn(
+                "groups=None: all records are one group, and the mean loss of all is minimised. Expected one public label per "
+                "record, or DPLogisticRegression, which does that better.",
+                UserWarning,
             )
         return self._fit(X, y, unsupported, partial(self._read_groups, groups=groups))
 

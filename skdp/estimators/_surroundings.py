@@ -1,0 +1,176 @@
+"""What an estimator is part of, as far as it can be seen: meta-estimators of scikit-learn that copy it before they fit.
+
+scikit-learn clones an estimator in the process and thread that called ``fit``, before it hands copies to workers. So the callers
+of `clone` are looked at, once per copy, in scikit-learn's own frames only: the meta-estimator, and its public parameters.
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from numbers import Integral, Real
+from types import FrameType
+from typing import Any
+
+from sklearn import model_selection
+from sklearn.base import is_classifier
+
+from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.active import active
+from skdp.privacy.budget import LARGEST_EPSILON
+from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, shown, warn
+from skdp.privacy.ledger import PrivacyLedger
+
+__all__ = ["look_around"]
+
+SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
+BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
+STACKS = "sklearn.ensemble", ("StackingClassifier", "StackingRegressor")
+LEARNERS = {  # of something from the training records, with what to do instead
+    ("sklearn.calibration", ("CalibratedClassifierCV",)): "probabilities. Expected predict_proba of the private classifier",
+    ("sklearn.model_selection", ("TunedThresholdClassifierCV",)): "a threshold. Expected FixedThresholdClassifier",
+}
+FUNCTIONS = ("cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score", "validation_curve")
+STRATIFIED = (
+    model_selection.StratifiedKFold,
+    model_selection.StratifiedShuffleSplit,
+    model_selection.StratifiedGroupKFold,
+    model_selection.RepeatedStratifiedKFold,
+)
+ROUNDED = 1.001  # what a ledger says is left is rounded down to four digits
+
+
+def look_around(estimator: Any, private: type) -> None:
+    """Warn, or refuse, before an estimator is copied for fits that its guarantee or an active ledger does not cover.
+
+    Parameters
+    ----------
+    estimator : DPEstimator
+        What is copied.
+    private : type
+        Base of the private estimators.
+
+    Raises
+    ------
+    BudgetExceededError
+        If a search has more fits than an active ledger has room for.
+    """
+    stratified = ""
+    for frame, name, owner in _callers():
+        if _is_one(owner, *STACKS) and not _ends_in(owner.final_estimator, private):
+            _warn(f"{name} learns its final_estimator from the training records without privacy. Expected a private one")
+        for kind, what in LEARNERS.items():
+            if _is_one(owner, *kind):
+                _warn(f"{name} learns from the training records, without privacy, {what}")
+        if _is_one(owner, *BAGS) and owner.bootstrap:
+            _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
+        if active():
+            stratified = _stratified(frame, name, owner) or stratified
+            if isinstance(owner, SEARCHES) and _holds(owner.estimator, estimator):
+                _check_search(estimator, owner, frame)
+    if stratified:  # in the outermost caller
+        warn(
+            f"{stratified} is stratified: which rows are in a fold depends on their labels, and the ledger counts fits on parts "
+            "for which that is not so. Expected cv=KFold(...).",
+            OutsideGuaranteeWarning,
+        )
+
+
+def _callers() -> Iterator[tuple[FrameType, str, Any]]:
+    """Frames of scikit-learn from the innermost on, with the name of a function or class, and the object whose method it is."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if str(frame.f_globals.get("__name__")).startswith("sklearn."):
+            if code.co_varnames[:1] == ("self",):
+                owner = frame.f_locals["self"]
+                yield frame, type(owner).__name__, owner
+            elif code.co_name in FUNCTIONS:
+                yield frame, code.co_name, None
+        frame = frame.f_back
+
+
+def _is_one(owner: Any, module: str, names: tuple[str, ...]) -> bool:
+    """Whether an object is of a public class of scikit-learn, which is not imported for that."""
+    return module in sys.modules and isinstance(owner, tuple(getattr(sys.modules[module], name) for name in names))
+
+
+def _warn(message: str) -> None:
+    warn(f"{message}; neither epsilon nor a ledger covers that.", OutsideGuaranteeWarning)
+
+
+def _ends_in(estimator: Any, private: type) -> bool:
+    """Whether an estimator, or the last step of a chain, is private."""
+    return isinstance(estimator[-1] if hasattr(estimator, "steps") else estimator, private)
+
+
+def _holds(outer: Any, estimator: Any) -> bool:
+    """Whether an estimator is this object or has it among its parameters: a copy, made later, is not counted again."""
+    return outer is estimator or any(value is estimator for value in outer.get_params(deep=True).values())
+
+
+def _stratified(frame: FrameType, name: str, owner: Any) -> str:
+    """The parameter that makes folds by the labels, with its value; empty where none does."""
+    given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
+    counted = hasattr(owner, "cv") and (given is None or isinstance(given, Integral))
+    return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
+
+
+def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
+    """Refuse a search whose fits cannot all be charged, by what full-data fits of the same epsilon and delta cost at least."""
+    X: Any = frame.f_locals.get("X")
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0
+    costs = [_cost(*candidate, n_samples) for candidate in _candidates(estimator, search)] if n_samples > 1 else []
+    if not any(costs):
+        return
+    n_splits, refit = _n_splits(search), bool(search.refit)
+    n_fits, needed = n_splits * len(costs) + refit, n_splits * math.fsum(costs) + refit * min(costs)
+    for account in active():
+        if isinstance(account, PrivacyLedger):
+            left = account.epsilon_left(n_fits=n_fits)
+            if needed > (n_fits * gaussian_mu(left * ROUNDED, account.delta) ** 2 if left else 0.0):
+                refit_too = ", 1 refit" if refit else ""
+                raise BudgetExceededError(
+                    f"{type(search).__name__} would fit {type(estimator).__name__} {n_fits} times ({len(costs)} candidates, "
+                    f"{n_splits} folds{refit_too}). The ledger {str(account.path)!r} has room for {n_fits} fits of "
+                    f"epsilon={left!r} each, at the ledger's delta={account.delta!r}. Expected a smaller epsilon or delta, or "
+                    "fewer candidates or folds. Nothing was charged.",
+                    left,
+                )
+
+
+def _candidates(estimator: Any, search: Any) -> Iterator[tuple[Any, Any]]:
+    """Epsilon and delta of each candidate; none where they are drawn."""
+    if isinstance(search, model_selection.GridSearchCV):
+        candidates: Any = model_selection.ParameterGrid(search.param_grid)
+    else:
+        given = search.param_distributions
+        drawn = {_last(name) for part in (given if isinstance(given, list) else [given]) for name in part}
+        candidates = [] if drawn & {"epsilon", "delta"} else [{}] * len(model_selection.ParameterSampler(given, search.n_iter))
+    for candidate in candidates:
+        ends = {_last(name): value for name, value in candidate.items()}
+        yield ends.get("epsilon", estimator.epsilon), ends.get("delta", estimator.delta)
+
+
+def _last(name: str) -> str:
+    """The parameter in ``step__parameter``."""
+    return name.rpartition("__")[2]
+
+
+def _n_splits(search: Any) -> int:
+    """Number of folds; 1 where it depends on the table or is not known in advance."""
+    cv: Any = 5 if search.cv is None else search.cv
+    if isinstance(cv, Integral):
+        return int(cv)
+    try:
+        return int(cv.get_n_splits()) if hasattr(cv, "get_n_splits") else len(cv)
+    except (TypeError, ValueError):
+        return 1
+
+
+def _cost(epsilon: Any, delta: Any, n_samples: int) -> float:
+    """Squared Gaussian-DP parameter that epsilon and delta admit; 0 for what is not known to cost as much, or is no budget."""
+    delta = max(1 / n_samples**2, 1e-11) if delta is None else delta
+    if not (isinstance(epsilon, Real) and isinstance(delta, Real)):
+        return 0.0
+    epsilon, delta = float(epsilon), float(delta)
+    return gaussian_mu(epsilon, delta) ** 2 if 0 < epsilon <= LARGEST_EPSILON and 0 < delta < 1 else 0.0

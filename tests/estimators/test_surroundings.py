@@ -1,0 +1,179 @@
+"""Meta-estimators of scikit-learn that leave the guarantee warn, and searches that a ledger has no room for are refused."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, StackingRegressor, VotingClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+
+from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp.preprocessing import BoundedScaler
+from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning
+
+N = 200
+X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
+MODEL = DPLogisticRegression(delta=1e-6, classes=[0, 1])
+NUMBERS = DPLinearRegression(delta=1e-6, target_bounds=(0, 1))
+GRID = {"alpha": [0.1, 0.2, 0.3, 0.4]}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "ledger.db", epsilon=10.0, delta=1e-5)
+
+
+def warned(work):
+    """Messages about the guarantee, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        work()
+    return sorted({str(each.message) for each in caught if issubclass(each.category, OutsideGuaranteeWarning)})
+
+
+@pytest.mark.parametrize("n_jobs", (None, 2))
+@pytest.mark.parametrize(
+    ("meta", "words"),
+    (
+        (
+            lambda jobs: StackingClassifier([("a", MODEL)], cv=KFold(2), n_jobs=jobs),
+            "StackingClassifier learns its final",
+        ),
+        (
+            lambda jobs: StackingRegressor([("a", NUMBERS)], cv=KFold(2), n_jobs=jobs),
+            "StackingRegressor learns its final",
+        ),
+        (lambda jobs: CalibratedClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "CalibratedClassifierCV learns from"),
+        (
+            lambda jobs: CalibratedClassifierCV(make_pipeline(BoundedScaler((-1, 1)), MODEL), cv=KFold(2), n_jobs=jobs),
+            "CalibratedClassifierCV learns from",
+        ),
+        (lambda jobs: TunedThresholdClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "TunedThresholdClassifierCV learns from"),
+    ),
+)
+def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
+    (message,) = warned(lambda: meta(n_jobs).fit(X, Y))
+    assert message.startswith(words) and "without privacy" in message
+
+
+def test_records_that_are_drawn_twice_warn():
+    (message,) = warned(lambda: BaggingClassifier(MODEL, 2).fit(X, Y))
+    assert "BaggingClassifier draws records with replacement" in message and "bootstrap=False" in message
+
+
+@pytest.mark.parametrize(
+    "meta",
+    (
+        StackingClassifier([("a", MODEL)], MODEL, cv=KFold(2)),
+        StackingClassifier([("a", MODEL)], make_pipeline(BoundedScaler((-1, 1)), MODEL), cv=KFold(2)),
+        BaggingClassifier(MODEL, 2, bootstrap=False),
+        VotingClassifier([("a", MODEL)]),
+        GridSearchCV(MODEL, GRID, cv=KFold(2)),
+        MODEL,
+    ),
+    ids=lambda meta: type(meta).__name__,
+)
+def test_what_the_guarantee_covers_does_not_warn(meta, ledger):
+    assert warned(lambda: meta.fit(X, Y)) == []
+    with ledger:
+        assert warned(lambda: meta.fit(X, Y)) == []
+
+
+@pytest.mark.parametrize("cv", (3, None, StratifiedKFold(3)), ids=str)
+def test_stratified_folds_inside_a_ledger_warn(cv, ledger):
+    meta = (
+        lambda: GridSearchCV(MODEL, {"alpha": [0.1]}, cv=cv).fit(X, Y),
+        lambda: StackingClassifier([("a", MODEL)], MODEL, cv=cv).fit(X, Y),
+        lambda: cross_validate(MODEL, X, Y, cv=cv),
+        lambda: cross_val_score(MODEL, X, Y, cv=cv),
+    )
+    for work in meta:
+        assert warned(work) == []
+        with PrivacyLedger(epsilon=20, delta=1e-5):
+            (message,) = warned(work)
+        assert "is stratified" in message and "cv=KFold(...)" in message
+
+
+@pytest.mark.parametrize("cv", (KFold(3), [(np.arange(100), np.arange(100, 200))] * 2), ids=("KFold", "list"))
+def test_other_folds_do_not(cv, ledger):
+    with ledger:
+        assert warned(lambda: cross_validate(MODEL, X, Y, cv=cv)) == []
+        assert warned(lambda: GridSearchCV(MODEL, {"alpha": [0.1]}, cv=cv).fit(X, Y)) == []
+    with PrivacyLedger(epsilon=20, delta=1e-5):  # for numbers an integer is no stratified split
+        assert warned(lambda: GridSearchCV(NUMBERS, {"alpha": [0.1]}, cv=3).fit(X, Y)) == []
+
+
+def test_folds_from_a_generator_are_left_for_the_search(ledger):
+    with ledger:
+        search = GridSearchCV(MODEL, {"alpha": [0.1]}, cv=KFold(3).split(X)).fit(X, Y)
+    assert search.n_splits_ == 3 and len(ledger.entries) == 4
+
+
+@pytest.mark.parametrize("n_jobs", (None, 2))
+@pytest.mark.parametrize(
+    ("search", "n_fits"),
+    (
+        (GridSearchCV(MODEL, GRID, cv=KFold(3)), 13),
+        (GridSearchCV(make_pipeline(BoundedScaler((-1, 1)), MODEL), {"dplogisticregression__alpha": [0.1, 0.2]}, cv=KFold(4)), 9),
+        (GridSearchCV(MODEL, {"epsilon": [0.2, 3.0]}, cv=KFold(3), refit=False), 6),
+        (RandomizedSearchCV(MODEL, GRID, n_iter=2, cv=KFold(4)), 9),
+    ),
+    ids=("grid", "pipeline", "epsilons", "random"),
+)
+def test_a_search_without_room_is_refused_before_its_first_fit(search, n_fits, n_jobs, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "small.db", epsilon=1.5, delta=1e-5)
+    with ledger, pytest.raises(BudgetExceededError, match=f"{n_fits} times") as refusal:
+        search.set_params(n_jobs=n_jobs).fit(X, Y)
+    assert ledger.entries == ()
+    assert "Nothing was charged" in str(refusal.value)
+    assert refusal.value.epsilon_left == ledger.epsilon_left(n_fits=n_fits) > 0
+    assert re.search(r"\.py|\d{4,}\.\d", str(refusal.value)) is None
+
+
+def test_a_search_with_just_enough_room_ends_and_can_be_repeated_once_there_is_room_again(tmp_path):
+    """Its refit, and a second search that has no room, are told from the first one."""
+    ledger = PrivacyLedger(tmp_path / "exact.db", epsilon=1.5, delta=1e-5)
+    model = MODEL.__sklearn_clone__().set_params(delta=1e-5, epsilon=ledger.epsilon_left(n_fits=7))
+    search = GridSearchCV(model, {"alpha": [0.1, 0.2]}, cv=KFold(3))
+    with ledger:
+        search.fit(X, Y)
+        assert len(ledger.entries) == 7
+        with pytest.raises(BudgetExceededError, match="7 times"):
+            search.fit(X, Y)
+    assert len(ledger.entries) == 7
+    with PrivacyLedger(epsilon=1.5, delta=1e-5) as other:
+        search.fit(X, Y)
+    assert len(other.entries) == 7
+
+
+def test_no_search_is_refused_that_a_ledger_has_room_for(ledger):
+    """Sampled fits, and epsilons of many sizes: the check is a bound from below."""
+    for estimator, grid in (
+        (DPLogisticRegression(delta=1e-6, classes=[0, 1], solver="sgd"), {"alpha": [0.1, 0.2]}),
+        (MODEL, {"epsilon": [0.1, 1.0, 2.0]}),
+    ):
+        with PrivacyLedger(epsilon=10, delta=1e-5) as room:
+            GridSearchCV(estimator, grid, cv=KFold(2), refit=False).fit(X, Y)
+        spent = room.summary().spent_epsilon
+        with PrivacyLedger(epsilon=spent * 1.02, delta=1e-5):
+            GridSearchCV(estimator, grid, cv=KFold(2), refit=False).fit(X, Y)
+
+
+def test_groups_that_are_missing_warn():
+    model = DPGroupDROClassifier(8.0, delta=1e-6, classes=[0, 1])
+    with pytest.warns(UserWarning, match="groups=None: all records are one group"):
+        model.fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, Y, groups=np.arange(N) // 2 % 2)
