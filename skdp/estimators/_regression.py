@@ -11,6 +11,7 @@ from skdp._validation import check_number
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
+from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
 
 __all__ = ["DPLinearRegression"]
@@ -169,8 +170,8 @@ class DPLinearRegression(DPRegressor):
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
         return_interval : float or None, default=None
-            Probability in (0, 1) with which an interval is to hold the mean of the targets of records like this one. The
-            assumptions are those of `coef_interval`.
+            Probability in (0, 1) with which an interval is to hold the mean of the targets of records like this one. What it
+            covers, and assumes, is as for `coef_interval`: not clipping's bias, and no model that is wrong.
 
         Returns
         -------
@@ -190,10 +191,12 @@ class DPLinearRegression(DPRegressor):
     def coef_interval(self, level: float = 0.95) -> np.ndarray:
         """Return an interval for each coefficient, from the releases alone: no further budget is spent.
 
-        Valid under the assumption that the targets follow a linear model with symmetric noise that does not depend on the rows,
-        within the public bounds; where the model is wrong, or residuals are skewed and clipped, an interval may miss the
-        coefficients of least squares. They cover sampling and the noise of the releases, but not the choice of the geometry and
-        of the clip norm, which are taken as given.
+        An interval covers the noise of the releases, and an estimate of the error of sampling under a linear model whose errors
+        are symmetric and independent of the rows. It covers neither the bias of clipping nor a wrong model: where residuals are
+        skewed, or larger for some rows than for others, it may miss the coefficients of least squares. It takes the choice of the
+        geometry and of the clip norm as given. A coefficient that owes more than half of its variance to directions in which
+        noise hides the features' variance gets infinite ends, and a `LowSignalWarning` says so; docs/defaults.md has the
+        coverage that was measured.
 
         Parameters
         ----------
@@ -203,7 +206,7 @@ class DPLinearRegression(DPRegressor):
         Returns
         -------
         ndarray of shape (n_features, 2)
-            Lower and upper ends, around the coefficients without shrinkage; infinite where only the mean of y was estimated.
+            Lower and upper ends, around the coefficients without shrinkage; infinite where nothing can be said.
 
         Raises
         ------
@@ -212,7 +215,15 @@ class DPLinearRegression(DPRegressor):
         """
         check_is_fitted(self)
         check_number("level", level, above=0.0, below=1.0)
-        return self._uncertain().coefficients(float(level))
+        ends = self._uncertain().coefficients(float(level))
+        if unknown := int(np.isinf(ends[:, 0]).sum()):
+            warn(
+                f"{unknown} of {len(ends)} coefficients have no interval: noise hides how much the features vary in their "
+                "directions. Take more records or a larger epsilon, leave out features that others nearly determine, and leave "
+                "one level of each category out. Intervals of predictions do not need single coefficients.",
+                LowSignalWarning,
+            )
+        return ends
 
     def _uncertain(self) -> Uncertainty:
         if not hasattr(self, "uncertainty_"):

@@ -10,6 +10,8 @@ from skdp.privacy.queries import Standardization
 
 __all__ = ["Uncertainty"]
 
+MOST_HIDDEN = 0.5  # of a coefficient's variance
+
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
@@ -25,6 +27,9 @@ class Uncertainty:
         Of their errors: noise of the releases, and sampling.
     widening : float, default=1.0
         Factor of all half widths.
+    hidden : ndarray of bool of shape (n_coordinates,) or None, default=None
+        Directions of which noise hides how steep they are. A coefficient that owes more than half of its variance to them gets
+        no interval.
     offset, unit : float
         The targets t in [-1, 1] stand for ``offset + unit * t``.
     """
@@ -33,6 +38,7 @@ class Uncertainty:
     estimates: np.ndarray
     variances: np.ndarray
     widening: float = 1.0
+    hidden: np.ndarray | None = None
     offset: float = 0.0
     unit: float = 1.0
 
@@ -47,12 +53,16 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n_features, 2)
-            Lower and upper ends, for rows and targets as they are.
+            Lower and upper ends, for rows and targets as they are; infinite for coefficients that noise hides.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
-        if scale.ndim == 1:
-            return self._ends(0.0, scale * self.estimates[:d], np.square(scale) * self.variances[:d], level)
-        return self._ends(0.0, scale @ self.estimates[:d], np.square(scale) @ self.variances[:d], level)
+        squares, middles = np.square(scale), scale * self.estimates[:d] if scale.ndim == 1 else scale @ self.estimates[:d]
+        variances = squares * self.variances[:d] if scale.ndim == 1 else squares @ self.variances[:d]
+        if self.hidden is not None:
+            unseen = np.where(self.hidden[:d], self.variances[:d], 0.0)
+            share = (squares * unseen if scale.ndim == 1 else squares @ unseen) / np.maximum(variances, 1e-300)
+            variances = np.where(share > MOST_HIDDEN, np.inf, variances)
+        return self._ends(0.0, middles, variances, level)
 
     def predictions(self, X: Any, level: float) -> np.ndarray:
         """Return an interval for the mean of the targets of records like each of these.

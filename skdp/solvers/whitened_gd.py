@@ -21,6 +21,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._descent_noise import INFLATION, hidden_variances
 from skdp.solvers._estimates import posterior_factors, tail_gains
 from skdp.solvers._noise import CoefficientNoise
+from skdp.solvers._plausible import TailSteps, hidden_directions
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers._whitening import (
     BINS,
@@ -46,10 +47,7 @@ FALLBACK = 0.15  # clip norm over the usual norm of a row, without a histogram
 WARM_BUDGET, USUAL, LEAST_SHRUNK, DAMPING = 0.4, 1.3, 0.15, 0.3
 LONE_PRIOR = 0.2  # variance of a mean that is all there is: shrinking one near the end of the range costs less than its noise
 LEAST_CURVATURE, LEAST_RESIDUAL = 0.05, 0.05  # of intervals: of a coordinate, and of the variance that is left, over all of it
-WIDER_FROM, WIDER_BY = (
-    0.03,
-    16.0,
-)  # noise from which clipping makes intervals too short, and how fast; measured on synthetic tables
+WIDER_FROM, WIDER_BY = 0.03, 40.0  # noise from which clipping makes intervals too short, and how fast; set on skewed tables
 UNCLIPPED = 1e9  # without noise: clip norm over the largest row
 
 
@@ -243,27 +241,28 @@ class WhitenedGradientDescent(Solver):
         frame = release_frame(problem, shares, centre, ask)
         quantile, level = release_gradient_norm(problem, shares, centre, frame, ask)
         clip_norm = _clip_norm(problem, frame, quantile)
-        estimates, variances, loose = self._descend(problem, shares, centre, frame, clip_norm, ask)
+        estimates, variances, loose, plausible = self._descend(problem, shares, centre, frame, clip_norm, ask)
         kept = _shrunk(problem, centre, frame, estimates, variances)
         left_in = _variances_left(problem, centre, frame, estimates, kept, loose)
         spread = 0.5 if quantile is None else quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
         left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
-        variances = variances + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
+        plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
         for values in (estimates, kept):
             values[problem.n_features :] += centre.target
         noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
         widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
-        uncertainty = Uncertainty(frame.geometry, estimates, variances, widening)
+        uncertainty = Uncertainty(frame.geometry, estimates, plausible, widening, hidden_directions(frame.curvature))
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
         noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
         return SolverResult(_outer(problem, frame.geometry, kept), self.n_steps, uncertainty, noise=noise_left)
 
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Average of the last iterates with its Newton finish, from the centre on, and the variances of its noise.
 
-        The variances are those for the believed curvature, and those for so much less of it that they are rarely too small.
+        The variances are those for the believed curvature, those for a tenth of it, and those for plausible curvatures, with the
+        square of what the steps leave unlearnt.
         """
         n_steps, first = self.n_steps, self._first()
         curvature, step = frame.curvature + frame.penalty, self._step(problem)
@@ -288,7 +287,9 @@ class WhitenedGradientDescent(Solver):
         gains = tail_gains(step, curvature, finish, first, n_steps)
         loose = tail_gains(step, frame.curvature / INFLATION + frame.penalty, finish, first, n_steps)
         average = (iterates + finish * gradients) / (n_steps - first)
-        return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1)
+        steps = TailSteps(step, finish, first, n_steps)
+        plausible = steps.plausible_errors(frame.curvature, frame.penalty, noise, average, problem.n_features)
+        return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1), plausible
 
     def _shares(self, problem: Problem) -> Shares:
         noise = 1 / problem.signal_to_noise
