@@ -70,9 +70,8 @@ def originals(tmp_path_factory):
     folder, rng, n = tmp_path_factory.mktemp("originals"), np.random.default_rng(20261122), 40
     age, debt = rng.uniform(100, 999, n).round(7), rng.uniform(1e5, 9e5, n).round(5)
     table = pd.DataFrame({"age": age, "debt": debt, "city": cells(n, rng), "paid": np.where(age > 500, "yes", "no")})
-    with contextlib.chdir(folder) if hasattr(contextlib, "chdir") else pytest.MonkeyPatch.context() as patch:
-        if patch is not None:
-            patch.chdir(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
         for name in ("table.csv", "table.csv.gz"):
             table.to_csv(name, index=False)
         table.to_parquet("table.parquet")

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import skdp
 from skdp import DPLogisticRegression, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
 from skdp._outputs import Output, check_outputs
@@ -196,3 +198,29 @@ def test_predictions_replace_an_older_file_as_a_whole(folder, disk, monkeypatch,
     disk.full.append(folder)
     assert main(["predict", "m.skops", "table.csv", "--out", "out.csv"]) == 2
     assert Path("out.csv").read_bytes() == b"old"
+
+
+LIMITED = """
+import resource, signal, sys
+from skdp import _commands
+from skdp.__main__ import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("limit", (0, 2048))
+@pytest.mark.parametrize(
+    "words",
+    (["ledger", "new.sqlite", "--epsilon", "1", "--delta", "1e-6"], [*FIT, "--model", "m.skops", "--ledger", "book.json"]),
+    ids=lambda words: words[0],
+)
+def test_a_ledger_on_a_full_disk_is_one_line_and_no_model(words, limit, folder):
+    """No file may grow beyond a limit, in a process of its own: SQLite's writes fail as on a full disk."""
+    pytest.importorskip("resource")
+    environment, before = {**os.environ, "PYTHONPATH": str(Path(skdp.__file__).parents[1])}, contents()
+    command = [sys.executable, "-c", LIMITED, str(limit), *words]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and re.match("error: (The ledger|File too large)", run.stderr)
+    assert contents() == before and charges() == 0

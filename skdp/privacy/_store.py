@@ -85,6 +85,8 @@ class Store:
             with contextlib.suppress(FileExistsError):
                 _publish(name, path)
             _await(path)
+        except sqlite3.Error:
+            raise LedgerError(f"The ledger {str(path)!r} cannot be made; expected a disk with room.") from None
         finally:
             Path(name).unlink(missing_ok=True)
 
