@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
+from saddles import Instrumented
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.preprocessing import MinMaxScaler
@@ -26,8 +28,6 @@ from skdp import (
     PrivacyLedger,
 )
 from skdp.audit import audit
-from tests.saddles import Instrumented
-from tests.seeded import fitted
 
 BOUNDS = {"target_bounds": (-1.0, 1.0)}
 MODELS = (

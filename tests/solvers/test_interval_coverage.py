@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from seeded import fitted
 
 from skdp import DPLinearRegression, LowSignalWarning
 from skdp.solvers._plausible import TailSteps, hidden_directions, plausible_curvatures
-from tests.seeded import fitted
 
 TABLES, N, D = 16, 5000, 10
 
