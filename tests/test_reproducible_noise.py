@@ -37,6 +37,17 @@ def test_a_seed_repeats_a_fit_and_its_public_choices(table):
     assert not np.array_equal(first, second) and not np.array_equal(first, other[0])
 
 
+def test_an_integer_random_state_repeats_fits_inside_a_block_only(table):
+    with reproducible_noise(5):
+        alike = [model(random_state=1).fit(*table).coef_ for _ in range(2)]
+        other = model(random_state=2).fit(*table).coef_
+    with reproducible_noise(6):
+        elsewhere = model(random_state=1).fit(*table).coef_
+    outside = model(random_state=1).fit(*table).coef_
+    assert np.array_equal(*alike)
+    assert not any(np.array_equal(alike[0], coef) for coef in (other, elsewhere, outside))
+
+
 def test_fits_inside_are_reported_as_not_private(table):
     with reproducible_noise(0):
         inside, planned = model().fit(*table).privacy_report_, model().plan(200, 3)

@@ -52,7 +52,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.epsilon != math.inf
+        tags.non_deterministic = self.epsilon != math.inf and NoiseSource().secure
         tags.input_tags.sparse = True
         return tags
 
@@ -182,7 +182,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         plan = self._plan_for(facts)
         data = (X, y) if reads_data(self) else (None, None)
         del X, y
-        noise = NoiseSource()
+        noise = NoiseSource(self.random_state)
         rng = self._public_generator(noise)
         statement = report(self, plan, noise, facts)
         attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}

@@ -42,7 +42,7 @@ LARGEST_SENSITIVITY = 1e280  # of scores, and of their rounding: below it neithe
 CELL_ERROR = 2.0**-49  # relative error of a grid point's probability, root mean square, per grid point in a standard deviation
 
 
-_forced: list[tuple[int, np.random.Generator]] = []  # of `reproducible_noise`: processes and their generators
+_forced: list[tuple[int, int, np.random.Generator]] = []  # blocks of `reproducible_noise`: process, seed, and one stream
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 
     Fits inside the block are not private, and their reports say so (``private: False``). The seed never reaches an estimator, a
     pickle, a ledger or another process: a joblib worker draws secure noise unless it enters a block of its own. Of nested
-    blocks the last one counts. Threads share the block, so noise repeats only where fits follow one another in a fixed order.
+    blocks the last one counts. Fits whose ``random_state`` is an integer draw the same noise each time, as scikit-learn's checks
+    expect; all others share one stream, so that each has other noise. Threads share the block, too.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def reproducible_noise(seed: int) -> Iterator[None]:
         raise TypeError(f"seed={shown(seed)}; expected a non-negative integer.")
     if seed < 0:
         raise ValueError(f"seed={shown(seed)}; expected a non-negative integer.")
-    entry = os.getpid(), np.random.default_rng(int(seed))
+    entry = os.getpid(), int(seed), np.random.default_rng(int(seed))
     _forced.append(entry)
     try:
         yield
@@ -89,13 +90,23 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 class NoiseSource:
     """Random bits of the operating system's cryptographic generator, and the normals and samples made of them.
 
-    No argument seeds it. Only inside a block of `reproducible_noise`, in the process that entered it, the bits come from a seed.
+    Only inside a block of `reproducible_noise`, in the process that entered it, the bits come from a seed.
+
+    Parameters
+    ----------
+    random_state : object, default=None
+        That of the estimator. Inside a block an integer starts a stream that belongs to it and to the seed of the block; outside
+        it changes nothing.
     """
 
-    def __init__(self) -> None:
-        seeded = [generator for process, generator in _forced if process == os.getpid()]
-        self.secure = not seeded
-        self.read: Callable[[int], bytes] = seeded[-1].bytes if seeded else os.urandom
+    def __init__(self, random_state: object = None) -> None:
+        blocks = [(seed, stream) for process, seed, stream in _forced if process == os.getpid()]
+        self.secure = not blocks
+        self.read: Callable[[int], bytes] = os.urandom
+        if blocks:
+            seed, stream = blocks[-1]
+            alone = isinstance(random_state, Integral)
+            self.read = (np.random.default_rng([seed, int(random_state)]) if alone else stream).bytes  # type: ignore[call-overload]
 
     def normal(self, size: int) -> np.ndarray:
         """Draw standard normals whose tail has no holes.
