@@ -42,6 +42,7 @@ SAFE = re.compile(  # beginnings of messages that quote shapes and names only
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
     r"|This \w+ estimator requires y|Sparse data was passed"
 )
+MOST_NAMED = 10  # columns that a message lists
 MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
     "fitted on the records leaks."
@@ -279,7 +280,7 @@ def _safe(error: Exception, X: Any) -> Exception:
     """An error whose text quotes no data: a known one's first line, or a rule of ours."""
     text = str(error)
     if SAFE.match(text):
-        advice = {"Input X": MISSING, "Input y": UNLABELLED}.get(text[:7])
+        advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
         return type(error)(text.split("\n")[0] + advice if advice else text)
     for beginning, rule in RULES.items():
         if text.startswith(beginning):
@@ -300,6 +301,36 @@ def text_columns(X: Any) -> str:
         return ""
     columns = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
     return f" These columns of X are not numeric: {columns}." if columns else ""
+
+
+def columns_with_gaps(X: Any) -> str:
+    """Return a sentence that names the columns with missing or infinite numbers, whose names are public; never a row.
+
+    Such a table is outside of what a guarantee is about: it raises before anything is charged.
+    """
+    try:
+        table = sparse.csc_array(X) if sparse.issparse(X) else X
+        places = range(np.shape(table)[1])
+        names = _column_names(X) or list(places)
+        gaps = [names[place] for place in places if not np.isfinite(_numbers_of(table, place)).all()]
+    except Exception:  # whatever else is wrong with it, the rule stands alone
+        return ""
+    if not gaps:
+        return ""
+    named = ", ".join(map(repr, gaps[:MOST_NAMED])) + (f" and {len(gaps) - MOST_NAMED} more" if len(gaps) > MOST_NAMED else "")
+    number = "" if _column_names(X) else ", counted from 0"
+    return f" Columns with missing or infinite values: {named}{number}."
+
+
+def _numbers_of(table: Any, place: int) -> np.ndarray:
+    """The stored entries of one column, as float64."""
+    if sparse.issparse(table):
+        return np.asarray(table.data[table.indptr[place] : table.indptr[place + 1]], dtype=np.float64)
+    if hasattr(table, "iloc"):
+        return np.asarray(table.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan))
+    if hasattr(table, "columns"):
+        return np.asarray(table[:, place].cast(float).fill_null(np.nan).to_numpy(), dtype=np.float64)
+    return np.asarray(table)[:, place].astype(np.float64)
 
 
 def _added_up(X: Any) -> Any:
