@@ -311,7 +311,7 @@ def columns_with_gaps(X: Any) -> str:
     try:
         table = sparse.csc_array(X) if sparse.issparse(X) else X
         places = range(np.shape(table)[1])
-        names = _column_names(X) or list(places)
+        names: list[Any] = _column_names(X) or list(places)
         gaps = [names[place] for place in places if not np.isfinite(_numbers_of(table, place)).all()]
     except Exception:  # whatever else is wrong with it, the rule stands alone
         return ""

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._tables import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
 from skdp._validation import check_feature_bounds, check_integer, shown
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._contradictions import of_columns
 from skdp.estimators._knots import drowned, front_of, release_knots
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, places, public_columns
@@ -256,6 +257,11 @@ class AdditiveModel(DPEstimator):
         width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
         front = front_of(basis) if self._placed(n_samples, basis) else {}
         return {**width, "data_norm": basis.data_norm, "basis": basis, **front}
+
+    def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
+        """Sentences about categories and bounds that do not fit the records, as released indicators and values show."""
+        if result.moments is not None:
+            yield from of_columns(self, cast(AdditiveResult, result).basis, result.moments)
 
     def _scaling(self, facts: Facts) -> None:
         """None: the basis maps the columns."""

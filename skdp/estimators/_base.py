@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
@@ -15,6 +15,7 @@ from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts, read_unlabelled
 from skdp._validation import check_feature_bounds, check_integer, check_number, check_random_state, check_scale, shown
 from skdp.constraints import Constraint
+from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
@@ -27,6 +28,7 @@ from skdp.estimators._units import described_units, in_order, row_facts, scaling
 from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
 from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.errors import warn
 from skdp.privacy.noise import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.payment import pay
@@ -197,7 +199,14 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
             attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
             progress.end(attributes, data)
         self._commit(attributes)
+        for sentence in self._contradictions(plan, result, facts):  # the model is there, whatever a warning does
+            warn(sentence, UserWarning)
         return self
+
+    def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:
+        """Sentences about assumptions that the releases contradict; computed from releases and public facts only."""
+        names = None if facts.feature_names is None else facts.feature_names.tolist()
+        return () if result.moments is None else contradictions(self, plan, result.moments, names)
 
     def _plan_for(self, facts: Facts) -> Plan:
         """Plan the fit of a table: bounds by name in the order of its columns."""
@@ -258,7 +267,10 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _rows_of(self, X: Any) -> Any:
         """Rows of a table to predict for, in the columns of ``coef_``."""
-        return read_unlabelled(self, X)
+        table = read_unlabelled(self, X)
+        d, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        warn_of_long_rows(table, row_facts(self, d)["data_norm"], scaling_of(self, d, names))
+        return table
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         """Further public choices for the report, by name."""

@@ -76,8 +76,9 @@ class DPQuantileRegressor(DPRegressor):
         Released coefficients.
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
-    target_bounds_ : tuple of float or None
-        The range of predictions, where it was given.
+    target_bounds_ : tuple of float
+        The range of predictions: ``target_bounds``, or without such what the released model says of rows up to twice as long
+        as ``data_norm``, to which the fit cut all rows.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float
@@ -132,6 +133,7 @@ class DPQuantileRegressor(DPRegressor):
 
     loss = "quantile"
     _losses: ClassVar[tuple[str, ...]] = ("quantile",)
+    _stays_in_reach: ClassVar[bool] = True
 
     @explain_refusals
     def __init__(

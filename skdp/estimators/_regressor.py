@@ -20,6 +20,7 @@ from skdp.solvers import SolverResult
 
 __all__ = ["DPRegressor"]
 
+REACH = 2.0  # length of a row over data_norm, up to which predictions without a public range of y follow the line
 USUAL_RANGE = -1.0, 1.0  # of y, where none is given for a loss that needs one: public, and most likely wrong, so it warns
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
 
@@ -34,6 +35,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     loss: Any = "squared"
     threshold: Any = 1.0
     _losses: ClassVar[tuple[str, ...]] = ("squared",)
+    _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range without target_bounds, too
 
     @abstractmethod
     def __init__(self) -> None: ...
@@ -65,7 +67,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return self._fit(X, y, unsupported)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each record, within ``target_bounds`` where they were given.
+        """Return the predicted target of each record, within ``target_bounds_`` where there is such a range.
 
         Parameters
         ----------
@@ -144,7 +146,17 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         (coef,), (intercept,) = self._coefficients(plan, result.coef)
-        return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": self._bounds()}
+        bounds = self._bounds()
+        if bounds is None and self._stays_in_reach:
+            bounds = self._reach(plan, result.coef)
+        return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": bounds}
+
+    def _reach(self, plan: Plan, coef: np.ndarray) -> tuple[float, float]:
+        """Range of the predictions for rows up to `REACH` times as long as those of the fit: public facts and releases only."""
+        (weights,), (middle,) = plan.problem.unpack(coef)
+        centre, unit = self._units()
+        width = unit * REACH * plan.problem.data_norm * math.hypot(*weights.tolist())
+        return centre + unit * float(middle) - width, centre + unit * float(middle) + width
 
     def _assumed_of_y(self) -> str:
         if self._bounds() is None:

@@ -77,8 +77,9 @@ class DPRobustRegressor(DPRegressor):
         Released coefficients.
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
-    target_bounds_ : tuple of float or None
-        The range of predictions, where it was given.
+    target_bounds_ : tuple of float
+        The range of predictions: ``target_bounds``, or without such what the released model says of rows up to twice as long
+        as ``data_norm``, to which the fit cut all rows.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float
@@ -131,6 +132,7 @@ class DPRobustRegressor(DPRegressor):
     """
 
     _losses: ClassVar[tuple[str, ...]] = ("absolute", *ROBUST)
+    _stays_in_reach: ClassVar[bool] = True
 
     @explain_refusals
     def __init__(

@@ -259,6 +259,11 @@ class AdditiveBasis:
         return bool(self.numbers and self.n_intervals) + bool(self.interactions)
 
     @property
+    def length_in_force(self) -> float:
+        """What scaled values and indicators are divided by: ``length``, or its default."""
+        return self._length
+
+    @property
     def _length(self) -> float:
         if self.length is not None:
             return self.length

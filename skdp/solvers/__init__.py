@@ -6,6 +6,7 @@ from skdp.solvers._group_dro import GroupDROProblem
 from skdp.solvers._minimax import MinimaxProblem, NoLoss
 from skdp.solvers._noise import CoefficientNoise
 from skdp.solvers._registry import SOLVERS, choose_solver
+from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.block_coordinate import BlockCoordinateDescent
 from skdp.solvers.frank_wolfe import FrankWolfe
@@ -46,6 +47,7 @@ __all__ = [
     "OutputPerturbation",
     "PrivateDiff",
     "Problem",
+    "ReleasedMoments",
     "RescaledGradientDescent",
     "SVRGPlusPlus",
     "Solver",

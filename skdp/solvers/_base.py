@@ -17,6 +17,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Release, Schedule
 from skdp.solvers._noise import CoefficientNoise
+from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
 
 __all__ = ["Ask", "Problem", "Solver", "SolverResult", "signal_to_noise"]
@@ -231,6 +232,8 @@ class SolverResult:
         Dual variables of a saddle problem.
     noise : CoefficientNoise or None, default=None
         How much of the coefficients is noise.
+    moments : ReleasedMoments or None, default=None
+        Of features and targets, where they were released.
     """
 
     coef: np.ndarray
@@ -238,6 +241,7 @@ class SolverResult:
     uncertainty: Uncertainty | None = None
     dual: np.ndarray | None = None
     noise: CoefficientNoise | None = None
+    moments: ReleasedMoments | None = None
 
 
 class Solver(BaseEstimator, ABC):

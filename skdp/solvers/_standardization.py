@@ -8,8 +8,9 @@ import numpy as np
 from skdp.privacy.queries import Gradient, Moments, Query, Standardization
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Problem
+from skdp.solvers._released import ReleasedMoments
 
-__all__ = ["Standard", "mean_noise", "moments", "moments_release", "standard"]
+__all__ = ["Standard", "mean_noise", "moments", "moments_release", "released_moments", "standard"]
 
 NOISE_FLOOR, RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.1, 0.3, 1e-5  # of the variances: by noise, by their mean, by the data norm
 LEAST_SPREAD = 0.1  # the largest scaled variance is taken to be at least this
@@ -57,6 +58,12 @@ def mean_noise(problem: Problem, query: Query, share: float) -> float:
     adjacency = problem.budget.adjacency
     signal = problem.signal_to_noise * Gradient.relative_sensitivity[adjacency]
     return query.sensitivity(adjacency) / (math.sqrt(share) * signal)
+
+
+def released_moments(problem: Problem, answer: np.ndarray, noise: float) -> ReleasedMoments:
+    """Return the means of the features and of their squares as they were released, with noise of a standard deviation over n."""
+    d, norm = problem.n_features, problem.data_norm
+    return ReleasedMoments(answer[:d] / problem.n_samples, noise, answer[d:] * norm / problem.n_samples, noise * norm)
 
 
 def standard(problem: Problem, answer: np.ndarray, noise: float) -> Standard:

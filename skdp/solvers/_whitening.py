@@ -18,6 +18,7 @@ from skdp.privacy.queries import (
 )
 from skdp.solvers._base import Ask, Problem
 from skdp.solvers._estimates import deconvolved, half_edge, noisy_quantile
+from skdp.solvers._released import ReleasedMoments
 
 __all__ = [
     "BINS",
@@ -61,6 +62,7 @@ class Centre:
     features: np.ndarray
     target: float
     variance: float
+    released: ReleasedMoments | None = None
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,12 @@ def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
         return Centre(np.zeros(d), 0.0, 0.0)
     answer = ask(FeatureTargetSums(problem.data_norm, d)) / n
     noise = math.sqrt(2 / shares.means) / problem.signal_to_noise
+    released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, None, 0.0, float(answer[d]), noise)
     features, target = answer[:d], min(max(float(answer[d]), -1.0), 1.0)
     length = float(np.linalg.norm(features))
     features = features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0)
     known = PRIOR / (PRIOR + noise**2)
-    return Centre(features, target * known, noise**2 * known)
+    return Centre(features, target * known, noise**2 * known, released)
 
 
 def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) -> Frame:

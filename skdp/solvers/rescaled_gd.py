@@ -13,6 +13,7 @@ from skdp.privacy.queries import DistanceHistogram, FeatureSums, ResidualSigns, 
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._estimates import posterior_factors
+from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._standardization import mean_noise
 from skdp.solvers._targets import Location, release_location, target_releases
 from skdp.solvers._whitening import BINS, Centre, Frame, Shares, half_vector_noise, hopeless, hopelessness, release_frame
@@ -236,7 +237,7 @@ class RescaledGradientDescent(Solver):
         coef = _outer(problem, frame.geometry.to_rows(theta), location)
         if share := self._for_coverage(problem):
             coef = _covering(problem, share, coef, location, ask)
-        return SolverResult(coef, self._steps(problem))
+        return SolverResult(coef, self._steps(problem), moments=centre.released)
 
     def _descend(self, problem: Problem, share: float, frame: Frame, location: Location, ask: Ask) -> np.ndarray:
         """Average of the last iterates in the geometry, and in units of the spread, with shrunken slopes."""
@@ -350,7 +351,8 @@ def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
         return Centre(np.zeros(d), 0.0, 0.0)
     features = ask(FeatureSums(problem.data_norm, d)) / problem.n_samples
     noise, length = 1 / (math.sqrt(share) * problem.signal_to_noise), float(np.linalg.norm(features))
-    return Centre(features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0), 0.0, 0.0)
+    released = ReleasedMoments(problem.data_norm * features, problem.data_norm * noise)
+    return Centre(features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0), 0.0, 0.0, released)
 
 
 def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, first: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
 from skdp.solvers._descent_noise import NoisySteps, bend_of_calibration, variances_left
 from skdp.solvers._noise import CoefficientNoise
-from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
+from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
 
 __all__ = ["StandardizedGradientDescent"]
 
@@ -229,7 +229,8 @@ class StandardizedGradientDescent(Solver):
         counts = None if labels is None else ask(labels) / problem.n_samples
         noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
         spread = mean_noise(problem, query, self.moments_share)
-        features = standard(problem, ask(query), spread)
+        answer = ask(query)
+        features = standard(problem, answer, spread)
         descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
         average = self._descend(problem, descent, ask)
         coef, slope_variance = self._shrunk(problem, descent, average), 0.0
@@ -240,7 +241,8 @@ class StandardizedGradientDescent(Solver):
         known = features, steps, self._penalty(problem, features), cap, average, coef
         variances = variances_left(problem, *known, self.moments_share)
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
-        return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left)
+        released = released_moments(problem, answer, spread)
+        return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)
 
     def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
         usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz

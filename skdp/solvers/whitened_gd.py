@@ -254,7 +254,8 @@ class WhitenedGradientDescent(Solver):
         uncertainty = Uncertainty(frame.geometry, estimates, plausible, widening, hidden_directions(frame.curvature))
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
         noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
-        return SolverResult(_outer(problem, frame.geometry, kept), self.n_steps, uncertainty, noise=noise_left)
+        coef = _outer(problem, frame.geometry, kept)
+        return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
 
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask

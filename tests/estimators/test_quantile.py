@@ -113,6 +113,7 @@ def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far)
         assert np.mean(data.y_test <= predictions[0]) == pytest.approx(level, abs=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:X has rows that are more than")
 @every_level
 @pytest.mark.parametrize("bounds", ((-4.0, 4.0), (-400.0, 400.0)))
 def test_bounds_save_releases_and_hold_predictions(level, bounds, table):

@@ -75,6 +75,7 @@ def test_shapes_and_attributes(table):
     assert fitted(estimator(fit_intercept=False), table[0], table[1] - 10).intercept_ == 0
 
 
+@pytest.mark.filterwarnings("ignore:X has rows that are more than")
 def test_predictions_stay_in_the_bounds_of_the_fit(table):
     model = fitted(estimator(), *table)
     far = 1000 * np.sign(model.coef_)[None]

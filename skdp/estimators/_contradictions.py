@@ -1,0 +1,164 @@
+"""What released moments say against the assumptions of a fit: post-processing of releases, at no cost."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtri
+
+from skdp.estimators._plan import Plan
+from skdp.preprocessing import AdditiveBasis
+from skdp.preprocessing._schema import OTHER, Category
+from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.errors import shown, warn
+from skdp.solvers import ReleasedMoments
+
+__all__ = ["contradictions", "of_columns", "surely", "warn_of_long_rows"]
+
+FALSE_ALARM = 1e-5  # probability, over all rules of a fit, that noise makes one speak of a table within its limits
+BEYOND = 1.1  # mean square of a column whose entries were taken to lie in [-1, 1]: above 1 they do not
+ALIKE = 0.97  # length of the mean row over data_norm: nearly all rows are cut to it, in nearly the same direction
+AT_END = 0.98  # place of a column's mean between its bounds, from which nearly all values are at the upper one, or above
+OTHERS = 0.9  # share of the records that are in no category of a column
+AT_BOUND = 0.97  # mean of targets in [-1, 1]: nearly all are at a bound
+FAR = 10.0  # length of a row over data_norm from which `predict` warns: no fit has seen what the model says there
+BLOCK = 4096  # rows whose lengths are worked out at a time
+ADVICE = "Expected feature_bounds from public knowledge, as (low, high) or one pair per column; they scale the columns."
+
+
+def surely(noise: float, size: int) -> float:
+    """Return what noise of a standard deviation exceeds, in any of so many numbers, with a quarter of `FALSE_ALARM` at most."""
+    return noise * -float(ndtri(FALSE_ALARM / (4 * size)))
+
+
+def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Sequence[str] | None) -> Iterator[str]:
+    """Yield a sentence for each assumption that the released moments contradict.
+
+    Parameters
+    ----------
+    estimator : estimator
+        For its parameters.
+    plan : Plan
+        Of the fit.
+    found : ReleasedMoments
+        From the solver.
+    names : sequence of str or None
+        Of the columns.
+
+    Yields
+    ------
+    str
+        What was assumed, and what to do.
+    """
+    d, data_norm = found.mean.size, plan.problem.data_norm
+    length = float(np.linalg.norm(found.mean)) - found.mean_noise * math.sqrt(d) - surely(found.mean_noise, 1)
+    beyond = _beyond(found) if estimator.feature_bounds is None and estimator.data_norm is None else np.array([], dtype=int)
+    if beyond.size:
+        yield (
+            "The releases contradict what was assumed of X: without feature_bounds its entries are taken to lie in [-1, 1], but "
+            f"{_listed(beyond, names)} goes far beyond, and hides the others. {ADVICE}"
+        )
+    elif estimator.feature_bounds is None and length >= ALIKE * data_norm:
+        yield (
+            f"The releases show that nearly all rows of X are cut to data_norm={data_norm:.4g}, to nearly the same row: they are "
+            f"longer, or one column hides the others. {ADVICE} Or give the data_norm of rows as they are."
+        )
+    if plan.scaling is not None and (ends := _at_upper_end(plan.scaling, found)).size:
+        yield (
+            f"The releases show that nearly all values of {_listed(ends, names)} are at the upper end of feature_bounds, or "
+            "beyond it, so that they are all the same to the fit; expected bounds with the values in between."
+        )
+    yield from _about_targets(estimator, found)
+
+
+def _beyond(found: ReleasedMoments) -> np.ndarray:
+    """Columns that are surely not in [-1, 1]."""
+    limit, d = math.sqrt(BEYOND), found.mean.size
+    outside = np.abs(found.mean) > limit + surely(found.mean_noise, 2 * d)
+    if found.squares is not None:
+        outside |= found.squares > BEYOND + surely(found.squares_noise, d)
+    return np.flatnonzero(outside)
+
+
+def _at_upper_end(scaling: ColumnScaling, found: ReleasedMoments) -> np.ndarray:
+    """Columns whose values are nearly all at the upper bound; a lower one may be usual, as 0 is for counts and indicators."""
+    low, high = (scaling.low - scaling.shift) / scaling.unit, (scaling.high - scaling.shift) / scaling.unit
+    return np.flatnonzero(found.mean - surely(found.mean_noise, found.mean.size) >= low + AT_END * (high - low))
+
+
+def _about_targets(estimator: Any, found: ReleasedMoments) -> Iterator[str]:
+    if found.target is not None and abs(found.target) - surely(found.target_noise, 2) >= AT_BOUND:
+        end = "upper" if found.target > 0 else "lower"
+        yield (
+            f"The releases show that nearly all targets are at the {end} end of the range of y, or beyond it "
+            f"(target_bounds={shown(estimator.target_bounds)}); expected (low, high) that hold y, and not much more."
+        )
+
+
+def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:
+    """Yield a sentence for categories that nearly no record has, and for numbers at an end of their bounds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An additive model.
+    basis : AdditiveBasis
+        Its functions.
+    found : ReleasedMoments
+        Of their values.
+
+    Yields
+    ------
+    str
+        What was assumed, and what to do.
+    """
+    shares, doubt = found.mean * basis.length_in_force, surely(found.mean_noise, found.mean.size) * basis.length_in_force
+    for term in basis.terms:
+        (name, *others), column = term.names, basis.facts.columns[term.names[0]]
+        if others:
+            continue
+        if isinstance(column, Category):
+            if OTHER not in column.categories and shares[term.columns.stop - 1] - doubt >= OTHERS:
+                yield (
+                    f"The releases show that nearly all values of column {name!r} are none of its categories; expected them "
+                    "to be spelt as in the table, from public knowledge."
+                )
+        elif abs(shares[term.columns.start]) - doubt >= AT_END:
+            yield (
+                f"The releases show that nearly all values of column {name!r} are at an end of its bounds, or beyond it; "
+                "expected bounds with the values in between, in the units of the table."
+            )
+    yield from _about_targets(estimator, found)
+
+
+def _listed(columns: np.ndarray, names: Sequence[str] | None) -> str:
+    """Columns by name, or by place."""
+    known = [str(place) if names is None else repr(names[place]) for place in columns[:10].tolist()]
+    return f"column {', '.join(known)}" + (" and others" if columns.size > 10 else "")
+
+
+def warn_of_long_rows(table: Any, data_norm: float, scaling: ColumnScaling | None) -> None:
+    """Warn where rows to predict for are much longer than those of the fit could be; it says the rule and no value."""
+    for start in range(0, table.shape[0], BLOCK) if not sparse.issparse(table) else [0]:
+        with np.errstate(all="ignore"):
+            squares = _squares(table[start : start + BLOCK] if not sparse.issparse(table) else table, scaling)
+        if (squares > (FAR * data_norm) ** 2).any():
+            warn(
+                f"X has rows that are more than {FAR:g} times as long as data_norm={data_norm:.4g}, to which the fit cut "
+                "all rows: predictions there say little. Expected columns in the units of the fit, scaled by feature_bounds.",
+                UserWarning,
+            )
+            return
+
+
+def _squares(rows: Any, scaling: ColumnScaling | None) -> np.ndarray:
+    """Squared lengths of rows, those of scaled columns where the fit scaled them, without a clip."""
+    if sparse.issparse(rows):
+        weights = np.ones(rows.shape[1]) if scaling is None else scaling.unit**-2
+        return np.asarray(rows.multiply(rows) @ weights)
+    if scaling is None:
+        return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    inner = (rows - scaling.shift) / scaling.unit
+    return np.einsum("ij,ij->i", inner, inner)
