@@ -77,8 +77,8 @@ class DPQuantileRegressor(DPRegressor):
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
     target_bounds_ : tuple of float
-        The range of predictions: ``target_bounds``, or without such what the released model says of rows up to twice as long
-        as ``data_norm``, to which the fit cut all rows.
+        The range of predictions: ``target_bounds``, or without such what the released model says of rows as long
+        as ``data_norm``, to which the fit cut longer ones.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float

@@ -20,7 +20,7 @@ from skdp.solvers import SolverResult
 
 __all__ = ["DPRegressor"]
 
-REACH = 2.0  # length of a row over data_norm, up to which predictions without a public range of y follow the line
+REACH = 1.0  # length of a row over data_norm, up to which predictions without a public range of y follow the line: as in the fit
 USUAL_RANGE = -1.0, 1.0  # of y, where none is given for a loss that needs one: public, and most likely wrong, so it warns
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
 
@@ -152,7 +152,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": bounds}
 
     def _reach(self, plan: Plan, coef: np.ndarray) -> tuple[float, float]:
-        """Range of the predictions for rows up to `REACH` times as long as those of the fit: public facts and releases only."""
+        """Range of the predictions for rows up to `REACH` times as long as `data_norm`: public facts and releases only."""
         (weights,), (middle,) = plan.problem.unpack(coef)
         centre, unit = self._units()
         width = unit * REACH * plan.problem.data_norm * math.hypot(*weights.tolist())

@@ -88,7 +88,7 @@ def test_predictions_stay_in_a_range_whether_there_are_bounds_or_not(table):
     free = fitted(DPRobustRegressor(), X, y)
     far = 1e6 * np.sign(bounded.coef_)[None]
     assert bounded.predict(far).tolist() == [1.0] and bounded.target_bounds_ == (-1.0, 1.0)
-    reach = 2 * np.sqrt(X.shape[1]) * np.linalg.norm(free.coef_)  # of rows twice as long as the default of data_norm
+    reach = np.sqrt(X.shape[1]) * np.linalg.norm(free.coef_)  # of rows as long as the default of data_norm
     assert free.target_bounds_ == pytest.approx((free.intercept_ - reach, free.intercept_ + reach))
     assert free.predict(far).tolist() == [free.target_bounds_[1]]
 
