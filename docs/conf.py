@@ -41,7 +41,9 @@ myst_heading_anchors = 4
 copybutton_exclude = ".linenos, .gp, .go"  # copies what is typed, without prompts and output
 
 # Reference from docstrings
+default_role = "py:obj"  # names in single backticks become links
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # numpydoc's sections say the types
 numpydoc_show_class_members = False  # the template of classes lists them
@@ -67,6 +69,7 @@ intersphinx_timeout = 10
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "thumbnail_size": (480, 300),
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
     "copyfile_regex": r".*\.json",

@@ -7,6 +7,7 @@ education. The functions are fitted with differential privacy, so they can be pu
 about any single person in the table is limited. The table is the census income table of UCI (Adult, 1994).
 """
 
+# sphinx_gallery_thumbnail_path = "images/additive_adult_1.png"
 # %%
 # The table, and what is public about it
 # --------------------------------------

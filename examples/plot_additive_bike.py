@@ -8,6 +8,7 @@ can. The table is the bike sharing table of UCI (2011 and 2012). Its records are
 in a table of people it would be a person.
 """
 
+# sphinx_gallery_thumbnail_path = "images/additive_bike_2.png"
 # %%
 # The table, and what is public about it
 # --------------------------------------
