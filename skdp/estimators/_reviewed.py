@@ -17,6 +17,7 @@ OWN = frozenset(
     {NoLoss, queries.Standardization, queries.Whitening}
     | {kind for module in MODULES for name in module.__all__ if isinstance(kind := getattr(module, name), type)}
 )
+KINDS = "biuf"  # of arrays of numbers
 NUMBERS = frozenset({type(None), bool, int, float, str, np.ndarray, *np.sctypeDict.values()})
 
 
@@ -61,7 +62,7 @@ def checked(ask: Ask, plan: Plan) -> Ask:
     def asked(query: Any) -> np.ndarray:
         parts = vars(query).items() if type(query) in OWN else ()  # the report names any other query
         for name, part in parts:
-            if not {type(part), type(getattr(part, "scorer", None))} <= known:
+            if not all(_is_known(single, known) for single in (part if type(part) is tuple else (part,))):
                 raise PrivacyAccountingError(
                     f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, which is not part of skdp; "
                     f"expected the {name} of the problem, which the report names."
@@ -69,6 +70,13 @@ def checked(ask: Ask, plan: Plan) -> Ask:
         return ask(query)
 
     return asked
+
+
+def _is_known(part: Any, known: frozenset[type]) -> bool:
+    """Whether nothing in a part of a query is from elsewhere; an array of objects may hold anything."""
+    if type(part) is np.ndarray:
+        return part.dtype.kind in KINDS
+    return {type(part), type(getattr(part, "scorer", None))} <= known
 
 
 def _of(plan: Plan) -> set[type]:

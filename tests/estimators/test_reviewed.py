@@ -1,15 +1,18 @@
 """The report names all code from elsewhere that sees the data or makes the noise, whatever it calls itself."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skdp import DPConstrainedClassifier, DPLogisticRegression, DPMinimax
+from skdp.estimators._reviewed import checked
 from skdp.losses import Logistic
 from skdp.minimax import AUCSaddle
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.queries import Gradient
+from skdp.privacy.queries import Gradient, Standardization, StandardizedGradient
 from skdp.privacy.schedule import Curve, Gaussian, Release, Schedule
 from skdp.scorers import LinearScorer
 from skdp.solvers import SOLVERS, Solver, SolverResult
@@ -114,6 +117,25 @@ def test_a_loss_that_only_the_solver_knows_is_refused_before_it_sees_the_data(ta
     with pytest.raises(PrivacyAccountingError, match="Gradient was asked with loss of class Seeing"):
         DPLogisticRegression(solver=Asking(loss=Seeing())).fit(*table)
     assert not seen
+
+
+def test_numbers_in_tuples_and_no_others_are_asked_with():
+    class Weighing(float):
+        """A number that would see what it is multiplied by."""
+
+    for weights, expected in (
+        ((0.5, 1.0), True),
+        ((Weighing(0.5), 1.0), False),
+        (np.array([Weighing(0.5), 1.0], dtype=object), False),
+        (np.array([0.5, 1.0]), True),
+    ):
+        geometry = Standardization(np.zeros(2), np.ones(2), True, 1.0)
+        query = StandardizedGradient(Logistic(), np.zeros((3, 1)), 1.0, geometry, class_weight=weights)
+        asked = []
+        plan = SimpleNamespace(problem=SimpleNamespace(loss=Logistic()), schedule=SimpleNamespace(entries=()))
+        with nullcontext() if expected else pytest.raises(PrivacyAccountingError, match="class_weight of class"):
+            checked(asked.append, plan)(query)
+        assert len(asked) == expected
 
 
 def test_nothing_of_the_package_is_named():
