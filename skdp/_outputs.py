@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def check_outputs(
 class Output:
     """A file that gets its name when it is complete; leaving the context before that leaves nothing behind.
 
+    It has the permissions of the file that it replaces.
+
     Parameters
     ----------
     path : Path
@@ -71,6 +74,8 @@ class Output:
         self._part = self.path.with_name(f".skdp-{secrets.token_hex(8)}")
         self._file = open(self._part, "xb")
         try:
+            with contextlib.suppress(OSError):  # nothing is there, or nobody's permissions can be changed
+                shutil.copymode(self.path, self._part)
             self._file.write(bytes(room))
             self._sync()
         except BaseException:

@@ -106,6 +106,16 @@ def test_an_output_is_whole_or_not_there(folder):
     assert {*contents()} == {"table.csv", "facts.json", "book.json", "old.txt", "name.txt"}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_an_output_has_the_permissions_of_what_it_replaces(folder):
+    Path("old.txt").touch(mode=0o600)
+    with Output(Path("old.txt"), room=1000) as output:
+        (part,) = Path().glob(".skdp-*")
+        assert part.stat().st_mode & 0o777 == 0o600
+        output.write(b"new")
+    assert Path("old.txt").read_bytes() == b"new" and Path("old.txt").stat().st_mode & 0o777 == 0o600
+
+
 class FullDisk:
     """Every synchronisation of a file below a directory fails, as on a full disk, from a moment on."""
 

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -50,6 +51,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     l1_ratio: Any = 0.0  # where it is no parameter
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
+    _paid = False  # whether a fit of this very object was charged to them
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
@@ -80,11 +82,9 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies: what is yet to be fitted elsewhere stays bound to the ledgers that pay for it."""
-        state = dict(super().__getstate__())  # which may be vars(self)
-        done = bool(fitted_attributes(self))  # a model that leaves its worker
-        state.pop("_ledgers", None)
-        bound = dict.fromkeys((*(() if done else self._ledgers), *carried()))
+        """Return the state for pickles: all but a model that was fitted here, and leaves its worker, stay bound to who pays."""
+        state = {name: value for name, value in super().__getstate__().items() if name not in ("_ledgers", "_paid")}
+        bound = dict.fromkeys((*(() if self._paid else self._ledgers), *carried()))
         return {**state, "_ledgers": tuple(bound)} if bound else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -93,6 +93,22 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         bound = tuple(token for token in state.get("_ledgers", ()) if token not in paying)
         state = {name: value for name, value in state.items() if name != "_ledgers"}
         super().__setstate__({**state, "_ledgers": bound} if bound else state)
+
+    def __copy__(self) -> Any:
+        """Return a copy that is bound as this one is: copies do not leave the process."""
+        return self._rebuilt(self.__getstate__(), object.__new__(type(self)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return a deep copy that is bound as this one is."""
+        memo[id(self)] = copied = object.__new__(type(self))
+        return self._rebuilt(deepcopy(self.__getstate__(), memo), copied)
+
+    def _rebuilt(self, state: dict[str, Any], copied: Any) -> Any:
+        """A copy of this state, with its ledgers."""
+        copied.__setstate__(state)
+        if self._ledgers:
+            copied._ledgers, copied._paid = tuple(dict.fromkeys((*copied._ledgers, *self._ledgers))), self._paid
+        return copied
 
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
@@ -319,7 +335,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _commit(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""
-        self.__dict__ = {**vars(self._scratch()), **attributes}
+        self.__dict__ = {**vars(self._scratch()), **attributes, **({"_paid": True} if self._ledgers else {})}
 
     def _scratch(self) -> Any:
         """A copy without fitted attributes, for scikit-learn's validation to write to."""

@@ -66,8 +66,8 @@ class PrivacyLedger:
     by privacy loss distributions, holds for a plan fixed in advance only.
 
     Not seen are fits outside of the block, estimators that a worker process builds for itself or received before the block, fits
-    that are submitted inside and run after it (collect all results inside), an older copy of the file that is put back, and
-    anything else computed from the records.
+    that are submitted inside and run after it (collect all results inside), fits of a model that a worker fitted and pickled on,
+    an older copy of the file that is put back, and anything else computed from the records.
 
     **The file.** Hashes of all entries catch accidents. They do not stop intent: without a key, whoever writes to the file can
     take charges out and compute the hashes again. With a key only its holders can, and everyone else can still put back an older

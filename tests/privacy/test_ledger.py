@@ -109,6 +109,30 @@ def test_a_pickle_made_inside_stays_bound(ledger):
         bound.fit(X, y)
 
 
+COPIES = {
+    "itself": lambda model: model,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_of_a_fitted_estimator_are_charged_in_a_worker(way, ledger):
+    """A worker gets a model that was fitted before the block, and fits a copy: in it, or in a worker of its own."""
+    fitted = clone(GD).fit(X, y)
+    with ledger:
+        pickled = pickle.dumps(fitted)
+    copied = COPIES[way](pickle.loads(pickled)).fit(X, y)
+    assert len(ledger.entries) == 1
+    assert ledger.identity.encode() not in pickle.dumps(copied)  # on its way home
+    if way != "pickle":
+        again = COPIES[way](copied).fit(X, y)
+        assert len(ledger.entries) == 2
+        assert ledger.identity.encode() not in pickle.dumps(COPIES[way](again))
+    assert "_ledgers" not in vars(clone(GD)) and not clone(copied)._paid
+
+
 def test_searches_are_charged_in_full(ledger):
     with ledger:
         cross_val_score(GD, X, y, cv=KFold(3), n_jobs=2)
