@@ -5,6 +5,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from skdp import DPLogisticRegression
+from skdp._estimator_names import ESTIMATORS
 from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO, NEEDS
 
@@ -19,7 +21,9 @@ def write(docs: Path) -> None:
     """Write all generated pages; those that did not change keep their date, so that they are not built again."""
     pages = {docs / "api" / "generated" / f"{name}.rst": module_page(name) for name in MODULES}
     pages[docs / "api" / "modules.txt"] = modules_page()
-    pages[docs / "user_guide" / "solver_tables.txt"] = solver_tables()
+    guide = docs / "user_guide"
+    pages |= {guide / "solver_tables.txt": solver_tables(), guide / "enough_table.txt": enough_table()}
+    pages[guide / "estimators_table.txt"] = estimators_table()
     for results in sorted((docs.parent / "benchmarks" / "results").glob("*.md")):
         pages[docs / "benchmarks" / results.name] = results_page(results)
     current = {f"{module}.{name}" for module in MODULES for name in public_names(module)} | set(MODULES)
@@ -66,26 +70,63 @@ def modules_page() -> str:
 
 def solver_tables() -> str:
     """Return what the registry says: the choice of "auto", and what each solver is and needs."""
-    auto = "".join(f'| `"{choice.solver}"` | {needed(choice.solver)} | {choice.reason} |\n' for choice in AUTO)
-    solvers = "".join(
-        f'| [`"{name}"`](/api/generated/skdp.solvers.{solver.__name__}.rst) | '
-        f"{summary(solver)} | {needed(name)} | {'yes' if solver.pure else 'no'} |\n"
+    auto = [[f'`"{choice.solver}"`', needed(choice.solver), choice.reason] for choice in AUTO]
+    solvers = [
+        [
+            f'[`"{name}"`](/api/generated/skdp.solvers.{solver.__name__}.rst)',
+            summary(solver),
+            needed(name),
+            "yes" if solver.pure else "no",
+        ]
         for name, solver in sorted(SOLVERS.items())
-    )
+    ]
+    first = table(["solver", "needs", "why"], auto)
     return (
-        '## What "auto" takes\n\nThe first line whose needs are met:\n\n| solver | needs | why |\n|---|---|---|\n'
-        f"{auto}\n## All solvers\n\n| `solver=` | what it is | needs | `delta=0` |\n|---|---|---|---|\n{solvers}"
+        f'## What "auto" takes\n\nThe first line whose needs are met:\n\n{first}\n'
+        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`'], solvers)}"
     )
 
 
 def needed(name: str) -> str:
     """Return what a solver needs of the problem, in words."""
-    return "; ".join(NEEDS[need].partition(" (")[0] for need in sorted(SOLVERS[name].needs)) or "nothing in particular"
+    return (
+        "; ".join(re.split(r" \(|, which|, such", NEEDS[need])[0] for need in sorted(SOLVERS[name].needs))
+        or "nothing in particular"
+    )
 
 
 def summary(solver: type) -> str:
     """Return the first line of a docstring as Markdown."""
     return re.sub(r"``(.*?)``", r"`\1`", (inspect.getdoc(solver) or "").partition("\n")[0].rstrip("."))
+
+
+def enough_table() -> str:
+    """Return from how many records on noise is unlikely to drown the signal, as plans say."""
+    epsilons, lines = (0.1, 0.3, 1.0, 3.0), []
+    for n_features in (5, 20, 100, 1000):
+        models = [DPLogisticRegression(epsilon=epsilon, delta=1e-8, data_norm=1.0, classes=[0, 1]) for epsilon in epsilons]
+        needs = [model.plan(n_samples=10, n_features=n_features).needed for model in models]
+        lines.append([str(n_features), *(f"{need.n_samples:,}" for need in needs if need)])
+    return table(["features", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)
+
+
+def estimators_table() -> str:
+    """Return which estimators the command line has."""
+    lines = [
+        [f"`{name}`", *(link(kinds[labels]) if labels in kinds else "" for labels in (True, False))]
+        for name, kinds in ESTIMATORS.items()
+    ]
+    return table(["`--estimator`", "for labels", "for numbers"], lines)
+
+
+def link(estimator: type) -> str:
+    """Return a link to the page of an estimator."""
+    return f"[{estimator.__name__}](/api/generated/skdp.{estimator.__name__}.rst)"
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in (head, ["---"] * len(head), *lines))
 
 
 def results_page(results: Path) -> str:

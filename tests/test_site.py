@@ -39,6 +39,13 @@ def test_the_tables_of_solvers_are_those_of_the_registry(generated):
     assert re.findall(r'^\| \[`"(.+?)"`\]', table[2], re.MULTILINE) == sorted(SOLVERS)
 
 
+def test_every_page_is_in_the_contents():
+    """A page that no table of contents names cannot be found; `make docs` says so, too, but late."""
+    contents = "\n".join(page.read_text() for page in DOCS.rglob("index.md"))
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or re.search(rf"^(\.\./|.* <)?{page.stem}>?$", contents, re.MULTILINE), page.name
+
+
 def test_pages_are_written_once_and_stale_ones_removed(generated, tmp_path):
     docs = tmp_path / "docs"
     stale = docs / "api" / "generated" / "skdp.NoLongerThere.rst"

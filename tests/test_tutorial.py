@@ -1,0 +1,41 @@
+"""The tutorial of the site works as it is printed: its files, then its commands, in an empty directory."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("skops")
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TUTORIAL = (REPOSITORY / "docs" / "getting_started" / "tutorial.md").read_text()
+FILES = re.findall(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    line for block in re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+]
+
+
+def test_the_tutorial_ends_with_a_published_model(tmp_path):
+    """Files are written as printed; the template of the schema, which the reader fills in, gives way to the filled one."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    printed = {}
+    for command in COMMANDS:
+        for name, text in FILES:
+            (tmp_path / name).write_text(text)
+        if command.startswith("python -m skdp schema"):
+            (tmp_path / "schema.json").unlink()  # the command makes it
+        words = [sys.executable, *shlex.split(command)[1:]]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        printed[command] = done.stdout
+    assert {"back.skops", "back.html", "curves.skops", "predicted.csv"} <= {path.name for path in tmp_path.iterdir()}
+    accuracy, larger = re.search(r"accuracy (\S+), .*alone (\S+) ", "".join(printed.values())).groups()
+    assert float(accuracy) > float(larger) + 0.05  # far from chance: 2400 records, a standard error of 0.009
+    assert "PrivacySpent(epsilon=0.99" in printed["python use_model.py"]
+    assert "2 charges" in printed["python -m skdp ledger patients-ledger.sqlite"]
+    shown = re.search(r"```text\n(patient,.*?)```", TUTORIAL, re.DOTALL).group(1).splitlines()
+    assert set(shown) <= set((tmp_path / "patients.csv").read_text().splitlines())
