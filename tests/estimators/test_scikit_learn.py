@@ -73,15 +73,13 @@ JUDGING = {  # two fits by their difference, or one by its score, whatever the t
     "check_regressors_int",
     "check_supervised_y_2d",
 }
-
-
 FREE = BoundedScaler, RowNormClipper, DPMinimax  # transformers, and the one that asks for a problem
 
 
 def changed(estimator):
     """Parameters that are not the constructor's defaults."""
-    usual = type(estimator)().get_params()
-    return {name for name, value in estimator.get_params().items() if value is not usual[name] and value != usual[name]}
+    usual = type(estimator)().get_params(deep=False)
+    return {name for name, value in estimator.get_params(deep=False).items() if value is not usual[name] and value != usual[name]}
 
 
 def name_of(value):
