@@ -57,5 +57,5 @@ plt.show()
 # much wider one.
 
 right = list(bounds).index(100)
-assert curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05 and curves[0.1][-1] < curves[0.1][right] - 0.1
 print({epsilon: dict(zip(bounds.tolist(), np.round(scores, 2).tolist(), strict=True)) for epsilon, scores in curves.items()})
+assert curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05 and curves[0.1][-1] < curves[0.1][right] - 0.1
