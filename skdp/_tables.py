@@ -289,7 +289,8 @@ def _safe(error: Exception, X: Any) -> Exception:
         return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
     return ValueError(
         "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
-        f"{text_columns(X)} Encode text in X first, with categories that are public: OneHotEncoder(categories=[...]). "
+        f"{text_columns(X)} Encode text in X first, with categories that are public: "
+        "from_schema(schema) of skdp.preprocessing, or OneHotEncoder(categories=[...]). "
         "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
     )
 

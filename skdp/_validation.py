@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._labels import same_label
 from skdp.privacy.budget import to_float
-from skdp.privacy.errors import shown
+from skdp.privacy.errors import shown, warn
 
 __all__ = [
     "LARGEST",
@@ -23,6 +23,7 @@ __all__ = [
     "check_random_state",
     "check_scale",
     "shown",
+    "warn_of_two_numbers",
 ]
 
 SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
@@ -122,12 +123,30 @@ def check_feature_bounds(
     pairs = np.array([-ends, ends]) if ends.ndim == 0 else ends
     low, high = pairs.T
     with np.errstate(invalid="ignore"):
-        in_range = (np.abs(pairs) <= LARGEST).all() and (low < high).all() and (high - low >= SMALLEST).all()
-    if not in_range:
-        raise ValueError(f"{parameter}={shown(value)}; {BOUNDS}{_flat_bounds(ends)}.")
+        in_range = (np.abs(pairs) <= LARGEST).all(axis=-1) & (low < high) & (high - low >= SMALLEST)
+    if not in_range.all():
+        place = int(np.argmin(in_range))
+        given = f"{parameter}[{place}]={shown(pairs[place].tolist())}" if pairs.ndim == 2 else f"{parameter}={shown(value)}"
+        raise ValueError(f"{given}; {BOUNDS}{_flat_bounds(ends)}.")
     if n_features is not None and pairs.ndim == 2 and len(pairs) != n_features:
         raise ValueError(f"{parameter}={shown(value)} is for {len(pairs)} features; expected bounds for {n_features}.")
     return pairs
+
+
+def warn_of_two_numbers(value: Any, n_features: int, *, parameter: str = "feature_bounds") -> None:
+    """Warn where a list of two numbers is for two columns: it could be meant as one number for each."""
+    if n_features == 2 and not isinstance(value, (tuple, Mapping)) and np.shape(value) == (2,):
+        warn(
+            f"{parameter}={shown(value)} is taken as (low, high) for both columns. Expected one pair per column, such as "
+            "[(-3, 3), (0, 10)], or a tuple (low, high), which says so without this warning.",
+            UserWarning,
+        )
+
+
+def _nameless(names: Sequence[str]) -> str:
+    """What to do where a table has lost the names of its columns."""
+    lost = list(names) == [f"x{place}" for place in range(len(names))]
+    return " X has no names here: it is an array, or a meta-estimator made one of it; one pair per column, in order, goes." * lost
 
 
 def _flat_bounds(ends: np.ndarray | None) -> str:
@@ -139,7 +158,8 @@ def _named_bounds(given: Mapping[Any, Any], n_features: int | None, names: Seque
     if not given:
         raise TypeError(f"{parameter}={shown(given)}; {BOUNDS}.")
     if names is not None and (len(names) != len(given) or set(names) != set(given)):
-        raise ValueError(f"{parameter} has the keys {list(given)!r}; expected the columns of X: {list(names)!r}.")
+        columns = f"the columns of X: {list(names)!r}.{_nameless(names)}"
+        raise ValueError(f"{parameter} has the keys {list(given)!r}; expected {columns}")
     if n_features is not None and len(given) != n_features:
         raise ValueError(f"{parameter} has {len(given)} keys; expected one for each of {n_features} columns of X.")
     named = {name: check_feature_bounds(ends, parameter=f"{parameter}[{name!r}]") for name, ends in given.items()}

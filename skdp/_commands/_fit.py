@@ -90,7 +90,7 @@ def fit(
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
     if account is not None:
         left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
-        print(f"Charged: {ledger}, now {len(account.entries)} charges; left: {left}")
+        print(f"Charged: {ledger}, number of charges {len(account.entries)}; left: {left}")
     print(statement if show_report else _guarantee(statement, report))
     if test is not None:
         print(scores(fitted, data.X_test, data.y_test))

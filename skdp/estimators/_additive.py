@@ -209,7 +209,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         Algorithm, as for `DPLinearRegression`; "auto" takes "whitened_gd", which needs no tuning.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None means (-1, 1), and warns.
+        afterwards. Must not be computed from the data. None takes those of ``schema``; without, it means (-1, 1), and warns.
     schema : path-like, dict, Schema or None, default=None
         Public facts of the columns of a data frame, as `skdp.preprocessing.from_schema` takes them: bounds of numbers, "log"
         for amounts with a long tail, categories. Columns that it does not name are not looked at. Must not be computed from the
@@ -347,6 +347,10 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         self.clip_norm = clip_norm
         self.random_state = random_state
         self.verbose = verbose
+
+    def _given_bounds(self) -> Any:
+        stated = self.target_bounds is not None or self.schema is None
+        return self.target_bounds if stated else Schema.read(self.schema).target_bounds
 
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
         return intervals_for_numbers(signal, basis)

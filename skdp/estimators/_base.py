@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator
 
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
 from skdp._tables import Facts, read_unlabelled
-from skdp._validation import check_feature_bounds, check_integer, check_number, check_random_state, check_scale, shown
+from skdp._validation import (
+    check_feature_bounds,
+    check_integer,
+    check_number,
+    check_random_state,
+    check_scale,
+    shown,
+    warn_of_two_numbers,
+)
 from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
@@ -226,6 +234,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _plan_for(self, facts: Facts) -> Plan:
         """Plan the fit of a table: bounds by name in the order of its columns."""
+        warn_of_two_numbers(self.feature_bounds, facts.n_features)
         planner = self
         if isinstance(self.feature_bounds, Mapping):
             planner = self._scratch()

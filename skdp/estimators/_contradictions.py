@@ -25,7 +25,7 @@ OTHERS = 0.9  # share of the records that are in no category of a column
 AT_BOUND = 0.97  # mean of targets in [-1, 1]: nearly all are at a bound
 FAR = 10.0  # length of a row over data_norm from which `predict` warns: no fit has seen what the model says there
 BLOCK = 4096  # rows whose lengths are worked out at a time
-ADVICE = "Expected feature_bounds from public knowledge, as (low, high) or one pair per column; they scale the columns."
+ADVICE = "Expected feature_bounds from public knowledge, a pair (low, high) per column, in its units; they scale the columns."
 
 
 def surely(noise: float, size: int) -> float:
@@ -93,7 +93,7 @@ def _about_targets(estimator: Any, found: ReleasedMoments) -> Iterator[str]:
         end = "upper" if found.target > 0 else "lower"
         yield (
             f"The releases show that nearly all targets are at the {end} end of the range of y, or beyond it "
-            f"(target_bounds={shown(estimator.target_bounds)}); expected (low, high) that hold y, and not much more."
+            f"(target_bounds={shown(estimator._given_bounds())}); expected (low, high) that hold y, and not much more."
         )
 
 

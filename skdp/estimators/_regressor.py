@@ -91,8 +91,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if not isinstance(self.loss, str) or self.loss not in self._losses:
             raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
         check_scale("threshold", self.threshold)
-        if self.target_bounds is not None:
-            check_bounds("target_bounds", self.target_bounds)
+        given = self._given_bounds()
+        if given is not None:
+            check_bounds("target_bounds", given)
         elif self.loss == "squared":
             warn(
                 f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
@@ -107,14 +108,19 @@ class DPRegressor(RegressorMixin, DPEstimator):
                     "y; give target_bounds, or a solver such as 'gd' where y is of size 1."
                 )
         if self.loss in ROBUST and not SMALLEST <= self._threshold() <= LARGEST:
-            bounds = shown(self.target_bounds)
+            bounds = shown(given)
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")
 
     def _bounds(self) -> tuple[float, float] | None:
         """The public range of y; the squared loss, which is not bounded, has one always."""
-        if self.target_bounds is None:
+        given = self._given_bounds()
+        if given is None:
             return USUAL_RANGE if self.loss == "squared" else None
-        return check_bounds("target_bounds", self.target_bounds)
+        return check_bounds("target_bounds", given)
+
+    def _given_bounds(self) -> Any:
+        """The range of y that the user stated."""
+        return self.target_bounds
 
     def _units(self) -> tuple[float, float]:
         """Centre and unit of the targets; without an intercept their range is taken around 0."""

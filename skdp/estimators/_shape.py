@@ -25,7 +25,10 @@ def read_shape(n_samples: Any, n_features: Any) -> Shape:
         if len(pair) != 2:
             raise ValueError(f"n_samples={shown(n_samples)}; expected a shape of two numbers, (n_samples, n_features).")
         if n_features is not None:
-            raise ValueError(f"n_features={shown(n_features)} beside n_samples={shown(n_samples)}; expected None beside a shape.")
+            raise ValueError(
+                f"n_features={shown(n_features)} beside n_samples={shown(n_samples)}; expected None beside a shape or a table, "
+                "whose y is not read."
+            )
         pair, n_features = pair
     check_integer("n_samples", pair, minimum=2, maximum=MOST)
     check_integer("n_features", n_features, minimum=1, maximum=MOST, optional=True)

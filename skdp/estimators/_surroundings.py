@@ -26,8 +26,8 @@ SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
 BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
 STACKS = "sklearn.ensemble", ("StackingClassifier", "StackingRegressor")
 LEARNERS = {  # of something from the training records, with what to do instead
-    ("sklearn.calibration", ("CalibratedClassifierCV",)): "probabilities. Expected predict_proba of the private classifier",
-    ("sklearn.model_selection", ("TunedThresholdClassifierCV",)): "a threshold. Expected FixedThresholdClassifier",
+    ("sklearn.calibration", ("CalibratedClassifierCV",)): ("probabilities", "predict_proba of the private classifier"),
+    ("sklearn.model_selection", ("TunedThresholdClassifierCV",)): ("a threshold", "FixedThresholdClassifier"),
 }
 FUNCTIONS = ("cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score", "validation_curve")
 STRATIFIED = (
@@ -58,9 +58,9 @@ def look_around(estimator: Any, private: type) -> None:
     for frame, name, owner in _callers():
         if _is_one(owner, *STACKS) and not _ends_in(owner.final_estimator, private):
             _warn(f"{name} learns its final_estimator from the training records without privacy. Expected a private one")
-        for kind, what in LEARNERS.items():
+        for kind, (what, instead) in LEARNERS.items():
             if _is_one(owner, *kind):
-                _warn(f"{name} learns from the training records, without privacy, {what}")
+                _warn(f"{name} learns {what} from the training records without privacy. Expected {instead}")
         if _is_one(owner, *BAGS) and owner.bootstrap:
             _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
         if active():
@@ -69,8 +69,8 @@ def look_around(estimator: Any, private: type) -> None:
                 _check_search(estimator, owner, frame)
     if stratified:  # in the outermost caller
         warn(
-            f"{stratified} is stratified: which rows are in a fold depends on their labels, and the ledger counts fits on parts "
-            "for which that is not so. Expected cv=KFold(...).",
+            f"{stratified} is stratified: which rows are in a fold depends on their labels, so that one changed label moves "
+            "other rows, and the charges of the ledger do not cover that. Expected cv=KFold(...).",
             OutsideGuaranteeWarning,
         )
 

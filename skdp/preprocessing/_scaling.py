@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._tables import read_features
-from skdp._validation import check_feature_bounds, check_number, check_scale, shown
+from skdp._validation import check_feature_bounds, check_number, check_scale, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 
 __all__ = ["BoundedScaler", "RowNormClipper"]
@@ -87,6 +87,7 @@ class BoundedScaler(StatelessTransformer):
         if self.bounds is None:
             raise ValueError("bounds=None; expected (low, high) from public knowledge: what is read off the records leaks.")
         low, high = self._limits(X.shape[1])
+        warn_of_two_numbers(self.bounds, X.shape[1], parameter="bounds")
         if sparse.issparse(X) and (self.centre or (low > 0).any() or (high < 0).any()):
             raise ValueError(
                 f"centre={self.centre!r} with bounds={shown(self.bounds)} would fill the zeros of a sparse X; expected "

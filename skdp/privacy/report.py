@@ -36,7 +36,8 @@ class Needed(NamedTuple):
     def __str__(self) -> str:
         records = "no number of records" if self.n_samples is None else f"about {self.n_samples:,} records"
         budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"
-        return f"Enough would be {records} at this epsilon, or {budget} with these records"
+        least = f"{records} at this epsilon, or {budget} with these records"
+        return f"For more than a constant it takes {least}; for a good model, several times as much"
 
 
 @dataclass(frozen=True)

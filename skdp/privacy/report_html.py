@@ -147,7 +147,7 @@ def _method(report: "PrivacyReport") -> dict[str, str]:
 def _value(value: Any) -> str:
     """HTML of a public value: a table of a mapping, folded where it is long."""
     if isinstance(value, Mapping):
-        return _folded(_facts({str(name): str(item) for name, item in value.items()}), f"{len(value)} parameters", True)
+        return _folded(_facts({str(name): str(item) for name, item in value.items()}), f"{len(value)} entries", True)
     several = isinstance(value, (list, tuple))
     text = html.escape(", ".join(map(str, value)) if several else f"{value:.6g}" if isinstance(value, float) else str(value))
     return _folded(text, f"{len(value)} values" if several else "show", len(text) > LONG)

@@ -54,12 +54,12 @@ def warned(work):
             lambda jobs: StackingRegressor([("a", NUMBERS)], cv=KFold(2), n_jobs=jobs),
             "StackingRegressor learns its final",
         ),
-        (lambda jobs: CalibratedClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "CalibratedClassifierCV learns from"),
+        (lambda jobs: CalibratedClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "CalibratedClassifierCV learns"),
         (
             lambda jobs: CalibratedClassifierCV(make_pipeline(BoundedScaler((-1, 1)), MODEL), cv=KFold(2), n_jobs=jobs),
-            "CalibratedClassifierCV learns from",
+            "CalibratedClassifierCV learns",
         ),
-        (lambda jobs: TunedThresholdClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "TunedThresholdClassifierCV learns from"),
+        (lambda jobs: TunedThresholdClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "TunedThresholdClassifierCV learns"),
     ),
 )
 def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
