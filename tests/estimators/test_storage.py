@@ -10,8 +10,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor, PrivacyLedger
 from skdp.privacy.noise import GridGaussian
+from skdp.privacy.queries import DistanceHistogram
 from skdp.privacy.rows import Rows
 
 N = 100
@@ -89,3 +90,29 @@ def test_bounds_that_leave_out_zero_scale_dense_and_csr_alike(solver):
     dense, thin = (fitted(clone(model), table, Y, seed=0) for table in (X, sparse.csr_array(X)))
     np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6)
     np.testing.assert_allclose(thin.intercept_, dense.intercept_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", (DPLinearRegression(target_bounds=(0, 1)), DPQuantileRegressor(target_bounds=(0, 1))), ids=repr)
+@pytest.mark.parametrize("bounds", (None, 2.0))
+def test_rows_as_long_as_a_public_limit_are_counted_alike(model, bounds, monkeypatch):
+    """Else a record that decides the storage would move the counts of all others."""
+    evaluate, seen = DistanceHistogram.evaluate, []
+    monkeypatch.setattr(DistanceHistogram, "evaluate", lambda query, rows: seen.append(evaluate(query, rows)) or seen[-1])
+    X = np.eye(8)[np.arange(2000) % 8]  # of length 1 and, over a data_norm of sqrt(8), at the end of a range
+    model = clone(model).set_params(fit_intercept=False, feature_bounds=bounds)
+    for table in (X, sparse.csr_array(X)):
+        model.fit(table, np.arange(2000) % 2)
+    dense, *_ = seen
+    np.testing.assert_array_equal(seen[len(seen) // 2], dense)
+
+
+def test_lengths_of_rows_are_one_for_dense_and_csr_to_the_last_bit(rng):
+    X = rng.normal(size=(5000, 40)) * (rng.random(size=(5000, 40)) < 0.7)
+    scale, y = rng.uniform(0.5, 2.0, size=40), np.zeros(5000)
+    lengths = []
+    for table in (X, np.asfortranarray(X), sparse.csr_array(X)):
+        rows = Rows(table, y, data_norm=6.0)
+        view = rows.standardized(np.zeros(40), scale)
+        lengths.append(np.stack([rows._scales, rows._inverse_norms, view._inverse_norms]))
+    np.testing.assert_array_equal(lengths[1], lengths[0])
+    np.testing.assert_array_equal(lengths[2], lengths[0])
