@@ -8,12 +8,14 @@ from seeded import fitted
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor, PrivacyLedger
+from skdp.preprocessing import RowNormClipper
 from skdp.privacy.noise import GridGaussian
-from skdp.privacy.queries import DistanceHistogram
+from skdp.privacy.queries import DistanceHistogram, Standardization
 from skdp.privacy.rows import Rows
+from skdp.solvers._whitening import ranges
 
 N = 100
 Y = np.arange(N) % 2
@@ -104,6 +106,15 @@ def test_rows_as_long_as_a_public_limit_are_counted_alike(model, bounds, monkeyp
         model.fit(table, np.arange(2000) % 2)
     dense, *_ = seen
     np.testing.assert_array_equal(seen[len(seen) // 2], dense)
+
+
+@pytest.mark.parametrize("transformer", (Normalizer(), RowNormClipper(1.0)), ids=repr)
+def test_rows_that_a_transformer_made_of_length_1_are_counted_alike(transformer, rng):
+    X = rng.normal(size=(2000, 40))
+    rows = [Rows(transformer.fit_transform(table), np.zeros(2000), data_norm=2.0) for table in (X, sparse.csr_array(X))]
+    lengths = Standardization(np.zeros(40), np.full(40, 0.5), False, 2.0)
+    dense, thin = (DistanceHistogram(lengths, ranges(1.0)).evaluate(stored) for stored in rows)
+    np.testing.assert_array_equal(thin, dense)
 
 
 def test_lengths_of_rows_are_one_for_dense_and_csr_to_the_last_bit(rng):
