@@ -129,7 +129,7 @@ class Secretive:
 
 
 TABLES = {
-    "NaN": (np.where(X == 2.0, NAN, X), y, ValueError, r"contains NaN\. Fill missing values with a public constant"),
+    "NaN": (np.where(X == 2.0, NAN, X), y, ValueError, r"contains NaN\. .*Fill missing values with a public constant"),
     "infinity": (np.where(X == 2.0, math.inf, X), y, ValueError, "infinity"),
     "complex": (X + 1j, y, ValueError, "Complex data not supported"),
     "text": (replaced("secret"), y, ValueError, "cannot be read"),

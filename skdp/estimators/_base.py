@@ -27,6 +27,7 @@ from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
+from skdp.estimators._prepared import look_at_preparation
 from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
 from skdp.estimators._reviewed import checked
 from skdp.estimators._shape import read_shape
@@ -202,6 +203,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
         """Check, plan, pay, run, and set all attributes at once; ``read`` stands for `_read` where more than X and y is read."""
         refuse_fit_arguments(type(self), unsupported)
+        look_at_preparation()
         self._check_parameters()
         scratch = self._scratch()
         facts, table, labels = (self._read if read is None else read)(scratch, X, y)

@@ -20,7 +20,7 @@ from skdp.privacy.budget import LARGEST_EPSILON
 from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, shown, warn
 from skdp.privacy.ledger import PrivacyLedger
 
-__all__ = ["look_around"]
+__all__ = ["callers", "look_around"]
 
 SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
 BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
@@ -55,7 +55,7 @@ def look_around(estimator: Any, private: type) -> None:
         If a search has more fits than an active ledger has room for.
     """
     stratified = ""
-    for frame, name, owner in _callers():
+    for frame, name, owner in callers():
         if _is_one(owner, *STACKS) and not _ends_in(owner.final_estimator, private):
             _warn(f"{name} learns its final_estimator from the training records without privacy. Expected a private one")
         for kind, (what, instead) in LEARNERS.items():
@@ -75,8 +75,8 @@ def look_around(estimator: Any, private: type) -> None:
         )
 
 
-def _callers() -> Iterator[tuple[FrameType, str, Any]]:
-    """Frames of scikit-learn from the innermost on, with the name of a function or class, and the object whose method it is."""
+def callers() -> Iterator[tuple[FrameType, str, Any]]:
+    """Yield frames of scikit-learn from the innermost on: the name of a function or class, and the object whose method it is."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from seeded import fitted
 
 from skdp import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.preprocessing import BoundedScaler
-from tests.seeded import fitted
 
 N = 2000
 RNG = np.random.default_rng(0)

@@ -1,0 +1,77 @@
+"""Steps of a pipeline that learn from the records without privacy are named; those of public knowledge pass in silence."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
+
+from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression
+from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
+from skdp.privacy.errors import OutsideGuaranteeWarning
+
+N = 400
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.integers(0, 2, N)})
+Y = np.arange(N) % 2
+MODEL = DPLogisticRegression(classes=[0, 1])
+SCHEMA = {"columns": {"a": {"kind": "number", "bounds": [-3, 3]}, "b": {"kind": "category", "categories": [0, 1]}}}
+
+
+class Scaler(StandardScaler):
+    """One of a user's own."""
+
+
+def said(work):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        work()
+    return [str(warning.message) for warning in caught if warning.category is OutsideGuaranteeWarning]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "names"),
+    [
+        (StandardScaler(), "StandardScaler in"),
+        (Scaler(), "Scaler in"),
+        (SimpleImputer(), "SimpleImputer in"),
+        (make_column_transformer((OneHotEncoder(), ["b"]), ("passthrough", ["a"])), "OneHotEncoder in"),
+        (make_union(PCA(1), make_pipeline(MinMaxScaler(), "passthrough")), "MinMaxScaler, PCA in"),
+        (SelectKBest(k=1), "SelectKBest in"),
+    ],
+)
+def test_preparations_that_learn_are_named_once(prepare, names):
+    (message,) = said(lambda: make_pipeline(prepare, MODEL).fit(X, Y))
+    assert message.startswith(names) and "without privacy" in message and "from_schema" in message
+
+
+@pytest.mark.parametrize("model", [DPLinearRegression(target_bounds=(0, 1)), DPAUCMaximizer(classes=[0, 1])])
+def test_other_estimators_look_too(model):
+    assert len(said(lambda: make_pipeline(StandardScaler(), model).fit(X, Y))) == 1
+
+
+def test_folds_warn_each():
+    assert len(said(lambda: cross_val_score(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(2)))) == 2
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        from_schema(SCHEMA),
+        make_pipeline(BoundedScaler(bounds=(-3, 3)), RowNormClipper(1.0)),
+        SimpleImputer(strategy="constant", fill_value=0),
+        make_column_transformer((OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), ["b"])),
+        FunctionTransformer(np.arctan),
+        FrozenEstimator(StandardScaler().fit(X)),
+    ],
+)
+def test_public_preparations_say_nothing(prepare):
+    assert not said(lambda: make_pipeline(prepare, MODEL).fit(X, Y))
