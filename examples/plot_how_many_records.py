@@ -9,8 +9,8 @@ Noise does not grow with the table, the signal does. So for every epsilon there 
 # %%
 # Ask the plan
 # ------------
-# ``needed`` has the number of records that would be enough at this epsilon, and the epsilon that would be enough with these
-# records.
+# ``needed`` has the number of records that more than a constant takes at this epsilon, and the epsilon that it takes with these
+# records; a good model takes several times as much.
 
 import warnings
 
