@@ -3,17 +3,30 @@ NEWEST := .venv
 OLDEST := .venv-oldest
 DOCS := .venv-docs
 
-# Two processes share the cores already
-test: export OMP_NUM_THREADS = 1
+PYTEST := python -m pytest -n 2 --dist worksteal
+# What meets scikit-learn, for the oldest one; the rest rests on NumPy and SciPy alone
+OF_SCIKIT_LEARN := tests/estimators tests/preprocessing tests/privacy/test_accountants.py tests/test_frames.py tests/test_imports.py \
+  tests/test_left_behind.py tests/test_benchmarks.py
 
-.PHONY: demo test lint docs clean
+# Two processes share the cores already
+test test-slow test-all: export OMP_NUM_THREADS = 1
+
+.PHONY: demo test test-slow test-all lint docs clean
 
 demo: $(NEWEST)/.ready
 	$(NEWEST)/bin/python -m skdp demo
 
 test: lint $(OLDEST)/.ready
-	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal
-	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
+	$(NEWEST)/bin/$(PYTEST) -m "not slow"
+	$(OLDEST)/bin/$(PYTEST) -m "not slow" $(OF_SCIKIT_LEARN)
+
+test-slow: $(NEWEST)/.ready
+	$(NEWEST)/bin/$(PYTEST) -m slow
+
+# Everything, in both environments
+test-all: lint $(OLDEST)/.ready
+	$(NEWEST)/bin/$(PYTEST)
+	$(OLDEST)/bin/$(PYTEST)
 
 lint: $(NEWEST)/.ready
 	$(NEWEST)/bin/ruff format --check .

@@ -74,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES})
+    return sorted({*__all__, *SUBMODULES})

@@ -256,6 +256,7 @@ CASES = {  # which file is spoilt how, how often, and which commands read it
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 def test_malformed_files(kind, run):
     name, spoil, count, commands = CASES[kind]
@@ -305,6 +306,7 @@ GIVEN += [
 GIVEN += ["solver__n_epochs=-1", "random_state=7", "schema={}", "city", "paid", ";", ",", "out.csv", "report.html", "new.joblib"]
 
 
+@pytest.mark.slow
 def test_malformed_arguments(run):
     codes = set()
     for seed in range(300):

@@ -170,6 +170,7 @@ def fit_of(solver, kind=None, /, **parameters):
     return estimator_of(kind, **{"solver": solver, **enough, **parameters})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver, name",
     [
@@ -203,6 +204,7 @@ def test_every_value_of_the_parameters_of_other_estimators(solver, kind, name):
         check_plan(fit_of(solver, kind, **{name: value}))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, **FUZZ)
 @given(
     st.lists(st.sampled_from(PAIRS), max_size=4),
@@ -214,6 +216,7 @@ def test_parameters_together(pairs, problem, labels):
     check_fit(fit_of(solver, kind, **{name: value for name, value in pairs if name in NAMES[kind]}), X, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS_OF_FEW_STEPS, ids=lambda solver: solver.name)
 def test_every_value_of_every_parameter_of_a_solver(solver):
     for name in solver.get_params():
@@ -268,6 +271,7 @@ def test_shapes_of_a_plan(n_samples, n_features, n_classes):
     check_plan(fit_of(GradientDescent(2)), n_samples, n_features, n_classes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver, given",
     [

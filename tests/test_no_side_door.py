@@ -202,6 +202,7 @@ def watched():
                 yield pytest.param(p.values[0], storage, way, id=f"{p.id}-{storage}-{way}")
 
 
+@pytest.mark.slow
 @twin
 @pytest.mark.parametrize("estimator, storage, way", list(watched()))
 def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):

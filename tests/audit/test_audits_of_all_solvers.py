@@ -27,7 +27,10 @@ pytestmark = pytest.mark.skipif(
 
 def in_turn(cases):
     """Every case under one adjacency: half a minute each, and ``python -m benchmarks audit`` attacks all under both."""
-    return [(*case, adjacency) for case, adjacency in zip(cases, cycle(ADJACENCIES), strict=False)]
+    return [
+        pytest.param(*case, adjacency, marks=() if case[0] == "gd" else pytest.mark.slow)
+        for case, adjacency in zip(cases, cycle(ADJACENCIES), strict=False)
+    ]
 
 
 def chosen_twins():
