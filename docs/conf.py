@@ -5,7 +5,11 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml import converter as latex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
 
 DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
@@ -26,7 +30,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -37,6 +40,8 @@ templates_path = ["_templates"]
 
 # Pages in Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_update_mathjax = False
+html_math_renderer = "mathml"  # browsers draw it without a script from the network
 myst_heading_anchors = 4
 copybutton_exclude = ".linenos, .gp, .go"  # copies what is typed, without prompts and output
 
@@ -107,10 +112,26 @@ LINKS = (  # of files outside of the site, which have a page in it
 )
 
 
-def link_to_pages(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Lead links to examples and benchmark results to their pages."""
+DOCTEST = re.compile(r"(```python\n>>> .*?)\n\n```\n", re.DOTALL)  # ends in an empty line, which ends the output for the test
+
+
+def adapt_page(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Lead links to examples and benchmark results to their pages; drop the empty lines at the end of doctests."""
+    source[0] = DOCTEST.sub(r"\1\n```\n", source[0])
     for pattern, page in LINKS:
         source[0] = pattern.sub(page, source[0])
+
+
+def write_formula(self: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML, and warn of commands that it cannot express."""
+    block, formula = isinstance(node, nodes.math_block), node.astext().replace(r"\arg", r"\operatorname{arg}")
+    aligned = block and "&" in formula and r"\begin" not in formula
+    formula = rf"\begin{{align*}}{formula}\end{{align*}}" if aligned else formula
+    written = latex2mathml.convert(formula, display="block" if block else "inline")
+    if "\\" in written:
+        logging.getLogger(__name__).warning("formula that cannot be written as MathML: %s", formula, location=node)
+    self.body.append(f'<div class="formula">{written}</div>' if block else written)
+    raise nodes.SkipNode
 
 
 def skip_foreign(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
@@ -126,7 +147,8 @@ def drop_foreign_labels(app: Sphinx, what: str, name: str, thing: object, option
 
 def setup(app: Sphinx) -> None:
     """Write what is generated before pages are looked for."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("config-inited", lambda app, config: generated.write(DOCS))
-    app.connect("source-read", link_to_pages)
+    app.connect("source-read", adapt_page)
     app.connect("autodoc-process-docstring", drop_foreign_labels)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -14,9 +14,8 @@ pytest.importorskip("skops")
 REPOSITORY = Path(__file__).resolve().parents[1]
 TUTORIAL = (REPOSITORY / "docs" / "getting_started" / "tutorial.md").read_text()
 FILES = re.findall(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
-COMMANDS = [
-    line for block in re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL) for line in block.splitlines()
-]
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in block.replace("\\\n", "").splitlines()]
 
 
 def test_the_tutorial_ends_with_a_published_model(tmp_path):
