@@ -70,12 +70,18 @@ MANUALS = {
 intersphinx_mapping = {name: (url, None) for name, url in MANUALS.items()} if os.environ.get("SKDP_INTERSPHINX") == "1" else {}
 intersphinx_timeout = 10
 
-# Examples
+# Examples, without those whose data set is missing: they are shown, not run
+DATA = Path(os.environ.get("SKDP_DATA", REPOSITORY.parent / "shared" / "data"))
+TABLE = re.compile(r'SKDP_DATA.*"(\S+?\.csv\.gz)"')
+tables = {path: TABLE.search(path.read_text()) for path in sorted((REPOSITORY / "examples").glob("plot_*.py"))}
+left_out = [path.stem for path, table in tables.items() if table and not (DATA / table[1]).exists()]
+if left_out:
+    print(f"Examples that are not run, as SKDP_DATA names no directory with their tables: {', '.join(sorted(left_out))}")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "thumbnail_size": (480, 300),
-    "filename_pattern": r"plot_",
+    "filename_pattern": "|".join(rf"{path.stem}\.py$" for path in tables if path.stem not in left_out),
     "abort_on_example_error": True,
     "copyfile_regex": r".*\.json",
     "doc_module": ("skdp",),

@@ -1,9 +1,9 @@
 """
-How many records are enough?
-============================
+How many records does a fit need?
+=================================
 
-Noise does not grow with the table, the signal does. So for every epsilon there is a number of records from which a fit is useful.
-``plan`` says which, from public facts alone: no records are needed, and nothing is spent.
+Noise does not grow with the table, the signal does. So for every epsilon there is a number of records below which a fit is
+useless. ``plan`` says which, from public facts alone: no records are needed, and nothing is spent.
 """
 
 # %%
@@ -30,13 +30,13 @@ print(plan.needed)
 epsilons = np.geomspace(0.03, 10, 12)
 
 
-def enough(epsilon, n_features):
-    """Records from which noise is unlikely to drown the signal."""
+def least(epsilon, n_features):
+    """Records from which a model is likely to be more than a constant."""
     model = DPLogisticRegression(epsilon=epsilon, delta=1e-8, data_norm=1.0, classes=[0, 1])
     return model.plan(n_samples=10, n_features=n_features).needed.n_samples
 
 
-curves = {n_features: [enough(epsilon, n_features) for epsilon in epsilons] for n_features in (5, 20, 100)}
+curves = {n_features: [least(epsilon, n_features) for epsilon in epsilons] for n_features in (5, 20, 100)}
 
 # %%
 # And try it
@@ -60,17 +60,17 @@ def accuracies(size):
 
 
 scores = np.array([accuracies(size) for size in sizes])
-threshold = enough(0.3, 20)
+threshold = least(0.3, 20)
 
 # %%
 # The picture
 # -----------
-# Left: records from which a fit is worth its budget. Right: the accuracy; the dashed line is the number that the plan named.
+# Left: the least number of records. Right: the accuracy; the dashed line is the number that the plan named.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for (n_features, records), colour in zip(curves.items(), ("tab:green", "tab:blue", "tab:purple"), strict=True):
     axes[0].plot(epsilons, records, color=colour, marker=".", label=f"{n_features} features")
-axes[0].set(xscale="log", yscale="log", xlabel="epsilon", ylabel="records", title="Records that are enough")
+axes[0].set(xscale="log", yscale="log", xlabel="epsilon", ylabel="records", title="The least number of records")
 axes[0].grid(alpha=0.4)
 axes[0].legend()
 axes[1].plot(sizes, scores, ".", color="tab:blue", alpha=0.5)
