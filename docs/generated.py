@@ -82,7 +82,8 @@ def solver_tables() -> str:
     ]
     first = table(["solver", "needs", "why"], auto)
     return (
-        f'## What "auto" takes\n\nThe first line whose needs are met:\n\n{first}\n'
+        '## What "auto" takes\n\nThe first line whose needs are met. The lines of `"objective"` and `"frank_wolfe"` are for '
+        f'`delta=0` only, and rankings by linear scores skip `"sgda"`.\n\n{first}\n'
         f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`'], solvers)}"
     )
 
