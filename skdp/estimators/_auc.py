@@ -149,7 +149,7 @@ class DPAUCMaximizer(DPClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from skdp import DPAUCMaximizer
     >>> X, y = make_classification(n_samples=5000, weights=[0.9], random_state=0)
-    >>> model = DPAUCMaximizer(epsilon=1.0).fit(X, y)
+    >>> model = DPAUCMaximizer(epsilon=1.0, feature_bounds=5.0).fit(X, y)
     >>> model.coef_.shape
     (1, 20)
     >>> bool(model.score(X, y) > 0.8)

@@ -123,7 +123,7 @@ class DPLogisticRegression(DPProbabilisticClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from skdp import DPLogisticRegression
     >>> X, y = make_classification(n_samples=2000, random_state=0)
-    >>> model = DPLogisticRegression(epsilon=1.0).fit(X, y)
+    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=5.0).fit(X, y)
     >>> model.coef_.shape
     (1, 20)
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")

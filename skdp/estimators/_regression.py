@@ -119,7 +119,7 @@ class DPLinearRegression(DPRegressor):
     >>> from sklearn.datasets import make_regression
     >>> from skdp import DPLinearRegression
     >>> X, y = make_regression(n_samples=2000, n_features=5, noise=10.0, random_state=0)
-    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(-400, 400)).fit(X, y)
+    >>> model = DPLinearRegression(epsilon=1.0, feature_bounds=5.0, target_bounds=(-400, 400)).fit(X, y)
     >>> model.coef_.shape
     (5,)
     >>> print(f"{model.privacy_spent_.epsilon:.3f}")

@@ -23,6 +23,7 @@ __all__ = ["DPRegressor"]
 REACH = 1.0  # length of a row over data_norm, up to which predictions without a public range of y follow the line: as in the fit
 USUAL_RANGE = -1.0, 1.0  # of y, where none is given for a loss that needs one: public, and most likely wrong, so it warns
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
+UNLEARNT = frozenset(ROBUST) - {"epsilon_insensitive"}  # losses whose solver learns neither the place nor the unit of y
 
 
 class DPRegressor(RegressorMixin, DPEstimator):
@@ -99,6 +100,13 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
                 "nearer end. Expected target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
                 "The range of the records themselves would leak.",
+                UserWarning,
+            )
+        elif self.loss in UNLEARNT and self.threshold == 1 and self.solver == "auto":
+            warn(
+                "threshold=1 and no target_bounds: y is taken to lie within a few units of 0, and records farther away have "
+                "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
+                "around 0.",
                 UserWarning,
             )
         if self._bounds() is None and self.l1_ratio and isinstance(self.solver, str) and self.solver == "auto":

@@ -1,10 +1,12 @@
 """Regressors without a public range of y: a documented one, and a warning that says what to give."""
 
+import warnings
+
 import numpy as np
 import pytest
 from seeded import fitted
 
-from skdp import DPConstrainedRegression, DPLinearRegression
+from skdp import DPConstrainedRegression, DPLinearRegression, DPRobustRegressor
 from skdp.estimators import DPAdditiveRegressor
 
 
@@ -23,3 +25,27 @@ def test_without_bounds_y_is_taken_to_lie_in_the_unit_interval(kind):
     with pytest.warns(UserWarning, match="target_bounds is not given"):
         report = kind(**given).plan(5000, 2)
     assert any("clipped" in line for line in report.assumptions)
+
+
+ROBUST = "threshold=1 and no target_bounds: y is taken to lie within a few units of 0"
+
+
+@pytest.mark.filterwarnings("default:threshold=1 and no target_bounds")
+@pytest.mark.parametrize(
+    "model, warns",
+    (
+        (DPRobustRegressor(), True),
+        (DPRobustRegressor(loss="huber"), True),
+        (DPConstrainedRegression(loss="huber"), True),
+        (DPRobustRegressor(loss="absolute"), False),
+        (DPRobustRegressor(loss="epsilon_insensitive"), False),
+        (DPRobustRegressor(threshold=100.0), False),
+        (DPRobustRegressor(target_bounds=(0, 1)), False),
+    ),
+    ids=repr,
+)
+def test_robust_losses_say_what_their_default_threshold_assumes(model, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.plan(5000, 2)
+    assert any(str(warning.message).startswith(ROBUST) for warning in seen) == warns
