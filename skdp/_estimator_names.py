@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -36,8 +37,8 @@ ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class for labels (Tru
     "robust": {False: DPRobustRegressor},
     "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
 }
-BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # these learn where the targets are
-NEEDED: dict[Any, tuple[str, str]] = {  # whose default depends on the unit of the target, so that none can be good
+BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # these need no range of the targets
+NEEDED: dict[Any, tuple[str, str]] = {  # parameters in units of the target, which have no good default
     DPRobustRegressor: ("threshold", "the error, in units of the target, from which on a record has little influence"),
     DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
 }
@@ -107,7 +108,7 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
     _check_needed(kind, given)
     values: dict[str, Any] = {"classes": facts.classes} if facts.classes else {"target_bounds": facts.target_bounds}
     prepare: Any = SchemaColumns.of(facts)
-    if "schema" in kind._get_param_names():
+    if "schema" in signature(kind).parameters:
         values["schema"] = facts
     else:
         values["data_norm"] = 1.0

@@ -31,9 +31,8 @@ def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarr
 
     Notes
     -----
-    **Privacy.** The classes and the dtype of y are public. Among objects a type counts only where every record has it: a table
-    that differs in one record has another type nowhere, or mixes them and is refused, so that no two neighbours that can be
-    fitted differ in the type.
+    **Privacy.** The classes and the dtype of y are public. An array of objects has a type only if every record has it. A
+    neighbour has the same type, or mixes types and is refused: no two neighbours that can be fitted differ in the type.
     """
     ours, theirs = _kind(classes), None if isinstance(y, (list, tuple)) else _kind(labels)
     spellings = None if ours == theirs or theirs is None else _spellings(classes, ours, theirs)

@@ -120,7 +120,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     Parameters
     ----------
     path : path-like
-        A ``.skops`` file, of which only classes on a list are loaded, or a ``.joblib`` file, which runs whatever code is in it.
+        A ``.skops`` file, whose classes must all be on a list, or a ``.joblib`` file, which can run any code.
     trust : bool, default=False
         Read a ``.joblib`` file. Say True only if you know who wrote it. Changes nothing for ``.skops``.
 
@@ -178,7 +178,7 @@ def model_content(model: Any, path: Path) -> bytes:
 
 
 def rescue(model: Any, suffix: str) -> Path | None:
-    """Write a model that could not be written where it should be: where the user says, else to a temporary or a home directory.
+    """Write a model elsewhere, after its own place failed: where the user says, else to a temporary or a home directory.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _read(path: Path, load: Any) -> Any:
     failed = False
     try:
         return load()
-    except Exception:  # anything can come of a damaged file
+    except Exception:  # a damaged file can raise any error
         failed = True
     if failed:  # outside of the except clause: the original error may quote what is in the file
         raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")

@@ -11,9 +11,8 @@ from skdp._files import check_suffix, imported
 
 __all__ = ["ROOM", "Output", "check_outputs", "write_whole"]
 
-ROOM = (
-    2**20
-)  # bytes that a fit reserves on the disk for a model and for a report before it is charged; larger ones may still fail
+# Bytes that a fit reserves on the disk for a model and for a report before it is charged; larger ones may still fail.
+ROOM = 2**20
 
 
 def check_outputs(

@@ -78,7 +78,7 @@ def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
     """
     names, kinds = column_names(path, sep), {"i": "number", "u": "number", "f": "number", "M": "ignore", "m": "ignore"}
     frame = _read(path, sep, kinds_only=True)
-    if path.suffix != ".parquet":  # of which only the types are read
+    if path.suffix != ".parquet":  # only the types of a Parquet file are read
         _check_records(path, frame)
     return {name: kinds.get(dtype.kind, "category") for name, dtype in zip(names, frame.dtypes, strict=True)}
 
@@ -89,7 +89,7 @@ def column_names(path: Path, sep: str = ",") -> list[str]:
     Parameters
     ----------
     path : Path
-        A table, of which only the names are read.
+        A table; only its column names are read.
     sep : str, default=","
         What separates the fields of a CSV.
 
@@ -145,7 +145,7 @@ def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool =
         return _read_csv(path, sep, header_only, kinds_only)
     except (ImportError, MemoryError):
         raise
-    except Exception:  # anything can come of a damaged file
+    except Exception:  # a damaged file can raise any error
         failed = True
     if failed:  # outside of the except clause: the original error may quote data
         raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")

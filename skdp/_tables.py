@@ -201,7 +201,7 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The table, the label set, and the class numbers unless a label is outside."""
     table, listed = _validated(estimator, X, y)
-    if given is None and listed.dtype.kind not in "biu":  # such are labels whatever their values
+    if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
         check_classification_targets(listed)
     labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
     return _canonical(table), labels, _encode(listed, labels)
@@ -305,9 +305,9 @@ def text_columns(X: Any) -> str:
 
 
 def columns_with_gaps(X: Any) -> str:
-    """Return a sentence that names the columns with missing or infinite numbers, whose names are public; never a row.
+    """Return a sentence that names the columns with missing or infinite numbers. Column names are public; no row is named.
 
-    Such a table is outside of what a guarantee is about: it raises before anything is charged.
+    The guarantee is not about such tables: they raise an error before anything is charged.
     """
     try:
         table = sparse.csc_array(X) if sparse.issparse(X) else X

@@ -22,6 +22,7 @@ __all__ = [
     "check_number",
     "check_random_state",
     "check_scale",
+    "column_labels",
     "shown",
     "warn_of_two_numbers",
 ]
@@ -133,6 +134,11 @@ def check_feature_bounds(
     return pairs
 
 
+def column_labels(names: Any, n_features: int) -> list[str]:
+    """Return the names of the columns as a list; those of an array are x0, x1, and so on, as scikit-learn has them."""
+    return [f"x{place}" for place in range(n_features)] if names is None else list(names)
+
+
 def warn_of_two_numbers(value: Any, n_features: int, *, parameter: str = "feature_bounds") -> None:
     """Warn where a list of two numbers is for two columns: it could be meant as one number for each."""
     if n_features == 2 and not isinstance(value, (tuple, Mapping)) and np.shape(value) == (2,):
@@ -145,8 +151,9 @@ def warn_of_two_numbers(value: Any, n_features: int, *, parameter: str = "featur
 
 def _nameless(names: Sequence[str]) -> str:
     """What to do where a table has lost the names of its columns."""
-    lost = list(names) == [f"x{place}" for place in range(len(names))]
-    return " X has no names here: it is an array, or a meta-estimator made one of it; one pair per column, in order, goes." * lost
+    if list(names) != column_labels(None, len(names)):
+        return ""
+    return " X has no names here: it is an array, or a meta-estimator made one of it; one pair per column, in order, goes."
 
 
 def _flat_bounds(ends: np.ndarray | None) -> str:

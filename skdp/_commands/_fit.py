@@ -75,13 +75,13 @@ def fit(
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
     content = json.loads(schema.read_text(encoding="utf-8"))
-    unfit = unfitted(facts, estimator, read_settings(settings), **parameters)
-    check(unfit, facts)
+    pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
+    check(pipeline, facts)
     data = read_labelled(table, facts, test, sep)
-    grouped = _groups(unfit, data.X, groups)
+    grouped = _groups(pipeline, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
-            fitted = unfit.fit(data.X, data.y, **grouped)
+            fitted = pipeline.fit(data.X, data.y, **grouped)
         _state_schema(fitted, content, test, groups)
         statement = fitted[-1].privacy_report_
         _keep(fitted, model, kept)

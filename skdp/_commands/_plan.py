@@ -37,9 +37,9 @@ def plan(
     report : Path or None
         Where to write it.
     names : Path or None
-        Table, of which only the column names are read, for patterns in the schema.
+        Table with the columns that patterns in the schema stand for; only its column names are read.
     sep : str
-        What separates the fields of it.
+        What separates the fields of a CSV.
     estimator : str or None
         Its name; None takes that of the kind of target.
     settings : list of str

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._tables import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
-from skdp._validation import check_feature_bounds, check_integer, shown
+from skdp._validation import check_feature_bounds, check_integer, column_labels, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
 from skdp.estimators._knots import drowned, front_of, release_knots
 from skdp.estimators._plan import Plan
-from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, places, public_columns
+from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
 from skdp.estimators._shapes import (
     ShapeFunction,
     Shapes,
@@ -247,7 +247,7 @@ class AdditiveModel(DPEstimator):
                 "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
             )
         numbers = read_numbers(scratch, X)
-        return numbers, list(getattr(scratch, "feature_names_in_", places(numbers.shape[1])))
+        return numbers, column_labels(getattr(scratch, "feature_names_in_", None), numbers.shape[1])
 
     def _rows_of(self, X: Any) -> Any:
         check_is_fitted(self)

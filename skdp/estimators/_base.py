@@ -20,6 +20,7 @@ from skdp._validation import (
     check_number,
     check_random_state,
     check_scale,
+    column_labels,
     shown,
     warn_of_two_numbers,
 )
@@ -34,7 +35,7 @@ from skdp.estimators._shape import read_shape
 from skdp.estimators._signal import needed, warn_of_low_signal
 from skdp.estimators._statement import report, spending
 from skdp.estimators._surroundings import look_around
-from skdp.estimators._units import described_units, in_order, row_facts, scaling_of
+from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.privacy.active import active, carried
 from skdp.privacy.budget import Budget
 from skdp.privacy.column_scaling import ColumnScaling
@@ -153,7 +154,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         Parameters
         ----------
         n_samples : int, tuple of int or table
-            Number of records, at least 2; or the shape (n_samples, n_features); or a table, of which the shape alone is read.
+            Number of records, at least 2; or the shape (n_samples, n_features); or a table; only its shape is read.
         n_features : int or None, default=None
             Number of columns, at least 1. None where a shape, a table or a schema tells it.
         n_classes : int or None, default=None
@@ -240,7 +241,8 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         planner = self
         if isinstance(self.feature_bounds, Mapping):
             planner = self._scratch()
-            planner.feature_bounds = in_order(self.feature_bounds, facts.n_features, facts.feature_names)
+            names = column_labels(facts.feature_names, facts.n_features)
+            planner.feature_bounds = check_feature_bounds(self.feature_bounds, facts.n_features, names)
         return replace(planner._plan_of(facts), scaling=planner._scaling(facts))
 
     def _scaling(self, facts: Facts) -> ColumnScaling | None:

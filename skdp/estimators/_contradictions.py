@@ -29,7 +29,7 @@ ADVICE = "Expected feature_bounds from public knowledge, a pair (low, high) per 
 
 
 def surely(noise: float, size: int) -> float:
-    """Return what noise of a standard deviation exceeds, in any of so many numbers, with a quarter of `FALSE_ALARM` at most."""
+    """Return a bound that normal noise exceeds in any of ``size`` numbers with probability `FALSE_ALARM` / 4 at most."""
     return noise * -float(ndtri(FALSE_ALARM / (4 * size)))
 
 

@@ -52,6 +52,6 @@ class Displayed:
         return [] if statement is None else [statement.summary]
 
     def _budget_in_html(self) -> str:
-        """What was spent, or else may be, below a diagram whose parameters are folded."""
+        """What was spent, or epsilon before a fit, for the line below the diagram."""
         (line,) = self._spent_in_words() or [f"epsilon = {shown(self.epsilon)}"]  # type: ignore[attr-defined]
         return f'<p class="skdp-budget" style="font-family: monospace; margin: .3em 0">{html.escape(line)}</p>'

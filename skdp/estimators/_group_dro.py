@@ -235,7 +235,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Parameters
         ----------
         n_samples : int, tuple of int or table
-            Number of records, at least 2; or the shape (n_samples, n_features); or a table, of which the shape alone is read.
+            Number of records, at least 2; or the shape (n_samples, n_features); or a table; only its shape is read.
         n_features : int or None, default=None
             Number of columns, at least 1. None where a shape or a table tells it.
         n_classes : int or None, default=None

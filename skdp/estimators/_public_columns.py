@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import check_feature_bounds, shown
+from skdp._validation import check_feature_bounds, column_labels, shown
 from skdp.preprocessing import Schema
 
-__all__ = ["check_interactions", "check_public_columns", "named_columns", "named_pairs", "places", "public_columns"]
+__all__ = ["check_interactions", "check_public_columns", "named_columns", "named_pairs", "public_columns"]
 
 PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')], each pair once"
 
@@ -60,18 +60,13 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
         return facts
     if isinstance(feature_bounds, Mapping) and names is None:
         names = list(feature_bounds)
-    names = places(n_features) if names is None else names
+    names = column_labels(names, n_features)
     pairs = check_feature_bounds(1.0 if feature_bounds is None else feature_bounds, n_features, names)
     if len(set(names)) < len(names):
         raise ValueError("The columns of X need names of their own: some are named alike.")
     of_columns = np.broadcast_to(np.asarray(pairs), (n_features, 2)).tolist()
     columns = {name: {"kind": "number", "bounds": pair} for name, pair in zip(names, of_columns, strict=True)}
     return Schema.read({"columns": columns})
-
-
-def places(n_features: int) -> list[str]:
-    """Return the names of the columns of an array, as scikit-learn has them."""
-    return [f"x{place}" for place in range(n_features)]
 
 
 def check_interactions(interactions: Any) -> None:

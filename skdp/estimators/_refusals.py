@@ -30,7 +30,7 @@ REFUSED = {
 
 
 def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a constructor: it refuses parameters that cannot exist here, and representations always show its epsilon."""
+    """Decorate a constructor: it refuses parameters that cannot exist here, and ``repr`` always shows epsilon."""
 
     @functools.wraps(init)
     def wrapper(self: Any, *args: Any, **parameters: Any) -> None:

@@ -92,7 +92,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if not isinstance(self.loss, str) or self.loss not in self._losses:
             raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
         check_scale("threshold", self.threshold)
-        given = self._given_bounds()
+        given, automatic = self._given_bounds(), isinstance(self.solver, str) and self.solver == "auto"
         if given is not None:
             check_bounds("target_bounds", given)
         elif self.loss == "squared":
@@ -102,19 +102,18 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 "The range of the records themselves would leak.",
                 UserWarning,
             )
-        elif self.loss in UNLEARNT and self.threshold == 1 and self.solver == "auto":
+        elif self.loss in UNLEARNT and self.threshold == 1 and automatic:
             warn(
                 "threshold=1 and no target_bounds: y is taken to lie within a few units of 0, and records farther away have "
                 "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
                 "around 0.",
                 UserWarning,
             )
-        if self._bounds() is None and self.l1_ratio and isinstance(self.solver, str) and self.solver == "auto":
-            if self.loss not in ROBUST:
-                raise ValueError(
-                    f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
-                    "y; give target_bounds, or a solver such as 'gd' where y is of size 1."
-                )
+        if self._bounds() is None and self.l1_ratio and automatic and self.loss not in ROBUST:
+            raise ValueError(
+                f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
+                "y; give target_bounds, or a solver such as 'gd' where y is of size 1."
+            )
         if self.loss in ROBUST and not SMALLEST <= self._threshold() <= LARGEST:
             bounds = shown(given)
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")

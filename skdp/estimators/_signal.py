@@ -82,7 +82,7 @@ def noise_level(plan: Plan) -> float:
 
 
 def _tilt(plan: Plan) -> float:
-    """Noise of a released minimiser, as that of a gradient over the largest mean gradient: what tilts the objective so far."""
+    """Noise of the gradient that moves the minimiser as far as its noise does, over the largest mean gradient."""
     problem = plan.problem
     return prediction_noise(plan)[0] / problem.row_norm * problem.alpha * math.sqrt(math.prod(problem.shape)) / problem.lipschitz
 
@@ -112,7 +112,7 @@ def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan) -> None:
 
 
 def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
-    """How many of so many releases have a signal, and how many records each is of."""
+    """Return how many of the releases carry a signal, and the number of records in each."""
     if isinstance(release.mechanism, SinglePass):
         drawn = release.mechanism.batch_size
         return min(count, max(n_samples / (2 * drawn), 1.0)), drawn
@@ -120,7 +120,7 @@ def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
 
 
 def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> float:
-    """Noise level of a fit to so many records with this epsilon; infinite where none can be planned."""
+    """Noise level of a fit to ``n_samples`` records with this epsilon; infinite where no fit can be planned."""
     other = estimator._scratch()
     other.epsilon = epsilon
     with warnings.catch_warnings():
@@ -160,7 +160,7 @@ def _least(level: Level, start: float, lowest: float, highest: float) -> float |
 
 
 def _nearby(level: Level, start: float, lowest: float, highest: float) -> float | None:
-    """The same, a little larger, with few plans, for samples, whose accounting takes long: noise is nearly inverse to both."""
+    """As `_least`, with few plans and a margin, for samples, whose accounting is slow: noise is nearly inverse to both."""
     value = float(start)
     for _ in range(REFINEMENTS):
         value = min(max(value * level(value), lowest), highest)

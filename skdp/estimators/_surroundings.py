@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from skdp.privacy.accounting import gaussian_mu
 from skdp.privacy.active import active
-from skdp.privacy.budget import LARGEST_EPSILON
+from skdp.privacy.budget import LARGEST_EPSILON, default_delta
 from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, shown, warn
 from skdp.privacy.ledger import PrivacyLedger
 
@@ -169,7 +169,7 @@ def _n_splits(search: Any) -> int:
 
 def _cost(epsilon: Any, delta: Any, n_samples: int) -> float:
     """Squared Gaussian-DP parameter that epsilon and delta admit; 0 for what is not known to cost as much, or is no budget."""
-    delta = max(1 / n_samples**2, 1e-11) if delta is None else delta
+    delta = default_delta(n_samples) if delta is None else delta
     if not (isinstance(epsilon, Real) and isinstance(delta, Real)):
         return 0.0
     epsilon, delta = float(epsilon), float(delta)

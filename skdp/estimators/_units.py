@@ -5,15 +5,38 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import check_feature_bounds
-from skdp.estimators._public_columns import places
+from skdp._validation import check_feature_bounds, column_labels
 from skdp.privacy.column_scaling import ColumnScaling
 from skdp.solvers import SOLVERS, Solver
 
-__all__ = ["described_units", "in_order", "row_facts", "scales_columns", "scaling_of"]
+__all__ = ["described_units", "row_facts", "scaling_of"]
 
 
-def scales_columns(estimator: Any) -> bool:
+def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
+    """Return what is public about the rows behind the oracle, by the names of `Problem`."""
+    bounds = check_feature_bounds(estimator.feature_bounds, n_features)
+    largest: Any = None if bounds is None else np.abs(bounds).max(axis=-1).tolist()
+    largest = 1.0 if _scales_columns(estimator) else tuple(largest) if isinstance(largest, list) else largest
+    data_norm = _longest_row(largest, n_features) if estimator.data_norm is None else float(estimator.data_norm)
+    return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": largest}
+
+
+def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | None:
+    """Return the map of the columns that ``feature_bounds`` ask for; None where they scale nothing."""
+    if not _scales_columns(estimator):
+        return None
+    bounds = check_feature_bounds(estimator.feature_bounds, n_features, column_labels(names, n_features))
+    return ColumnScaling.of_bounds(np.broadcast_to(np.asarray(bounds), (n_features, 2)), shifts=bool(estimator.fit_intercept))
+
+
+def described_units(estimator: Any) -> dict[str, str]:
+    """Return what the report says of the columns."""
+    if not _scales_columns(estimator):
+        return {}
+    return {"columns": "clipped to feature_bounds and divided by the larger one; data_norm is in these units"}
+
+
+def _scales_columns(estimator: Any) -> bool:
     """Return whether ``feature_bounds`` scale the columns.
 
     They do not where coefficients are constrained in the units of X, nor where the solver uses the bounds by itself.
@@ -21,36 +44,6 @@ def scales_columns(estimator: Any) -> bool:
     named = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else estimator.solver
     bounded = isinstance(named, (type, Solver)) and getattr(named, "uses_bounds", False)
     return estimator.feature_bounds is not None and estimator._constraint() is None and not bounded
-
-
-def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
-    """Return what is public about the rows behind the oracle, by the names of `Problem`."""
-    bounds = check_feature_bounds(estimator.feature_bounds, n_features)
-    largest: Any = None if bounds is None else np.abs(bounds).max(axis=-1).tolist()
-    largest = 1.0 if scales_columns(estimator) else tuple(largest) if isinstance(largest, list) else largest
-    data_norm = _longest_row(largest, n_features) if estimator.data_norm is None else float(estimator.data_norm)
-    return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": largest}
-
-
-def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | None:
-    """Return the map of the columns that ``feature_bounds`` ask for; None where they scale nothing."""
-    if not scales_columns(estimator):
-        return None
-    names = places(n_features) if names is None else list(names)
-    bounds = np.broadcast_to(np.asarray(check_feature_bounds(estimator.feature_bounds, n_features, names)), (n_features, 2))
-    return ColumnScaling.of_bounds(bounds, shifts=bool(estimator.fit_intercept))
-
-
-def in_order(bounds: Any, n_features: int, names: Any) -> Any:
-    """Return bounds that are given by name in the order of the columns, others as they are."""
-    return check_feature_bounds(bounds, n_features, places(n_features) if names is None else list(names))
-
-
-def described_units(estimator: Any) -> dict[str, str]:
-    """Return what the report says of the columns."""
-    if not scales_columns(estimator):
-        return {}
-    return {"columns": "clipped to feature_bounds and divided by the larger one; data_norm is in these units"}
 
 
 def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._tables import read_features
-from skdp._validation import check_feature_bounds, check_number, check_scale, shown, warn_of_two_numbers
+from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 
 __all__ = ["BoundedScaler", "RowNormClipper"]
@@ -116,8 +116,7 @@ class BoundedScaler(StatelessTransformer):
         return np.clip(scaled, -1, 1, out=scaled)  # against rounding
 
     def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{place}" for place in range(n_features)] if names is None else names.tolist()
+        names = column_labels(getattr(self, "feature_names_in_", None), n_features)
         pairs = check_feature_bounds(self.bounds, n_features, names, parameter="bounds")
         low, high = np.broadcast_to(np.asarray(pairs), (n_features, 2)).T
         return low, high

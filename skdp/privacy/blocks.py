@@ -162,7 +162,7 @@ class Blocks:
         return entries, minor, offsets
 
     def scaled(self, entries: np.ndarray, columns: Any) -> np.ndarray:
-        """Return entries of the given columns as the table's users are to see them; as they are where nothing is scaled."""
+        """Return entries of the given columns, scaled where the columns are."""
         return entries if self._scaling is None else self._scaling.scaled(entries, columns)
 
 

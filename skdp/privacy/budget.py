@@ -7,7 +7,7 @@ from typing import Any
 
 from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, shown, warn
 
-__all__ = ["ADJACENCIES", "Budget", "to_float"]
+__all__ = ["ADJACENCIES", "Budget", "default_delta", "to_float"]
 
 LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5  # beyond them there is no guarantee to speak of, and its accounting loses its digits
 
@@ -105,9 +105,14 @@ def _epsilon(epsilon: Any) -> float:
     return number
 
 
+def default_delta(n_samples: int) -> float:
+    """Return the delta of a fit that states none."""
+    return max(1 / n_samples**2, 1e-11)
+
+
 def _delta(delta: Any, n_samples: int) -> float:
     if delta is None:
-        return max(1 / n_samples**2, 1e-11)
+        return default_delta(n_samples)
     if not _is_number(delta):
         raise TypeError(f"delta={shown(delta)} is not a number; expected a number in (0, 1), or None.")
     number = to_float(delta)

@@ -52,7 +52,10 @@ class BudgetExceededError(PrivacyAccountingError):
 
 
 class LowSignalWarning(UserWarning):
-    """The noise is so large that the model is likely to be a constant. Raised before anything is paid for, from public facts."""
+    """The noise is so large that a model is likely to be a constant, or that a coefficient has no interval.
+
+    The first is computed from public facts, before the fit is charged; the second from releases.
+    """
 
 
 class NotPrivateWarning(UserWarning):

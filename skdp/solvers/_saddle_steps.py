@@ -116,18 +116,7 @@ class SaddleSolver(Solver):
         )
 
     def noise_level(self, problem: Problem) -> float:
-        """Return the noise over the level from which it drowns the signal.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Of the primal gradients together.
-        """
+        """Return the noise level of the primal gradients together."""
         return self._noise_together(cast(MinimaxProblem, problem))[1] / MUCH
 
     def _noise_together(self, facts: MinimaxProblem) -> tuple[float, float]:

@@ -61,7 +61,7 @@ def mean_noise(problem: Problem, query: Query, share: float) -> float:
 
 
 def released_moments(problem: Problem, answer: np.ndarray, noise: float) -> ReleasedMoments:
-    """Return the means of the features and of their squares as they were released, with noise of a standard deviation over n."""
+    """Return the released means of the features and of their squares; ``noise`` is the standard deviation over n."""
     d, norm = problem.n_features, problem.data_norm
     return ReleasedMoments(answer[:d] / problem.n_samples, noise, answer[d:] * norm / problem.n_samples, noise * norm)
 

@@ -28,7 +28,7 @@ class Uncertainty:
     widening : float, default=1.0
         Factor of all half widths.
     hidden : ndarray of bool of shape (n_coordinates,) or None, default=None
-        Directions of which noise hides how steep they are. A coefficient that owes more than half of its variance to them gets
+        Directions whose curvature noise hides. A coefficient that owes more than half of its variance to them gets
         no interval.
     offset, unit : float
         The targets t in [-1, 1] stand for ``offset + unit * t``.

@@ -90,12 +90,13 @@ class Frame:
 
 def hopeless(problem: Problem) -> bool:
     """Whether the noise of a mean leaves nothing of the features to be told."""
-    return hopelessness(problem) >= 1
+    return hopelessness(problem) is not None
 
 
-def hopelessness(problem: Problem) -> float:
-    """Noise of a mean over the largest that leaves something of the features to be told."""
-    return min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.signal_to_noise * HOPELESS)
+def hopelessness(problem: Problem) -> float | None:
+    """Noise of a mean over the largest that leaves something of the features to be told; None where it leaves something."""
+    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.signal_to_noise * HOPELESS)
+    return level if level >= 1 else None
 
 
 def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:

@@ -137,19 +137,7 @@ class DiscriminantAnalysis(Solver):
         return remark
 
     def noise_level(self, problem: Problem) -> float:
-        """Return the noise over the level from which it drowns the signal.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Largest eigenvalue of the noise over the largest that the covariance of these rows could have, if both classes are as
-            frequent.
-        """
+        """Return the largest eigenvalue of the noise over the largest possible covariance, for equally frequent classes."""
         noise = math.sqrt(2) * mean_noise(problem, _nominal(problem), 1 - float(self.moments_share))
         return 2 * half_edge(noise, problem.n_features)
 

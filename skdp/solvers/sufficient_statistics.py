@@ -98,26 +98,15 @@ class SufficientStatistics(Solver):
         """
         if not problem.budget.private:
             return "no noise"
-        share = self._edge(problem) / (problem.n_samples * problem.row_norm**2)
+        share = self._relative_edge(problem)
         remark = f"eigenvalues of the noise reach {share:.3g} times the largest that the second moments of these rows could have"
         if share >= DROWNED:
             remark += "; expect a useless model: take more records, fewer features or a larger epsilon"
         return remark
 
     def noise_level(self, problem: Problem) -> float:
-        """Return the noise over the level from which it drowns the signal.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Largest eigenvalue of the noise over a fifth of the largest that the second moments of these rows could have.
-        """
-        return self._edge(problem) / (problem.n_samples * problem.row_norm**2 * DROWNED)
+        """Return the largest eigenvalue of the noise, over that of the rows, as a multiple of `DROWNED`."""
+        return self._relative_edge(problem) / DROWNED
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return one release of all products, after one of the smallest eigenvalue where that is wanted.
@@ -194,6 +183,10 @@ class SufficientStatistics(Solver):
     def _edge(self, problem: Problem) -> float:
         """Largest eigenvalue of the noise, as the order grows: half-vector noise has half the variance off the diagonal."""
         return _noise(problem, self._joint(problem), self._share) * math.sqrt(2 * problem.shape[0])
+
+    def _relative_edge(self, problem: Problem) -> float:
+        """The same over the largest eigenvalue that the second moments of these rows could have."""
+        return self._edge(problem) / (problem.n_samples * problem.row_norm**2)
 
     @property
     def _share(self) -> float:

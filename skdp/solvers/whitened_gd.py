@@ -160,20 +160,8 @@ class WhitenedGradientDescent(Solver):
         )
 
     def noise_level(self, problem: Problem) -> float | None:
-        """Return the noise over the level from which it drowns the signal.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float or None
-            At least 1 where only a constant is estimated, else None.
-        """
-        share = hopelessness(problem)
-        return share if share >= 1 else None
+        """Return the noise level where only a constant is estimated, else None."""
+        return hopelessness(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases: means, lengths, second moment, norms of gradients, T gradients; or the sum of the targets alone.
