@@ -3,10 +3,12 @@
 import contextlib
 import importlib
 import io
+import json
 import os
 import secrets
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,21 @@ TRUSTED = (
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
+# A file also names the loader that builds each part, and skops compares the names of types only: some loaders make what the name
+# does not say (a partial, a method, the result of a call). They are on no list, whatever the name.
+OURS = {  # loaders of names on TRUSTED
+    "numpy.dtype": ("DTypeNode",),
+    "sklearn.utils._bunch.Bunch": ("DictNode", "TypeNode"),
+    "skdp.privacy.report.PrivacySpent": ("TupleNode", "TypeNode"),
+}
+FILLED = ("ObjectNode", "TypeNode")  # of all others on that list
+KNOWN = (  # loaders of what skops trusts by itself, under the names that it gives them
+    *FILLED,
+    *("DictNode", "JsonNode", "ListNode", "SetNode", "SliceNode", "TupleNode"),
+    *("FunctionNode", "LossNode"),  # ufuncs; losses of SGDClassifier
+    *("DTypeNode", "MaskedArrayNode", "NdArrayNode", "SparseMatrixNode"),
+    *("RandomGeneratorNode", "RandomStateNode"),
+)
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -142,7 +159,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         return _read(path, lambda: joblib.load(io.BytesIO(content)))
     skops = imported("skops.io")
     types = _read(path, lambda: skops.get_untrusted_types(data=content))
-    if foreign := _foreign(types):
+    if foreign := _foreign(types) or _read(path, lambda: _misbuilt(content)):
         raise ValueError(
             f"{path} holds the types {foreign}, which are not loaded because they could run code; expected a file of save_model."
         )
@@ -169,7 +186,7 @@ def model_content(model: Any, path: Path) -> bytes:
         return buffer.getvalue()
     skops = imported("skops.io")
     content = skops.dumps(model)
-    if foreign := _foreign(skops.get_untrusted_types(data=content)):
+    if foreign := _foreign(skops.get_untrusted_types(data=content)) or _misbuilt(content):
         raise ValueError(
             f"{path} would hold the types {foreign}, with which load_model refuses it; expected those of skdp and estimators of "
             "scikit-learn only. A .joblib file can hold others."
@@ -215,6 +232,25 @@ def _places(suffix: str) -> Iterator[Path]:
 
 def _foreign(types: Sequence[str]) -> list[str]:
     return [name for name in types if name not in TRUSTED or not _is_class(name)]
+
+
+def _misbuilt(content: bytes) -> list[str]:
+    """Parts of a file that are built otherwise than `save_model` builds them, as name and loader."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        parts: list[Any] = [json.loads(file.read("schema.json"))]
+    found = set()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            loader = part.get("__loader__")
+            if isinstance(loader, str):
+                name = f"{part.get('__module__')}.{part.get('__class__')}"
+                if loader not in (OURS.get(name, FILLED) if name in TRUSTED else KNOWN):
+                    found.add(f"{name} by {loader}")
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return sorted(found)
 
 
 def _is_class(name: str) -> bool:

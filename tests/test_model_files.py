@@ -1,6 +1,7 @@
 """Model files: what save_model writes comes back, and a crafted file runs no code."""
 
 import contextlib
+import functools
 import importlib
 import inspect
 import io
@@ -16,14 +17,16 @@ import pytest
 import skops.io
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import skdp
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression, load_model, save_model
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, load_model, save_model
 from skdp.__main__ import main
 from skdp._models import TRUSTED
 from skdp.solvers import SOLVERS
@@ -131,6 +134,47 @@ def test_a_method_of_a_trusted_class_is_not_trusted(folder):
             load_model(path)
 
 
+def by(loader, name, **content):
+    """A node of a name, built by any loader."""
+    module, _, attribute = name.rpartition(".")
+    return {"__class__": attribute, "__module__": module, "__loader__": loader, **content}
+
+
+TANH, STATE = by("FunctionNode", "numpy.tanh"), by("DictNode", "builtins.dict", content={}, key_types=sequence(kind="list"))
+PARTIAL = {"func": TANH, "args": sequence(), "kwds": STATE, "namespace": text(None)}
+MISBUILT = {  # whose names are all on the list
+    "partial": by("PartialNode", "numpy.dtype", content=PARTIAL),
+    "call": by("ConstructorFromReduceNode", "skdp.samplings.Nice", content=sequence(text(3))),
+    "scikit-learn's class, called": by("LossNode", "sklearn.utils._bunch.Bunch", __reduce__={"args": sequence()}, content=STATE),
+    "list": by("ListNode", "skdp.samplings.Nice", content=[text(3)]),
+    "array": by("NdArrayNode", "skdp.samplings.Nice", type="json", content=[], shape=sequence(text(0))),
+    "function": by("FunctionNode", "skdp.constraints.Box"),
+    "within": by("ListNode", "builtins.list", content=[by("PartialNode", "numpy.dtype", content=PARTIAL)]),
+    "within an estimator": by(
+        "ObjectNode",
+        "sklearn.preprocessing._function_transformer.FunctionTransformer",
+        content={**STATE, "content": {"func": by("PartialNode", "numpy.dtype", content=PARTIAL)}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISBUILT)
+def test_names_on_the_list_are_built_as_they_are_written_only(name, folder):
+    """What a loader makes may be another thing than its name says: a partial under the name of a dtype."""
+    path = write_crafted(Path("crafted.skops"), MISBUILT[name])
+    types = skops.io.get_untrusted_types(file=path)
+    assert set(types) <= set(TRUSTED)
+    with pytest.raises(ValueError, match=r"holds the types \['[\w.]+ by \w+Node'\], which are not loaded"):
+        load_model(path)
+
+
+def test_a_misbuilt_name_would_be_loaded(folder):
+    """The twin: by names alone, what comes is of a type that is on no list."""
+    path = write_crafted(Path("crafted.skops"), MISBUILT["partial"])
+    loaded = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
+    assert type(loaded) is functools.partial
+
+
 @pytest.mark.parametrize("name", TRUSTED)
 def test_the_list_names_classes(name):
     """No prefix, no function. What only the oldest scikit-learn has may be missing."""
@@ -162,6 +206,10 @@ def private():
     return DPLogisticRegression(1.0, delta=1e-5, classes=[0, 1])
 
 
+def numbers():
+    return DPLinearRegression(1.0, delta=1e-5, target_bounds=(0, 1))
+
+
 CHOSEN = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["c"]), (FunctionTransformer(np.arctan), ["b"]))
 MODELS = {
     "additive": DPAdditiveClassifier(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, interactions=[(0, 1)], knots="private"),
@@ -171,6 +219,10 @@ MODELS = {
     "calibrated": CalibratedClassifierCV(private(), cv=2),
     "grid": GridSearchCV(private(), {"alpha": [0.01, 0.1]}, cv=2),
     "columns": make_pipeline(CHOSEN, private()),
+    "dtypes": make_pipeline(SimpleImputer(), KBinsDiscretizer(2), PolynomialFeatures(), private()),  # a dtype, sparse columns
+    "margins": VotingClassifier([("private", private()), ("public", SGDClassifier())]),
+    "threshold": FixedThresholdClassifier(private(), threshold=0.4),
+    "units": TransformedTargetRegressor(numbers(), func=np.sqrt, inverse_func=np.square, check_inverse=False),
     **{f"solver {name}": DPLogisticRegression(solver=solver()) for name, solver in SOLVERS.items()},
 }
 
@@ -188,6 +240,12 @@ def test_models_come_back(name, suffix, folder, rng):
     if not name.startswith("solver"):
         np.testing.assert_array_equal(restored.predict(table), model.predict(table))
     assert isinstance(restored, BaseEstimator) and repr(restored) == repr(model)
+
+
+@pytest.mark.parametrize("source", (np.random.RandomState(0), np.random.default_rng(0)))
+def test_public_random_sources_come_back(source, folder):
+    save_model(private().set_params(random_state=source), "model.skops")
+    assert type(load_model("model.skops").random_state) is type(source)
 
 
 @pytest.mark.parametrize("cut", (0, 1, 100, 2000))
