@@ -67,9 +67,9 @@ class DPAUCMaximizer(DPClassifier):
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
         computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
-        to it, but for models without intercept. Penalties are on the coefficients of the scaled columns. None
-        takes X as it is.
+        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
+        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
+        None takes X as it is.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
         longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never

@@ -39,13 +39,13 @@ class DPConstrainedRegression(DPRegressor):
     radius : float, default=1.0
         Size of a set given by its name, in units of y per unit of X; not used for an object.
     loss : {"squared", "huber"}, default="squared"
-        Half the squared residual, which needs ``target_bounds``; or Huber's loss, whose slope is bounded by ``threshold``.
+        Half the squared residual, which needs a range of y; or Huber's loss, whose slope is bounded by ``threshold``.
     threshold : float, default=1.0
         Residual from which on Huber's loss is linear, in the units of y; positive.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None means (-1, 1) for the
-        squared loss, and warns.
+        afterwards. Must not be computed from the data. None means (-1, 1) for the squared loss, and
+        warns; Huber's loss then takes y to lie near 0, and warns if ``threshold`` is 1 and ``solver`` is "auto".
     alpha : float or None, default=0.0
         Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -110,10 +110,9 @@ class DPConstrainedRegression(DPRegressor):
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, all parameters, ``target_bounds`` and the constraint
-    among them, and the number of steps; that X and y are finite
-    is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
-    ``score`` on training records is not private.
+    Public are the shape of X, its column names, all parameters, ``target_bounds`` and the constraint among them, and the number
+    of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
+    and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------
@@ -272,9 +271,8 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
     Public are the shape of X, its column names, the class labels, all parameters, the constraint among them,
-    and the number of steps; that X is finite and y within the classes
-    is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
-    ``score`` on training records is not private.
+    and the number of steps; that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits
+    spend twice; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------

@@ -50,8 +50,8 @@ class DPQuantileRegressor(DPRegressor):
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
         computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
-        to it, but for models without intercept. Penalties are on the coefficients of the scaled columns.
+        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
+        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
         The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
@@ -77,8 +77,8 @@ class DPQuantileRegressor(DPRegressor):
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
     target_bounds_ : tuple of float
-        The range of predictions: ``target_bounds``, or without such what the released model says of rows as long
-        as ``data_norm``, to which the fit cut longer ones.
+        The range of predictions: ``target_bounds``; without them, the range of the released model over rows up to
+        ``data_norm`` long, to which the fit cut longer ones.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float

@@ -52,8 +52,8 @@ class DPLinearRegression(DPRegressor):
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
         computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
-        to it, but for models without intercept. Penalties are on the coefficients of the scaled columns.
+        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
+        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
         The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
@@ -170,8 +170,8 @@ class DPLinearRegression(DPRegressor):
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
         return_interval : float or None, default=None
-            Probability in (0, 1) with which an interval is to hold the mean of the targets of records like this one. What it
-            covers, and assumes, is as for `coef_interval`: not clipping's bias, and no model that is wrong.
+            Level in (0, 1) of an interval for the mean target of records like this one. It covers and assumes the same as
+            `coef_interval`: it covers neither the bias of clipping nor a wrong model.
 
         Returns
         -------

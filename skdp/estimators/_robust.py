@@ -41,7 +41,8 @@ class DPRobustRegressor(DPRegressor):
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
         afterwards. Must not be computed from the data. The fit starts from the middle of the range, from 0 without one, and
-        from there a loss that is not convex does not see targets that are many thresholds away.
+        from there a loss that is not convex does not see targets that are many thresholds away. For the first four losses,
+        None warns if ``threshold`` is 1 and ``solver`` is "auto".
     alpha : float or None, default=None
         Strength of the penalty, which spares the intercept. 0 is no penalty; None leaves it to the solver, from public facts.
     l1_ratio : float, default=0.0
@@ -51,8 +52,8 @@ class DPRobustRegressor(DPRegressor):
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
         computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Columns whose bounds leave out zero are shifted
-        to it, but for models without intercept. Penalties are on the coefficients of the scaled columns.
+        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
+        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
         The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
@@ -78,8 +79,8 @@ class DPRobustRegressor(DPRegressor):
     intercept_ : float
         Released intercept, zero without ``fit_intercept``.
     target_bounds_ : tuple of float
-        The range of predictions: ``target_bounds``, or without such what the released model says of rows as long
-        as ``data_norm``, to which the fit cut longer ones.
+        The range of predictions: ``target_bounds``; without them, the range of the released model over rows up to
+        ``data_norm`` long, to which the fit cut longer ones.
     n_iter_ : int
         Number of steps, public.
     noise_multiplier_ : float
@@ -111,9 +112,8 @@ class DPRobustRegressor(DPRegressor):
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
     Public are the shape of X, its column names, all parameters, ``target_bounds`` among them, and the
-    number of steps; that X and y are finite
-    is assumed. One record is taken to be one person. Two fits spend twice; cross-validation and grid searches fit many times;
-    ``score`` on training records is not private.
+    number of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice;
+    cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------
