@@ -40,18 +40,18 @@ docs: $(DOCS)/.ready
 	$(DOCS)/bin/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 
 # The newest scikit-learn that this Python can have
-$(NEWEST)/.ready: pyproject.toml
+$(NEWEST)/.ready: pyproject.toml skdp/_version.py
 	$(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,lint]'
 	touch $@
 
 # The oldest supported scikit-learn, under which diffprivlib imports
-$(OLDEST)/.ready: pyproject.toml
+$(OLDEST)/.ready: pyproject.toml skdp/_version.py
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --editable '.[test]' 'scikit-learn==1.6.*' diffprivlib==0.6.6
 	touch $@
 
-$(DOCS)/.ready: pyproject.toml
+$(DOCS)/.ready: pyproject.toml skdp/_version.py
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --upgrade --editable '.[docs]'
 	touch $@

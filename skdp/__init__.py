@@ -1,11 +1,10 @@
 """Differentially private machine learning for people who use scikit-learn."""
 
-__version__ = "0.1.0.dev0"
-
 from importlib import import_module
 from typing import Any
 
 from skdp._models import load_model, save_model
+from skdp._version import __version__
 from skdp.estimators import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,

@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 import sklearn
 
-import skdp
 from skdp._tables import Facts
+from skdp._version import __version__
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
@@ -174,7 +174,7 @@ def _grouped(problem: Problem) -> bool:
 def _versions(plan: Plan) -> dict[str, str]:
     accounting = {"dp_accounting": metadata.version("dp_accounting")} if plan.schedule.samples else {}
     return {
-        "skdp": skdp.__version__,
+        "skdp": __version__,
         "scikit-learn": sklearn.__version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,

@@ -1,0 +1,5 @@
+"""Version of the package, in a file that imports nothing."""
+
+__all__ = ["__version__"]
+
+__version__ = "0.2.0"
