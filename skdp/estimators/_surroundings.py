@@ -28,7 +28,13 @@ STACKS = "sklearn.ensemble", ("StackingClassifier", "StackingRegressor")
 LEARNERS = {  # of something from the training records, with what to do instead
     ("sklearn.calibration", ("CalibratedClassifierCV",)): ("probabilities", "predict_proba of the private classifier"),
     ("sklearn.model_selection", ("TunedThresholdClassifierCV",)): ("a threshold", "FixedThresholdClassifier"),
+    ("sklearn.linear_model", ("RANSACRegressor",)): ("which records are inliers, and keeps it,", "DPRobustRegressor"),
+    ("sklearn.semi_supervised", ("SelfTrainingClassifier",)): (
+        "labels of records, and keeps them,",
+        "a fit on the labelled ones",
+    ),
 }
+CHAINS = "sklearn.multioutput", ("ClassifierChain", "RegressorChain")  # whose cv=None is no folds
 FUNCTIONS = ("cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score", "validation_curve")
 STRATIFIED = (
     model_selection.StratifiedKFold,
@@ -111,7 +117,7 @@ def _holds(outer: Any, estimator: Any) -> bool:
 def _stratified(frame: FrameType, name: str, owner: Any) -> str:
     """The parameter that makes folds by the labels, with its value; empty where none does."""
     given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
-    counted = hasattr(owner, "cv") and (given is None or isinstance(given, Integral))
+    counted = hasattr(owner, "cv") and ((given is None and not _is_one(owner, *CHAINS)) or isinstance(given, Integral))
     return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
 
 

@@ -5,16 +5,20 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.utils import all_estimators
 
 from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression
+from skdp.estimators._prepared import LEARN, LEARN_IF
 from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
 from skdp.privacy.errors import OutsideGuaranteeWarning
 
@@ -46,6 +50,10 @@ def said(work):
         (make_column_transformer((OneHotEncoder(), ["b"]), ("passthrough", ["a"])), "OneHotEncoder in"),
         (make_union(PCA(1), make_pipeline(MinMaxScaler(), "passthrough")), "MinMaxScaler, PCA in"),
         (SelectKBest(k=1), "SelectKBest in"),
+        (SplineTransformer(), "SplineTransformer in"),
+        (Nystroem(n_components=2), "Nystroem in"),
+        (SelectFromModel(LogisticRegression()), "SelectFromModel in"),
+        (make_column_transformer(("passthrough", ["a"]), remainder=StandardScaler()), "StandardScaler in"),
     ],
 )
 def test_preparations_that_learn_are_named_once(prepare, names):
@@ -71,7 +79,35 @@ def test_folds_warn_each():
         make_column_transformer((OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), ["b"])),
         FunctionTransformer(np.arctan),
         FrozenEstimator(StandardScaler().fit(X)),
+        FrozenEstimator(make_pipeline(StandardScaler()).fit(X)),
+        FrozenEstimator(make_column_transformer((StandardScaler(), ["a"])).fit(X)),
+        RFE(MODEL, n_features_to_select=1),
+        SelectFromModel(MODEL),
     ],
 )
 def test_public_preparations_say_nothing(prepare):
     assert not said(lambda: make_pipeline(prepare, MODEL).fit(X, Y))
+
+
+def test_targets_are_scaled_by_public_functions_only():
+    numbers = DPLinearRegression(target_bounds=(-1, 1))
+    (message,) = said(lambda: TransformedTargetRegressor(numbers, transformer=StandardScaler()).fit(X, X["a"]))
+    assert message.startswith("StandardScaler of TransformedTargetRegressor learns") and "inverse_func" in message
+    assert not said(lambda: TransformedTargetRegressor(numbers, func=np.arctan, inverse_func=np.tan).fit(X, X["a"]))
+
+
+PUBLIC = frozenset(  # transformers of scikit-learn that take nothing from the values of the records, or hold others
+    "AdditiveChi2Sampler Binarizer ColumnTransformer FeatureHasher FeatureUnion FunctionTransformer GaussianRandomProjection "
+    "HashingVectorizer MissingIndicator Normalizer PatchExtractor PolynomialCountSketch PolynomialFeatures RBFSampler "
+    "SkewedChi2Sampler SparseCoder SparseRandomProjection "
+    "StackingClassifier StackingRegressor VotingClassifier VotingRegressor "
+    "IsotonicRegression LabelBinarizer LabelEncoder TSNE".split()  # these are no steps
+)
+
+
+def test_every_transformer_of_scikit_learn_is_known():
+    """One that a new version brings is looked at before it passes in silence."""
+    known = {name for name, _ in all_estimators(type_filter="transformer")}
+    assert known - LEARN - set(LEARN_IF) - PUBLIC == set()
+    assert not PUBLIC & (LEARN | set(LEARN_IF))
+    assert (LEARN | set(LEARN_IF)) - known <= {"IterativeImputer", "CountVectorizer", "TfidfVectorizer"}

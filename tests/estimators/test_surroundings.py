@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, StackingRegressor, VotingClassifier
+from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -16,7 +17,9 @@ from sklearn.model_selection import (
     cross_val_score,
     cross_validate,
 )
+from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger
 from skdp.preprocessing import BoundedScaler
@@ -60,6 +63,8 @@ def warned(work):
             "CalibratedClassifierCV learns",
         ),
         (lambda jobs: TunedThresholdClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "TunedThresholdClassifierCV learns"),
+        (lambda jobs: RANSACRegressor(NUMBERS, min_samples=50, max_trials=1), "RANSACRegressor learns which records"),
+        (lambda jobs: SelfTrainingClassifier(MODEL), "SelfTrainingClassifier learns labels"),
     ),
 )
 def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
@@ -112,6 +117,13 @@ def test_other_folds_do_not(cv, ledger):
         assert warned(lambda: GridSearchCV(MODEL, {"alpha": [0.1]}, cv=cv).fit(X, Y)) == []
     with PrivacyLedger(epsilon=20, delta=1e-5):  # for numbers an integer is no stratified split
         assert warned(lambda: GridSearchCV(NUMBERS, {"alpha": [0.1]}, cv=3).fit(X, Y)) == []
+
+
+def test_a_chain_without_folds_does_not(ledger):
+    with ledger:
+        assert warned(lambda: ClassifierChain(MODEL).fit(X, np.c_[Y, 1 - Y])) == []
+        (message,) = warned(lambda: ClassifierChain(MODEL, cv=2).fit(X, np.c_[Y, 1 - Y]))
+    assert "cv=2 of ClassifierChain is stratified" in message
 
 
 def test_folds_from_a_generator_are_left_for_the_search(ledger):
