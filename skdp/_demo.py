@@ -1,6 +1,5 @@
 """The demonstration: what privacy costs on a table, as a function of epsilon."""
 
-import io
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression, LowSignalWarning
-from skdp._files import REPORTS, report_content
+from skdp._files import REPORTS, picture_content, report_content
 from skdp._labelled import Labelled, read_labelled
 from skdp._outputs import check_outputs, write_whole
 from skdp._table_files import column_names
@@ -161,7 +160,5 @@ def _plot(path: Path, private: dict[float, Score], reference: Score, majority: f
         axes.minorticks_off()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(f"What privacy costs: {title}")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, format="png")
-    write_whole(path, picture.getvalue())
+    write_whole(path, picture_content(figure))
     print(f"Plot: {path}")

@@ -119,7 +119,7 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
 
 
 def check(model: Pipeline, facts: Schema) -> None:
-    """Complain about parameters before the table is read.
+    """Raise for parameters that a fit would refuse, before the table is read.
 
     Parameters
     ----------

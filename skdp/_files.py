@@ -2,10 +2,11 @@
 
 import contextlib
 import importlib
+import io
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "report_content"]
+__all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "picture_content", "report_content"]
 
 REPORTS = (".html", ".json", ".txt")
 EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
@@ -39,6 +40,13 @@ def report_content(report: Any, path: Path) -> bytes:
     """Return a privacy report as HTML, JSON or text, as the suffix says."""
     content = {".html": report.to_html, ".json": report.to_json, ".txt": lambda: str(report)}
     return (content[path.suffix]() + "\n").encode()
+
+
+def picture_content(figure: Any) -> bytes:
+    """Return a figure of matplotlib as PNG."""
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format="png")
+    return picture.getvalue()
 
 
 def imported(name: str) -> Any:

@@ -35,7 +35,7 @@ def of_error(error: BaseException) -> str:
 
 
 def of_warning(message: Warning | str, category: type[Warning]) -> str:
-    """Return the message of the warning that skdp gives at the moment, else its type.
+    """Return the message of a warning that skdp gives, else its type.
 
     Parameters
     ----------

@@ -264,10 +264,6 @@ def _is_class(name: str) -> bool:
 
 
 def _read(path: Path, load: Any) -> Any:
-    failed = False
-    try:
+    with contextlib.suppress(Exception):  # a damaged file can raise any error, and the error may quote what is in the file
         return load()
-    except Exception:  # a damaged file can raise any error
-        failed = True
-    if failed:  # outside of the except clause: the original error may quote what is in the file
-        raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")
+    raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")

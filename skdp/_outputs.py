@@ -18,7 +18,7 @@ ROOM = 2**20
 def check_outputs(
     outputs: Sequence[tuple[Path | None, tuple[str, ...]]], inputs: Sequence[Path | None] = (), *, overwrite: bool = True
 ) -> None:
-    """Raise unless files of these kinds can be written there, and each is another file than all inputs and outputs.
+    """Raise unless each output can be written, has an allowed suffix, and is neither an input nor another output.
 
     Parameters
     ----------

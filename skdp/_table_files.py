@@ -57,7 +57,7 @@ def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: s
 
 
 def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
-    """Return "number", "category" or "ignore" (for dates) by column name: what type the file, or its reader, gives the column.
+    """Return "number", "category" or "ignore" (for dates) by column name, after the type that the file or its reader gives.
 
     Parameters
     ----------
@@ -138,7 +138,6 @@ def _check_records(path: Path, frame: Any) -> None:
 
 
 def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool = False) -> Any:
-    failed = False
     try:
         if path.suffix == ".parquet":
             return _read_parquet(path, header_only, kinds_only)
@@ -146,9 +145,9 @@ def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool =
     except (ImportError, MemoryError):
         raise
     except Exception:  # a damaged file can raise any error
-        failed = True
-    if failed:  # outside of the except clause: the original error may quote data
-        raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")
+        pass
+    # outside of the except clause: the original error may quote data
+    raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")
 
 
 def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
@@ -173,7 +172,7 @@ def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
 
 
 def to_numbers(frame: Any, name: str) -> bool:
-    """Make a column one of float64 in place, NaN where nothing is; return False where something in it is no finite number."""
+    """Convert a column to float64 in place, empty cells to NaN; return whether all other cells are finite numbers."""
     pandas, column = imported("pandas"), frame[name]
     if column.dtype.kind in "Mm":
         return False

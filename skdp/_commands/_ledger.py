@@ -1,9 +1,9 @@
 """Show a ledger, or make one."""
 
-import io
 from pathlib import Path
 from typing import Any
 
+from skdp._files import picture_content
 from skdp._outputs import check_outputs, write_whole
 from skdp.inspection import BudgetTimelineDisplay
 from skdp.privacy import PrivacyLedger
@@ -26,10 +26,13 @@ def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
     check_outputs([(out, (".json", ".png"))], [path])
     account = PrivacyLedger(path, **ceiling)
     if out is not None:
-        picture = io.BytesIO()
-        if out.suffix == ".png":
-            BudgetTimelineDisplay.from_ledger(account).figure_.savefig(picture, dpi=150, format="png")
-        write_whole(out, picture.getvalue() or (account.to_json() + "\n").encode())
+        write_whole(out, _content(account, out.suffix))
     print(account.summary())
     if out is not None:
         print(f"Written: {out}")
+
+
+def _content(account: PrivacyLedger, suffix: str) -> bytes:
+    if suffix == ".png":
+        return picture_content(BudgetTimelineDisplay.from_ledger(account).figure_)
+    return (account.to_json() + "\n").encode()

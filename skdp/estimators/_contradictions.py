@@ -1,4 +1,4 @@
-"""What released moments say against the assumptions of a fit: post-processing of releases, at no cost."""
+"""Assumptions of a fit that its released moments contradict: post-processing of releases, at no cost."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -141,16 +141,23 @@ def _listed(columns: np.ndarray, names: Sequence[str] | None) -> str:
 
 def warn_of_long_rows(table: Any, data_norm: float, scaling: ColumnScaling | None) -> None:
     """Warn where rows to predict for are much longer than those of the fit could be; it says the rule and no value."""
-    for start in range(0, table.shape[0], BLOCK) if not sparse.issparse(table) else [0]:
-        with np.errstate(all="ignore"):
-            squares = _squares(table[start : start + BLOCK] if not sparse.issparse(table) else table, scaling)
-        if (squares > (FAR * data_norm) ** 2).any():
-            warn(
-                f"X has rows that are more than {FAR:g} times as long as data_norm={data_norm:.4g}, to which the fit cut "
-                "all rows: predictions there say little. Expected columns in the units of the fit, scaled by feature_bounds.",
-                UserWarning,
-            )
-            return
+    with np.errstate(all="ignore"):
+        far = any((_squares(rows, scaling) > (FAR * data_norm) ** 2).any() for rows in _parts(table))
+    if far:
+        warn(
+            f"X has rows that are more than {FAR:g} times as long as data_norm={data_norm:.4g}, to which the fit cut all rows: "
+            "predictions there say little. Expected columns in the units of the fit, scaled by feature_bounds.",
+            UserWarning,
+        )
+
+
+def _parts(table: Any) -> Iterator[Any]:
+    """Blocks of rows of a dense table; a sparse table whole."""
+    if sparse.issparse(table):
+        yield table
+        return
+    for start in range(0, table.shape[0], BLOCK):
+        yield table[start : start + BLOCK]
 
 
 def _squares(rows: Any, scaling: ColumnScaling | None) -> np.ndarray:

@@ -48,7 +48,7 @@ def checked(ask: Ask, plan: Plan) -> Ask:
     Parameters
     ----------
     ask : callable
-        That of the oracle.
+        The oracle's.
     plan : Plan
         The fit.
 

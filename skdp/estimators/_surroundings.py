@@ -1,7 +1,8 @@
 """What an estimator is part of, as far as it can be seen: meta-estimators of scikit-learn that copy it before they fit.
 
-scikit-learn clones an estimator in the process and thread that called ``fit``, before it hands copies to workers. So the callers
-of `clone` are looked at, once per copy, in scikit-learn's own frames only: the meta-estimator, and its public parameters.
+scikit-learn clones an estimator in the process and thread that called ``fit``, before it hands copies to workers. So this
+module looks at the callers of `clone`, once per copy and in scikit-learn's own frames only: at the meta-estimator and its
+public parameters.
 """
 
 import math
@@ -174,7 +175,7 @@ def _n_splits(search: Any) -> int:
 
 
 def _cost(epsilon: Any, delta: Any, n_samples: int) -> float:
-    """Squared Gaussian-DP parameter that epsilon and delta admit; 0 for what is not known to cost as much, or is no budget."""
+    """Squared Gaussian-DP parameter that epsilon and delta admit; 0 where the cost is not known, or where they are no budget."""
     delta = default_delta(n_samples) if delta is None else delta
     if not (isinstance(epsilon, Real) and isinstance(delta, Real)):
         return 0.0

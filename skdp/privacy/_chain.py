@@ -89,7 +89,7 @@ class Chain:
 
 
 def key_bytes(key: object) -> bytes | None:
-    """Return a key as bytes, by default that of the environment; messages never quote it.
+    """Return a key as bytes, by default from the environment; messages never quote it.
 
     Parameters
     ----------

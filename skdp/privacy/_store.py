@@ -261,7 +261,7 @@ def _facts(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
 
 
 def _refuse_second_name(path: Path) -> None:
-    """Refuse hard links, which SQLite cannot see: what one name's journal takes back may lie under a charge by another name."""
+    """Refuse hard links, which SQLite cannot see: the journal of one name may take back a charge made by another name."""
     for _ in range(50):  # a new file has two names, for a moment
         if path.stat().st_nlink < 2:
             return

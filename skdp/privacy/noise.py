@@ -95,7 +95,7 @@ class NoiseSource:
     Parameters
     ----------
     random_state : object, default=None
-        That of the estimator. Inside a block an integer starts a stream that belongs to it and to the seed of the block; outside
+        The estimator's. Inside a block an integer starts a stream that belongs to it and to the seed of the block; outside
         it changes nothing.
     """
 

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 BINS = 12  # ranges of a histogram
-BESIDE = 1 + 2.0**-30  # transformers round rows of length 1 by how these are stored, which one record may decide for all
+BESIDE = 1 + 2.0**-30  # how rows of length 1 are rounded depends on their storage, which one record may decide for all
 RADIUS_LEVEL, LEAST_TRACE = 0.6, 0.7  # quantile of the lengths that the radius is, and least trace of the second moment there
 FLOOR = 0.5  # of the eigenvalues, over the half edge of their noise
 HIGH_LEVEL, LOW_LEVEL, LEVEL_SCALE = 0.9, 0.4, 0.15  # quantile of the gradients, and how it falls with the noise
@@ -154,7 +154,7 @@ def release_gradient_norm(problem: Problem, shares: Shares, centre: Centre, fram
 
 
 def ranges(top: float) -> np.ndarray:
-    """Upper ends of the ranges of a histogram, a little beyond lengths that are usual, as those of rows made of length 1."""
+    """Upper ends of the ranges of a histogram, a little above round lengths such as 1, to which transformers scale rows."""
     return BESIDE * top * 2.0 ** (-np.arange(BINS)[::-1] / 2)
 
 
