@@ -391,13 +391,13 @@ def test_the_module_runs_as_a_command(folder):
     os.close(write)
 
 
-def test_the_readmes_python_runs(folder, monkeypatch, capsys):
-    """The lines in README.md that fit a model to a CSV with a schema, on the real table."""
+def test_the_python_of_the_guide_runs(folder, monkeypatch, capsys):
+    """The lines of the page on the command line that fit a model to a CSV with a schema, on the real table."""
     if not (data_directory() / "adult.csv.gz").exists():
         pytest.skip("no data sets: SKDP_DATA names no directory that holds adult.csv.gz")
     (block,) = re.findall(
         r"```python\n(from sklearn.pipeline import make_pipeline\n.*?)```",
-        (SCHEMAS.parents[1] / "README.md").read_text(),
+        (SCHEMAS.parents[1] / "docs" / "user_guide" / "command_line.md").read_text(),
         re.DOTALL,
     )
     Path("adult.csv.gz").symlink_to(data_directory().resolve() / "adult.csv.gz")

@@ -12,6 +12,7 @@ from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+README = DOCS.parent / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,26 @@ def test_every_page_is_in_the_contents():
     contents = "\n".join(page.read_text() for page in DOCS.rglob("index.md"))
     for page in DOCS.glob("*.md"):
         assert page.stem == "index" or re.search(rf"^(\.\./|.* <)?{page.stem}>?$", contents, re.MULTILINE), page.name
+
+
+def test_the_readme_is_short_and_names_only_what_exists():
+    """At most 130 lines; links and paths lead to files, `make` to targets, and each estimator is in its table."""
+    text, makefile = README.read_text(), (DOCS.parent / "Makefile").read_text()
+    assert len(text.splitlines()) <= 130
+    paths = re.findall(r"\]\(([^)#]+)", text) + re.findall(r"`(skdp/[\w./]+)`", text)
+    assert len(paths) > 15 and not [path for path in paths if not (DOCS.parent / path).exists()]
+    targets = set(re.findall(r"`make (\S+?)`", text))
+    assert {"demo", "test", "docs"} <= targets <= set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
+    assert set(re.findall(r"`(DP\w+)`", text)) == {name for name in skdp.__all__ if name.startswith("DP")}
+
+
+def test_links_of_markdown_pages_lead_to_files():
+    """Those that are relative, to files of the repository; `make docs` checks the rest, and anchors."""
+    link = re.compile(r"\]\(((?:\.\./)*\w[\w/]*\.\w+)[)#]")  # one that begins with a slash may be of a generated page
+    pages = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
+    for page in (README, DOCS.parent / "CONTRIBUTING.md", *pages):
+        paths = [path for path in link.findall(page.read_text()) if "auto_examples" not in path]
+        assert not [path for path in paths if not (page.parent / path).exists()], page
 
 
 def test_pages_are_written_once_and_stale_ones_removed(generated, tmp_path):
