@@ -28,6 +28,7 @@ from benchmarks.gradient_growth import (
     DELTA,
     Case,
     estimator,
+    fitted,
     grow,
     growth_table,
     minimum,
@@ -146,17 +147,17 @@ def cell(
     name: str, X: np.ndarray, y: np.ndarray, case: Case, least: float, solvers: dict[str, Solver], repeats: int
 ) -> list[dict[str, Any]]:
     """All solvers on one problem, one after the other in one process."""
-    fitted(X[:99], y[:99], Case(3.0, 1.0), SVRG(1), 0.0, 1)  # imports what the calibration needs
+    measured(X[:99], y[:99], Case(3.0, 1.0), SVRG(1), 0.0, 1)  # imports what the calibration needs
     found = []
     for solver, given in solvers.items():
         about = {"table": name, "n_samples": len(y), "alpha": case.alpha, "epsilon": case.epsilon, "solver": solver}
-        found.append(about | fitted(X, y, case, given, least, 1 if solver == LENGTHS else repeats))
+        found.append(about | measured(X, y, case, given, least, 1 if solver == LENGTHS else repeats))
         gap, seconds = np.median(found[-1]["gaps"]), np.median(found[-1]["seconds"])
         print(f"{name}, {case}, {solver}: gap {gap:.2g}, {seconds:.2g} s", flush=True)
     return found
 
 
-def fitted(X: np.ndarray, y: np.ndarray, case: Case, solver: Solver, least: float, repeats: int) -> dict[str, Any]:
+def measured(X: np.ndarray, y: np.ndarray, case: Case, solver: Solver, least: float, repeats: int) -> dict[str, Any]:
     """Passes, gaps and processor seconds of some fits; those of the calibration, which later fits remember."""
     gaps, seconds = [], []
     with warnings.catch_warnings():

@@ -77,8 +77,8 @@ def scores(model: Any, table: Table, seed: int | None = None) -> tuple[float, fl
     with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
         model.fit(table.X_train, table.y_train)
-    accuracy = float(model.score(table.X_test, table.y_test))
-    return accuracy, float(roc_auc_score(table.y_test, model.decision_function(table.X_test)))
+        accuracy = float(model.score(table.X_test, table.y_test))
+        return accuracy, float(roc_auc_score(table.y_test, model.decision_function(table.X_test)))
 
 
 def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:

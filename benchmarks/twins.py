@@ -86,9 +86,9 @@ class Unscheduled:
 
     number = MORE
 
-    def _run(self, plan: Any, rows: Any, noise: Any, progress: Any) -> Any:
+    def _run(self, plan: Any, rows: Any, noise: Any, rng: Any, progress: Any) -> Any:
         unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
-        return super()._run(replace(plan, schedule=with_more(plan.schedule, self.number)), rows, noise, unseen)
+        return super()._run(replace(plan, schedule=with_more(plan.schedule, self.number)), rows, noise, rng, unseen)
 
 
 class HalvedNoise(Halved, DPLogisticRegression):

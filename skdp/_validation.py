@@ -123,7 +123,7 @@ def check_feature_bounds(
         raise TypeError(f"{parameter}={shown(value)}; {BOUNDS}{_flat_bounds(ends)}.")
     pairs = np.array([-ends, ends]) if ends.ndim == 0 else ends
     low, high = pairs.T
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         in_range = (np.abs(pairs) <= LARGEST).all(axis=-1) & (low < high) & (high - low >= SMALLEST)
     if not in_range.all():
         place = int(np.argmin(in_range))

@@ -94,7 +94,7 @@ def test_bounds_in_all_forms_are_the_same(kind, rng):
     forms = [
         fitted(kind, X, y, feature_bounds=[(-100, 100), (-100, 100)]),
         fitted(kind, X, y, feature_bounds=100),
-        fitted(kind, X, y, feature_bounds=[-100.0, 100.0]),
+        fitted(kind, X, y, feature_bounds=(-100.0, 100.0)),
         fitted(kind, frame, y, feature_bounds={"b": (-100, 100), "a": (-100, 100)}),
         fitted(kind, frame[["b", "a"]][["a", "b"]], y, feature_bounds=np.array([[-100.0, 100.0]] * 2)),
         fitted(kind, frame, y, schema={"columns": {name: {"kind": "number", "bounds": [-100, 100]} for name in "ab"}}),
