@@ -122,7 +122,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
-        look_around(self, DPEstimator)
+        look_around(self)
         copied = super().__sklearn_clone__()
         if self._ledgers:
             copied._ledgers = self._ledgers

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skdp.estimators._surroundings import callers
+from skdp.estimators._surroundings import callers, is_one, is_private
 from skdp.privacy.errors import OutsideGuaranteeWarning, warn
 
 __all__ = ["look_at_preparation"]
@@ -23,9 +23,11 @@ LEARN_IF = {  # with these parameters
     "OneHotEncoder": lambda step: isinstance(step.categories, str),
     "OrdinalEncoder": lambda step: isinstance(step.categories, str),
     "SimpleImputer": lambda step: step.strategy != "constant",
-    "RFE": lambda step: not _is_private(step.estimator),
-    "SelectFromModel": lambda step: not (step.prefit or _is_private(step.estimator)),
+    "RFE": lambda step: not is_private(step.estimator),
+    "SelectFromModel": lambda step: not (step.prefit or is_private(step.estimator)),
 }
+FROZEN = "sklearn.frozen", ("FrozenEstimator",)
+OF_TARGETS = "sklearn.compose", ("TransformedTargetRegressor",)
 PARTS = ("steps", "transformers", "transformer_list")  # of pipelines, column transformers and unions
 
 
@@ -33,7 +35,7 @@ def look_at_preparation() -> None:
     """Warn where a pipeline that is being fitted publishes what another step learnt; only parameters are looked at."""
     owners = [owner for _, _, owner in callers()]
     learners = {name for owner in owners if hasattr(owner, "steps") for name in _learners(owner)}
-    of_targets = {name for owner in owners if _is_of_targets(owner) for name in _learners(owner.transformer)}
+    of_targets = {name for owner in owners if is_one(owner, *OF_TARGETS) for name in _learners(owner.transformer)}
     if of_targets:
         warn(
             f"{', '.join(sorted(of_targets))} of TransformedTargetRegressor learns from the training records without privacy. "
@@ -51,7 +53,7 @@ def look_at_preparation() -> None:
 
 def _learners(step: Any) -> Iterator[str]:
     """Names of the classes of scikit-learn in a preparation that learn."""
-    if _is_frozen(step):  # it shows the parts of what it holds as its own
+    if is_one(step, *FROZEN):  # it shows the parts of what it holds as its own
         return
     for part in PARTS:
         for entry in getattr(step, part, ()):
@@ -63,17 +65,3 @@ def _learners(step: Any) -> Iterator[str]:
         if kind.__module__.startswith("sklearn.") and (name in LEARN or (name in LEARN_IF and LEARN_IF[name](step))):
             yield type(step).__name__
             return
-
-
-def _is_private(estimator: Any) -> bool:
-    """Whether an estimator, or the last step of a chain, is one of this package."""
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return any(kind.__module__.startswith("skdp.") for kind in type(last).__mro__)
-
-
-def _is_frozen(step: Any) -> bool:
-    return any((kind.__module__, kind.__name__) == ("sklearn.frozen._frozen", "FrozenEstimator") for kind in type(step).__mro__)
-
-
-def _is_of_targets(owner: Any) -> bool:
-    return any(kind.__name__ == "TransformedTargetRegressor" for kind in type(owner).__mro__)

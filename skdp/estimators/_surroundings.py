@@ -21,7 +21,7 @@ from skdp.privacy.budget import LARGEST_EPSILON, default_delta
 from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, shown, warn
 from skdp.privacy.ledger import PrivacyLedger
 
-__all__ = ["callers", "look_around"]
+__all__ = ["callers", "is_one", "is_private", "look_around"]
 
 SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
 BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
@@ -46,15 +46,13 @@ STRATIFIED = (
 ROUNDED = 1.001  # what a ledger says is left is rounded down to four digits
 
 
-def look_around(estimator: Any, private: type) -> None:
+def look_around(estimator: Any) -> None:
     """Warn, or refuse, before an estimator is copied for fits that its guarantee or an active ledger does not cover.
 
     Parameters
     ----------
     estimator : DPEstimator
         What is copied.
-    private : type
-        Base of the private estimators.
 
     Raises
     ------
@@ -63,12 +61,12 @@ def look_around(estimator: Any, private: type) -> None:
     """
     stratified = ""
     for frame, name, owner in callers():
-        if _is_one(owner, *STACKS) and not _ends_in(owner.final_estimator, private):
+        if is_one(owner, *STACKS) and not is_private(owner.final_estimator):
             _warn(f"{name} learns its final_estimator from the training records without privacy. Expected a private one")
         for kind, (what, instead) in LEARNERS.items():
-            if _is_one(owner, *kind):
+            if is_one(owner, *kind):
                 _warn(f"{name} learns {what} from the training records without privacy. Expected {instead}")
-        if _is_one(owner, *BAGS) and owner.bootstrap:
+        if is_one(owner, *BAGS) and owner.bootstrap:
             _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
         if active():
             stratified = _stratified(frame, name, owner) or stratified
@@ -96,8 +94,8 @@ def callers() -> Iterator[tuple[FrameType, str, Any]]:
         frame = frame.f_back
 
 
-def _is_one(owner: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Whether an object is of a public class of scikit-learn, which is not imported for that."""
+def is_one(owner: Any, module: str, names: tuple[str, ...]) -> bool:
+    """Return whether an object is of a public class of scikit-learn, which is not imported for that."""
     return module in sys.modules and isinstance(owner, tuple(getattr(sys.modules[module], name) for name in names))
 
 
@@ -105,9 +103,10 @@ def _warn(message: str) -> None:
     warn(f"{message}; neither epsilon nor a ledger covers that.", OutsideGuaranteeWarning)
 
 
-def _ends_in(estimator: Any, private: type) -> bool:
-    """Whether an estimator, or the last step of a chain, is private."""
-    return isinstance(estimator[-1] if hasattr(estimator, "steps") else estimator, private)
+def is_private(estimator: Any) -> bool:
+    """Return whether an estimator, or the last step of a pipeline, is one of this package."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return any(kind.__module__.startswith("skdp.") for kind in type(last).__mro__)
 
 
 def _holds(outer: Any, estimator: Any) -> bool:
@@ -118,7 +117,7 @@ def _holds(outer: Any, estimator: Any) -> bool:
 def _stratified(frame: FrameType, name: str, owner: Any) -> str:
     """The parameter that makes folds by the labels, with its value; empty where none does."""
     given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
-    counted = hasattr(owner, "cv") and ((given is None and not _is_one(owner, *CHAINS)) or isinstance(given, Integral))
+    counted = hasattr(owner, "cv") and ((given is None and not is_one(owner, *CHAINS)) or isinstance(given, Integral))
     return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
 
 
