@@ -92,24 +92,12 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if not isinstance(self.loss, str) or self.loss not in self._losses:
             raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
         check_scale("threshold", self.threshold)
-        given, automatic = self._given_bounds(), isinstance(self.solver, str) and self.solver == "auto"
-        if given is not None:
+        given = self._given_bounds()
+        if given is None:
+            self._warn_without_bounds()
+        else:
             check_bounds("target_bounds", given)
-        elif self.loss == "squared":
-            warn(
-                f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
-                "nearer end. Expected target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
-                "The range of the records themselves would leak.",
-                UserWarning,
-            )
-        elif self.loss in UNLEARNT and self.threshold == 1 and automatic:
-            warn(
-                "threshold=1 and no target_bounds: y is taken to lie within a few units of 0, and records farther away have "
-                "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
-                "around 0.",
-                UserWarning,
-            )
-        if self._bounds() is None and self.l1_ratio and automatic and self.loss not in ROBUST:
+        if self._bounds() is None and self.l1_ratio and self._automatic and self.loss not in ROBUST:
             raise ValueError(
                 f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
                 "y; give target_bounds, or a solver such as 'gd' where y is of size 1."
@@ -117,6 +105,28 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if self.loss in ROBUST and not SMALLEST <= self._threshold() <= LARGEST:
             bounds = shown(given)
             raise ValueError(f"threshold={shown(self.threshold)}; expected a number comparable to target_bounds={bounds}.")
+
+    @property
+    def _automatic(self) -> bool:
+        """Whether the solver is left to public facts."""
+        return isinstance(self.solver, str) and self.solver == "auto"
+
+    def _warn_without_bounds(self) -> None:
+        """Warn of what a fit assumes of y where no range is stated."""
+        if self.loss == "squared":
+            warn(
+                f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
+                "nearer end. Expected target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
+                "The range of the records themselves would leak.",
+                UserWarning,
+            )
+        elif self.loss in UNLEARNT and self.threshold == 1 and self._automatic:
+            warn(
+                "threshold=1 and no target_bounds: y is taken to lie within a few units of 0, and records farther away have "
+                "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
+                "around 0.",
+                UserWarning,
+            )
 
     def _bounds(self) -> tuple[float, float] | None:
         """The public range of y; the squared loss, which is not bounded, has one always."""
