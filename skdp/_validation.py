@@ -127,7 +127,8 @@ def check_feature_bounds(
         in_range = (np.abs(pairs) <= LARGEST).all(axis=-1) & (low < high) & (high - low >= SMALLEST)
     if not in_range.all():
         place = int(np.argmin(in_range))
-        given = f"{parameter}[{place}]={shown(pairs[place].tolist())}" if pairs.ndim == 2 else f"{parameter}={shown(value)}"
+        where = f" (the pair at {parameter}[{place}])" if pairs.ndim == 2 else ""  # no number: a table may be here by mistake
+        given = f"{parameter}={shown(value)}{where}"
         raise ValueError(f"{given}; {BOUNDS}{_flat_bounds(ends)}.")
     if n_features is not None and pairs.ndim == 2 and len(pairs) != n_features:
         raise ValueError(f"{parameter}={shown(value)} is for {len(pairs)} features; expected bounds for {n_features}.")
