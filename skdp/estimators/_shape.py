@@ -21,9 +21,12 @@ def read_shape(n_samples: Any, n_features: Any) -> Shape:
     """Return the shape that a plan was asked for; of a table nothing else is read."""
     of_table = len(getattr(n_samples, "shape", ())) == 2
     pair = n_samples.shape if of_table else n_samples
+    if isinstance(pair, (list, tuple, dict)) and not (isinstance(pair, tuple) and len(pair) == 2):  # perhaps records: not quoted
+        raise TypeError(
+            f"n_samples is a {type(pair).__name__} of length {len(pair)}; expected a number, a shape "
+            "(n_samples, n_features), or a table that has one."
+        )
     if isinstance(pair, tuple):
-        if len(pair) != 2:
-            raise ValueError(f"n_samples={shown(n_samples)}; expected a shape of two numbers, (n_samples, n_features).")
         if n_features is not None:
             raise ValueError(
                 f"n_features={shown(n_features)} beside n_samples={shown(n_samples)}; expected None beside a shape or a table, "

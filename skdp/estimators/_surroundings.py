@@ -24,6 +24,7 @@ from skdp.privacy.ledger import PrivacyLedger
 __all__ = ["callers", "is_one", "is_private", "look_around"]
 
 SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
+HALVING = "sklearn.model_selection._search_successive_halving", ("HalvingGridSearchCV", "HalvingRandomSearchCV")
 BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
 STACKS = "sklearn.ensemble", ("StackingClassifier", "StackingRegressor")
 LEARNERS = {  # of something from the training records, with what to do instead
@@ -70,7 +71,7 @@ def look_around(estimator: Any) -> None:
             _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
         if active():
             stratified = _stratified(frame, name, owner) or stratified
-            if isinstance(owner, SEARCHES) and _holds(owner.estimator, estimator):
+            if (isinstance(owner, SEARCHES) or _is_halving(owner)) and _holds(owner.estimator, estimator):
                 _check_search(estimator, owner, frame)
     if stratified:  # in the outermost caller
         warn(
@@ -109,6 +110,11 @@ def is_private(estimator: Any) -> bool:
     return any(kind.__module__.startswith("skdp.") for kind in type(last).__mro__)
 
 
+def _is_halving(owner: Any) -> bool:
+    """Whether an object is a search by halving of the number of candidates, for more records each time."""
+    return is_one(owner, *HALVING) and owner.resource == "n_samples"
+
+
 def _holds(outer: Any, estimator: Any) -> bool:
     """Whether an estimator is this object or has it among its parameters: a copy, made later, is not counted again."""
     return outer is estimator or any(value is estimator for value in outer.get_params(deep=True).values())
@@ -122,7 +128,10 @@ def _stratified(frame: FrameType, name: str, owner: Any) -> str:
 
 
 def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
-    """Refuse a search whose fits cannot all be charged, by what full-data fits of the same epsilon and delta cost at least."""
+    """Refuse a search whose fits cannot all be charged, by what full-data fits of the same epsilon and delta cost at least.
+
+    Of a search by halving the first round is counted, in which every candidate takes part.
+    """
     X: Any = frame.f_locals.get("X")
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0
     costs = [_cost(*candidate, n_samples) for candidate in _candidates(estimator, search)] if n_samples > 1 else []
@@ -135,8 +144,9 @@ def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
             left = account.epsilon_left(n_fits=n_fits)
             if needed > (n_fits * gaussian_mu(left * ROUNDED, account.delta) ** 2 if left else 0.0):
                 refit_too = ", 1 refit" if refit else ""
+                times = f"{'at least ' if _is_halving(search) else ''}{n_fits} times"
                 raise BudgetExceededError(
-                    f"{type(search).__name__} would fit {type(estimator).__name__} {n_fits} times ({len(costs)} candidates, "
+                    f"{type(search).__name__} would fit {type(estimator).__name__} {times} ({len(costs)} candidates, "
                     f"{n_splits} folds{refit_too}). The ledger {str(account.path)!r} has room for {n_fits} fits of "
                     f"epsilon={left!r} each, at the ledger's delta={account.delta!r}. Expected a smaller epsilon or delta, or "
                     "fewer candidates or folds. Nothing was charged.",
@@ -146,12 +156,14 @@ def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
 
 def _candidates(estimator: Any, search: Any) -> Iterator[tuple[Any, Any]]:
     """Epsilon and delta of each candidate; none where they are drawn."""
-    if isinstance(search, model_selection.GridSearchCV):
+    if hasattr(search, "param_grid"):
         candidates: Any = model_selection.ParameterGrid(search.param_grid)
     else:
         given = search.param_distributions
         drawn = {_last(name) for part in (given if isinstance(given, list) else [given]) for name in part}
-        candidates = [] if drawn & {"epsilon", "delta"} else [{}] * len(model_selection.ParameterSampler(given, search.n_iter))
+        n_drawn = search.n_candidates if _is_halving(search) else search.n_iter
+        known = isinstance(n_drawn, Integral) and not drawn & {"epsilon", "delta"}
+        candidates = [{}] * len(model_selection.ParameterSampler(given, n_drawn)) if known else []
     for candidate in candidates:
         ends = {_last(name): value for name, value in candidate.items()}
         yield ends.get("epsilon", estimator.epsilon), ends.get("delta", estimator.delta)

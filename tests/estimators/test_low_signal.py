@@ -158,6 +158,13 @@ def test_numbers_a_shape_and_a_table_are_planned_alike(model):
     assert dict(of_table.public) == {**numbers.public, "read": "the shape of the given table, and nothing else of it"}
 
 
+@pytest.mark.parametrize("records", ([0.123, 0.456], (0.123, 0.456, 0.789), [[0.123, 0.456]], {"a": [0.123]}, {"a": 0.123}))
+def test_records_given_for_a_number_are_not_quoted(records):
+    with pytest.raises(TypeError, match=r"n_samples is a .* of length .*expected a number") as caught:
+        DPLogisticRegression().plan(records)
+    assert "123" not in str(caught.value)
+
+
 def test_what_a_plan_asks_for_is_printed_and_written():
     plan = DPLogisticRegression(0.3).plan(569, 30)
     assert f"about {plan.needed.n_samples:,} records at this epsilon" in " ".join(str(plan).split())

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, StackingRegressor, VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
     KFold,
     RandomizedSearchCV,
     StratifiedKFold,
@@ -140,8 +143,10 @@ def test_folds_from_a_generator_are_left_for_the_search(ledger):
         (GridSearchCV(make_pipeline(BoundedScaler((-1, 1)), MODEL), {"dplogisticregression__alpha": [0.1, 0.2]}, cv=KFold(4)), 9),
         (GridSearchCV(MODEL, {"epsilon": [0.2, 3.0]}, cv=KFold(3), refit=False), 6),
         (RandomizedSearchCV(MODEL, GRID, n_iter=2, cv=KFold(4)), 9),
+        (HalvingGridSearchCV(MODEL, GRID, cv=KFold(3)), 13),
+        (HalvingRandomSearchCV(MODEL, GRID, n_candidates=2, cv=KFold(4)), 9),
     ),
-    ids=("grid", "pipeline", "epsilons", "random"),
+    ids=("grid", "pipeline", "epsilons", "random", "halving", "halving random"),
 )
 def test_a_search_without_room_is_refused_before_its_first_fit(search, n_fits, n_jobs, tmp_path):
     ledger = PrivacyLedger(tmp_path / "small.db", epsilon=1.5, delta=1e-5)
@@ -167,6 +172,16 @@ def test_a_search_with_just_enough_room_ends_and_can_be_repeated_once_there_is_r
     with PrivacyLedger(epsilon=1.5, delta=1e-5) as other:
         search.fit(X, Y)
     assert len(other.entries) == 7
+
+
+def test_searches_by_halving_with_room_end(ledger):
+    """Those that say in advance how many fits they make, and those that do not."""
+    model = MODEL.__sklearn_clone__().set_params(epsilon=0.2)
+    with ledger:
+        HalvingGridSearchCV(model, GRID, cv=KFold(2), min_resources=50).fit(X, Y)
+        HalvingRandomSearchCV(model, GRID, cv=KFold(2), min_resources=100).fit(X, Y)
+        HalvingGridSearchCV(model, {"alpha": [0.1, 0.2]}, cv=KFold(2), resource="epsilon", max_resources=2).fit(X, Y)
+    assert len(ledger.entries) > 20
 
 
 def test_no_search_is_refused_that_a_ledger_has_room_for(ledger):
