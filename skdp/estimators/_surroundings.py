@@ -67,6 +67,8 @@ def look_around(estimator: Any) -> None:
         for kind, (what, instead) in LEARNERS.items():
             if is_one(owner, *kind):
                 _warn(f"{name} learns {what} from the training records without privacy. Expected {instead}")
+        if is_one(owner, *BAGS) and _weighs(frame):
+            _warn(f"{name} draws records by sample_weight, which moves others and their number. Expected no sample_weight")
         if is_one(owner, *BAGS) and owner.bootstrap:
             _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
         if active():
@@ -108,6 +110,11 @@ def is_private(estimator: Any) -> bool:
     """Return whether an estimator, or the last step of a pipeline, is one of this package."""
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     return any(kind.__module__.startswith("skdp.") for kind in type(last).__mro__)
+
+
+def _weighs(frame: FrameType) -> bool:
+    """Whether a method, or the function that called it, is given weights; where members are made that is the caller."""
+    return any(given is not None and given.f_locals.get("sample_weight") is not None for given in (frame, frame.f_back))
 
 
 def _is_halving(owner: Any) -> bool:

@@ -5,6 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn
+from joblib import parallel_config
+from packaging.version import Version
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, StackingRegressor, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -78,6 +81,16 @@ def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
 def test_records_that_are_drawn_twice_warn():
     (message,) = warned(lambda: BaggingClassifier(MODEL, 2).fit(X, Y))
     assert "BaggingClassifier draws records with replacement" in message and "bootstrap=False" in message
+
+
+@pytest.mark.skipif(Version(sklearn.__version__) < Version("1.8"), reason="older ones refuse weights that members do not take")
+@pytest.mark.parametrize("n_jobs", (None, 2))
+def test_records_that_are_drawn_by_weights_warn(n_jobs):
+    """One record's weight decides which others a member sees."""
+    bag = BaggingClassifier(MODEL, 2, bootstrap=False, max_samples=0.1, n_jobs=n_jobs)
+    with parallel_config("threading"):
+        (message,) = warned(lambda: bag.fit(X, Y, sample_weight=np.linspace(1, 2, N)))
+    assert "BaggingClassifier draws records by sample_weight" in message
 
 
 @pytest.mark.parametrize(
