@@ -103,7 +103,7 @@ class AdditiveModel(DPEstimator):
         """Return scikit-learn's tags: text needs a schema, tables are dense; noise makes small ones poor."""
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
-            tags.classifier_tags.poor_score = self.epsilon != float("inf")
+            tags.classifier_tags.poor_score = self._is_noisy()
         tags.input_tags.sparse = False
         tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
         return tags

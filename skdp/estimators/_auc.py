@@ -213,7 +213,7 @@ class DPAUCMaximizer(DPClassifier):
         """Return scikit-learn's tags: two classes only; with noise, tables of a test's size are ranked poorly."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = bool(self.epsilon != float("inf"))
+        tags.classifier_tags.poor_score = self._is_noisy()
         return tags
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -66,9 +66,13 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.epsilon != math.inf and NoiseSource().secure
+        tags.non_deterministic = self._is_noisy() and NoiseSource().secure
         tags.input_tags.sparse = True
         return tags
+
+    def _is_noisy(self) -> bool:
+        """Whether there is noise, for tags, which are read before epsilon is checked."""
+        return not (isinstance(self.epsilon, Real) and self.epsilon == math.inf)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of a solver object as ``solver__name``.

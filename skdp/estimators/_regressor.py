@@ -44,7 +44,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: noise makes the score on its small tables poor, and nothing else does."""
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self.epsilon != math.inf
+        tags.regressor_tags.poor_score = self._is_noisy()
         return tags
 
     @with_callbacks
