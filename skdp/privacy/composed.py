@@ -50,7 +50,7 @@ def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, del
 def compose(parts: Iterable[Composition | Curve]) -> Losses:
     """Return the losses of entries; their full-data releases are left out.
 
-    They are computed anew each time. A hundred fits of ten kinds take about 0.2 s, a hundred that all differ about 2 s: that is
+    They are computed again each time. A hundred fits of ten kinds take about 0.2 s, a hundred that all differ about 2 s: that is
     too little to trust a file with the result.
 
     Parameters
