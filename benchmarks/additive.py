@@ -28,9 +28,9 @@ from benchmarks.resources import milliseconds
 from benchmarks.tables import Table, load
 from benchmarks.writing import made_with, write_json
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
-from skdp.estimators._knots import intervals_for_classes
+from skdp.estimators.additive._knots import intervals_for_classes
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.solvers import StandardizedGradientDescent
 
 __all__ = ["BOOSTED", "SUBSET_TABLES", "Case", "compare"]

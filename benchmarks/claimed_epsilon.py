@@ -17,8 +17,8 @@ from scipy.special import gammaln, log_ndtr, ndtr
 from scipy.stats import binom
 
 from benchmarks.writing import row
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.subsampled import Composition
 
 __all__ = ["claims", "claims_table"]
 

@@ -31,7 +31,7 @@ from benchmarks.methods import fits, ours
 from benchmarks.noise import noise_of
 from benchmarks.synthetic import Population
 from benchmarks.writing import figure, made_with, row, write_json
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 
 __all__ = ["POPULATIONS", "SIZES", "grow"]
 

@@ -25,7 +25,7 @@ from benchmarks.methods import ours
 from benchmarks.noise import noise_of
 from benchmarks.synthetic import FEATURES, Population
 from benchmarks.writing import made_with, write_json
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import ADJACENCIES
 
 __all__ = ["Cell", "sample", "search"]

@@ -30,8 +30,8 @@ from benchmarks.nonsmooth_rates import slope
 from benchmarks.synthetic import Population
 from benchmarks.writing import row
 from skdp import DPLogisticRegression, NotPrivateWarning, WeakPrivacyWarning
-from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.report import PrivacyReport
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import SVRG, GradientDescent, Solver, SVRGPlusPlus
 
 __all__ = ["CASES", "Case", "grow", "growth_table", "minimum", "objective", "passes", "reached"]

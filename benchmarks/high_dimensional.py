@@ -39,7 +39,7 @@ from benchmarks.noise import noise_of
 from benchmarks.wide_tables import Wide, draw_table, mean_loss, minimum, product, reuters
 from skdp import DPConstrainedClassifier, DPConstrainedRegression, DPLinearRegression, DPLogisticRegression
 from skdp.constraints import L1Ball, L2Ball
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 
 __all__ = ["draw", "markdown", "measure"]
 

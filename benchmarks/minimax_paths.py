@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.tables import Table
 from skdp import DPAUCMaximizer
 from skdp.minimax import AUCSaddle
-from skdp.privacy.factors import clipped_sum, lengths
+from skdp.privacy.data.gradient_factors import clipped_sum, lengths
+from skdp.privacy.data.kernels import Batch
 from skdp.privacy.queries import JointGradient, PrimalDifference, PrimalGradient
-from skdp.privacy.records import Batch
 
 __all__ = ["WatchedMaximizer", "Witness", "best_dual", "clipped_mean", "primal_gradient"]
 

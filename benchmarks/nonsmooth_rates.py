@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 from benchmarks.noise import noise_of
 from benchmarks.writing import figure, row
 from skdp import DPLinearSVC, DPQuantileRegressor
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.solvers import SGD
 
 __all__ = ["draw", "markdown", "measure"]

@@ -27,14 +27,15 @@ import skdp
 from benchmarks.tables import load
 from skdp import DPLogisticRegression, PrivacyLedger
 from skdp.losses import Logistic
-from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.blocks import BLOCK
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.calibration import calibrate
-from skdp.privacy.noise import GridGaussian, NoiseSource
+from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.training_data import Rows, summation_error
+from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BlockGradient, Gradient
-from skdp.privacy.rows import Rows, summation_error
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 RESULTS = Path(__file__).parent / "results" / "resources.json"
@@ -50,7 +51,7 @@ CALIBRATION = """
 import time
 import skdp
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BlockGradient, Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule

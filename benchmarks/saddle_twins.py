@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.twins import FirstRepeated, Halved, Understated, Unscheduled
 from skdp import DPLogisticRegression
 from skdp.minimax import Batch, Factors, SaddleProblem
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import Loss
-from skdp.privacy.rows import Rows
 from skdp.solvers import SGDA, MinimaxProblem, PrivateDiff, Problem
 
 __all__ = [

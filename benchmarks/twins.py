@@ -9,9 +9,9 @@ import numpy as np
 
 from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy import Schedule
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassMoments, Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Release
 from skdp.solvers import (
     SGD,

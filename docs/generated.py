@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from skdp import DPLogisticRegression
-from skdp._estimator_names import ESTIMATORS
+from skdp._commands._estimator_names import ESTIMATORS
 from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO, NEEDS
 

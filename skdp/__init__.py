@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from skdp._models import load_model, save_model
+from skdp._files._models import load_model, save_model
 from skdp._version import __version__
 from skdp.estimators import (
     DPAdditiveClassifier,

@@ -8,8 +8,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from skdp import __version__, _messages
-from skdp._files import Forgiving
+from skdp import __version__
+from skdp._commands import _messages
+from skdp._files._suffixes import Forgiving
 
 __all__ = ["main"]
 

@@ -15,10 +15,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression, LowSignalWarning
-from skdp._files import REPORTS, picture_content, report_content
-from skdp._labelled import Labelled, read_labelled
-from skdp._outputs import check_outputs, write_whole
-from skdp._table_files import column_names
+from skdp._commands._records import Labelled, read_labelled
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import REPORTS, picture_content, report_content
+from skdp._files._tables import column_names
 from skdp.preprocessing import Schema, from_schema
 
 __all__ = ["run"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._labels import same_label
+from skdp._label_types import same_label
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown, warn
 

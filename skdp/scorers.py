@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.blocks import dense
-from skdp.privacy.factors import Factors
-from skdp.privacy.products import products
+from skdp.privacy.data.exact_products import products
+from skdp.privacy.data.gradient_factors import Factors
+from skdp.privacy.data.storage import dense
 
 __all__ = ["LinearScorer", "MLPScorer", "Scored", "Scorer"]
 

@@ -1,5 +1,5 @@
 """What tests and benchmarks of private estimators need: noise that repeats."""
 
-from skdp.privacy.noise import reproducible_noise
+from skdp.privacy.noise.source import reproducible_noise
 
 __all__ = ["reproducible_noise"]

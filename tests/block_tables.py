@@ -4,10 +4,10 @@ import numpy as np
 from scipy import sparse
 from seeded import source
 
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 
 __all__ = ["NULL", "STORAGES", "WEIGHTS", "D", "R", "Steep", "clipped", "make", "nasty", "oracle_of", "table"]
 

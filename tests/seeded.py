@@ -1,6 +1,6 @@
 """Noise that repeats, for tests that compare fits."""
 
-from skdp.privacy.noise import NoiseSource
+from skdp.privacy.noise.source import NoiseSource
 from skdp.testing import reproducible_noise
 
 

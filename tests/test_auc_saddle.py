@@ -11,14 +11,14 @@ from seeded import source
 
 from skdp.losses import Logistic
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem, check_saddle, products
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, Moments
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Schedule
 from skdp.scorers import LinearScorer, MLPScorer
-from skdp.solvers._auc import LABELS_PART, AUCProblem
+from skdp.solvers.minimax._auc_problem import LABELS_PART, AUCProblem
 
 RATES = (0.02, 0.3, 0.5, 0.9)
 SCORERS = {

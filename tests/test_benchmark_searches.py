@@ -15,7 +15,7 @@ from benchmarks.curve import LOSSES, POPULATIONS, excess, exponent, rate
 from benchmarks.floor import Cell, sample
 from benchmarks.scores import calibration_error, fit_and_score, megabytes
 from benchmarks.synthetic import FEATURES, Population
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.solvers import SOLVERS
 
 N = 4000

@@ -10,7 +10,7 @@ import pytest
 
 from skdp import load_model
 from skdp.__main__ import main
-from skdp._estimator_names import ESTIMATORS
+from skdp._commands._estimator_names import ESTIMATORS
 
 COLUMNS = {
     "age": {"kind": "number", "bounds": [0, 120]},

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.tables import data_directory, load
 from skdp import DPLogisticRegression, load_model
 from skdp.__main__ import main
-from skdp._labelled import read_labelled
+from skdp._commands._records import read_labelled
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._schema import ADVICE
 

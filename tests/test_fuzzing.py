@@ -20,7 +20,8 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 import skdp
-from skdp import DPLogisticRegression, _tables
+from skdp import DPLogisticRegression
+from skdp import _data_validation as _tables
 from skdp.constraints import L2Ball
 from skdp.privacy import errors
 from skdp.privacy.errors import (

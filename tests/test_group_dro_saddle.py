@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skdp.minimax import Batch, GroupDROSaddle, check_saddle
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
-from skdp.privacy.rows import Rows
 from skdp.scorers import LinearScorer, MLPScorer
 
 SIZES = (30, 6, 4)

@@ -81,13 +81,13 @@ def violations(path, source):
 @pytest.mark.parametrize(
     "unit, source",
     (
-        ("privacy/noise.py", "from skdp.solvers import SGD"),
-        ("solvers/sgd.py", "from skdp._tables import read_table"),
-        ("estimators/_statement.py", "import skdp"),
+        ("privacy/noise/gaussian.py", "from skdp.solvers import SGD"),
+        ("solvers/first_order/sgd.py", "from skdp._data_validation import read_table"),
+        ("estimators/_report.py", "import skdp"),
         ("losses/_numbers.py", "from skdp._validation import shown"),
-        ("solvers/sgd.py", "from sklearn.linear_model._base import LinearModel"),
-        ("privacy/rows.py", "from numpy import _core"),
-        ("privacy/noise.py", "import random"),
+        ("solvers/first_order/sgd.py", "from sklearn.linear_model._base import LinearModel"),
+        ("privacy/data/training_data.py", "from numpy import _core"),
+        ("privacy/noise/gaussian.py", "import random"),
         ("_tables.py", "def f():\n    import pandas"),
     ),
 )

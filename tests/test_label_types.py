@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdp import DPAdditiveClassifier, DPGroupDROClassifier, DPLinearSVC, DPLogisticRegression
-from skdp._labels import otherwise_spelt
+from skdp._label_types import otherwise_spelt
 from skdp.audit._canary import _rarest_and_most_frequent
 
 N = 600

@@ -10,7 +10,7 @@ from benchmarks.minimax_paths import WatchedMaximizer, Witness, best_dual, clipp
 from benchmarks.tables import Table
 from skdp import DPAUCMaximizer
 from skdp.minimax import AUCSaddle
-from skdp.privacy.records import Batch
+from skdp.privacy.data.kernels import Batch
 from skdp.scorers import MLPScorer
 from skdp.solvers import SGDA, PrivateDiff
 

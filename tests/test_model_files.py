@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotE
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, load_model, save_model
 from skdp.__main__ import main
-from skdp._models import TRUSTED
+from skdp._files._models import TRUSTED
 from skdp.solvers import SOLVERS
 
 MARKER = "code-was-run"

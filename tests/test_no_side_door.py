@@ -24,18 +24,14 @@ import skdp.estimators
 from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._base import DPEstimator
 from skdp.preprocessing import BoundedScaler
-from skdp.preprocessing._placing import finest
-from skdp.privacy.noise import NoiseSource
+from skdp.preprocessing._knot_placement import finest
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 PACKAGE = Path(skdp.__file__).parent
-TRUSTED = (
-    *("privacy/rows.py", "privacy/blocks.py", "privacy/columns.py", "privacy/column_sums.py", "privacy/records.py"),
-    "privacy/column_scaling.py",
-    *("privacy/oracle.py", "privacy/queries/", "privacy/factors.py", "privacy/products.py", "losses/", "scorers.py", "minimax/"),
-)
+TRUSTED = ("privacy/data/", "privacy/queries/", "privacy/oracle.py", "losses/", "scorers.py", "minimax/")
 LABELS = {
     "binary": np.arange(300) % 2,
     "multinomial": np.arange(300) % 3,
@@ -144,7 +140,7 @@ def frames_with_data(estimator, X, y):
         if not path.startswith(str(PACKAGE)):
             return
         name = Path(path).relative_to(PACKAGE).as_posix()
-        if name == "privacy/rows.py" and frame.f_code.co_name == "_clip" and event == "return":
+        if name == "privacy/data/training_data.py" and frame.f_code.co_name == "_clip" and event == "return":
             rows = frame.f_locals["self"]
             guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
             validated.append(True)

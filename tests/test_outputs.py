@@ -16,7 +16,7 @@ import pytest
 import skdp
 from skdp import DPLogisticRegression, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
-from skdp._outputs import Output, check_outputs
+from skdp._files._outputs import Output, check_outputs
 
 FACTS = {
     "columns": {"age": {"kind": "number", "bounds": [0, 100]}},

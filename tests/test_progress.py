@@ -86,7 +86,7 @@ class Interrupts(Recorder):
 
 @pytest.mark.parametrize("fitted_before", (False, True))
 def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
-    from skdp.privacy.noise import NoiseSource
+    from skdp.privacy.noise.source import NoiseSource
 
     model = estimator()
     if fitted_before:

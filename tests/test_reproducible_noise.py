@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skdp import DPLogisticRegression, PrivacyLedger
-from skdp.privacy.noise import NoiseSource
+from skdp.privacy.noise.source import NoiseSource
 from skdp.testing import reproducible_noise
 
 

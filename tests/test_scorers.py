@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.factors import lengths, n_entries
+from skdp.privacy.data.gradient_factors import lengths, n_entries
 from skdp.scorers import LinearScorer, MLPScorer
 
 CENTRE, SCALE = np.array([0.5, -1.0, 0.0, 2.0, 0.1, 0.0]), np.array([2.0, 0.5, 1.0, 3.0, 1e-3, 1.0])

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from skdp._files import picture_content
-from skdp._outputs import check_outputs, write_whole
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import picture_content
 from skdp.inspection import BudgetTimelineDisplay
 from skdp.privacy import PrivacyLedger
 

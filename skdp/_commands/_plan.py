@@ -4,11 +4,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdp._estimator_names import settings as read_settings
-from skdp._estimator_names import unfitted
-from skdp._files import REPORTS, report_content
-from skdp._outputs import check_outputs, write_whole
-from skdp._table_files import column_names
+from skdp._commands._estimator_names import settings as read_settings
+from skdp._commands._estimator_names import unfitted
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import REPORTS, report_content
+from skdp._files._tables import column_names
 from skdp.estimators import DPGroupDROClassifier
 from skdp.preprocessing import Schema
 

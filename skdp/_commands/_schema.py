@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from skdp._outputs import check_outputs, write_whole
-from skdp._table_files import column_kinds
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._tables import column_kinds
 from skdp.preprocessing._schema import template
 
 __all__ = ["schema"]

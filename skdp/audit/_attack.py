@@ -17,11 +17,11 @@ from sklearn.base import clone
 from skdp.audit._canary import Canaries
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
-from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning
-from skdp.privacy.noise import reproducible_noise
+from skdp.privacy.noise.source import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Release, Selection
 from skdp.solvers import Ask, Problem, Solver, SolverResult
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skdp._labels import otherwise_spelt
+from skdp._label_types import otherwise_spelt
 from skdp._validation import check_bounds, check_classes
 from skdp.solvers import Problem
 

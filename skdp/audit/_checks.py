@@ -5,9 +5,9 @@ from typing import Any
 
 from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
-from skdp.estimators._additive_base import AdditiveProblem
 from skdp.estimators._base import DPEstimator
-from skdp.privacy.active import active
+from skdp.estimators.additive._base import AdditiveProblem
+from skdp.privacy.ledger.active import active
 from skdp.solvers import NoLoss, Problem
 
 __all__ = ["check_attack", "check_audit", "check_views"]

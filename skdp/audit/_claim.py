@@ -10,13 +10,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from skdp.privacy.accounting import gaussian_epsilon
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.accounting.noise_calibration import spent_epsilon
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import spent_epsilon
-from skdp.privacy.covers import gaussian_cover
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger.gaussian_cover import gaussian_cover
 from skdp.privacy.schedule import Schedule
-from skdp.privacy.subsampled import Composition
 
 __all__ = ["METHODS", "Claim", "definition_epsilon", "gaussian_parameter"]
 

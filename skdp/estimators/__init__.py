@@ -1,6 +1,5 @@
 """The estimators, one family per file."""
 
-from skdp.estimators._additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression
 from skdp.estimators._group_dro import DPGroupDROClassifier
@@ -10,6 +9,7 @@ from skdp.estimators._quantile import DPQuantileRegressor
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
+from skdp.estimators.additive._estimators import DPAdditiveClassifier, DPAdditiveRegressor
 
 __all__ = [
     "DPAUCMaximizer",

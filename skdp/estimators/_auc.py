@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdp._tables import Facts, read_unlabelled
+from skdp._data_validation import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
 from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import explain_refusals
+from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
 from skdp.privacy.queries import Loss
 from skdp.scorers import MLPScorer

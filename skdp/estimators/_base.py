@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._data_validation import Facts, read_unlabelled
 from skdp._progress import CallbackSupportMixin, Progress, reads_data
-from skdp._tables import Facts, read_unlabelled
 from skdp._validation import (
     check_feature_bounds,
     check_integer,
@@ -28,24 +28,24 @@ from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
+from skdp.estimators._planned_shape import read_shape
 from skdp.estimators._prepared import look_at_preparation
-from skdp.estimators._refusals import REFUSED, refuse, refuse_fit_arguments
+from skdp.estimators._report import report, spending
 from skdp.estimators._reviewed import checked
-from skdp.estimators._shape import read_shape
 from skdp.estimators._signal import needed, warn_of_low_signal
-from skdp.estimators._statement import report, spending
 from skdp.estimators._surroundings import look_around
 from skdp.estimators._units import described_units, row_facts, scaling_of
-from skdp.privacy.active import active, carried
+from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.privacy.budget import Budget
-from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import warn
-from skdp.privacy.noise import NoiseSource
+from skdp.privacy.ledger.active import active, carried
+from skdp.privacy.ledger.charging import pay
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.payment import pay
 from skdp.privacy.queries import Loss
-from skdp.privacy.report import PrivacyReport
-from skdp.privacy.rows import Rows
+from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPEstimator", "fitted_attributes"]

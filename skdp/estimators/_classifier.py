@@ -8,8 +8,8 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data_validation import Facts, read_table
 from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_table
 from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 from skdp.constraints import Constraint, constraint_of
 from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPConstrainedClassifier", "DPConstrainedRegression"]

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from skdp.estimators._plan import Plan
 from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._schema import OTHER, Category
-from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.errors import shown, warn
 from skdp.solvers import ReleasedMoments
 

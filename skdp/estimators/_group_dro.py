@@ -6,18 +6,18 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from skdp._data_validation import Facts
 from skdp._progress import with_callbacks
-from skdp._tables import Facts
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
-from skdp.estimators._groups import check_group_sizes, with_groups
+from skdp.estimators._group_labels import check_group_sizes, with_groups
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._statement import brief
+from skdp.estimators._report import brief
+from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
 from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
-from skdp.privacy.report import PrivacyReport
+from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Solver, SolverResult
 
 __all__ = ["DPGroupDROClassifier"]

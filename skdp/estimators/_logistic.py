@@ -3,7 +3,7 @@
 from typing import Any
 
 from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._refusals import explain_refusals
+from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPLogisticRegression"]

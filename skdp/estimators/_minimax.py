@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._data_validation import Facts, read_regression_table
 from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_regression_table
 from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._dry_run import try_saddle
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import explain_refusals
-from skdp.estimators._trial import try_saddle
+from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
-from skdp.minimax._stated import check_sizes
+from skdp.minimax._validation import check_sizes
 from skdp.privacy.budget import Budget
 from skdp.solvers import MinimaxProblem, NoLoss, Solver, SolverResult
 

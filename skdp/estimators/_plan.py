@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.calibration import calibrate, noise_multiplier
-from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
+from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.training_data import summation_error
 from skdp.privacy.errors import shown
-from skdp.privacy.noise import MAX_FEATURES, GridGaussian, GumbelNoise
+from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
+from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.queries import score_rounding
-from skdp.privacy.rows import summation_error
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 

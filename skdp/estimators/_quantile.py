@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from skdp._validation import check_number
-from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Quantile
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver

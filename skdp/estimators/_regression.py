@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._tables import Facts, read_unlabelled
+from skdp._data_validation import Facts, read_unlabelled
 from skdp._validation import check_number
 from skdp.estimators._plan import Plan
-from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
 

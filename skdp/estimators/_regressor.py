@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data_validation import Facts, read_regression_table
 from skdp._progress import with_callbacks
-from skdp._tables import Facts, read_regression_table
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan

@@ -6,8 +6,10 @@ import numpy as np
 
 from skdp import losses, minimax, scorers
 from skdp.estimators._plan import Plan
-from skdp.privacy import minima, perturbation, queries, schedule
+from skdp.privacy import objective_perturbation as perturbation
+from skdp.privacy import queries, schedule
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.queries import _strong_convexity as minima
 from skdp.solvers import Ask, MinimaxProblem, NoLoss
 
 __all__ = ["checked", "unreviewed"]

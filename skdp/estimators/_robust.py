@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from skdp.estimators._refusals import explain_refusals
 from skdp.estimators._regressor import ROBUST, DPRegressor
+from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPRobustRegressor"]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from skdp._tables import Facts
+from skdp._data_validation import Facts
 from skdp.estimators._plan import Plan
-from skdp.privacy.calibration import noise_multiplier
+from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, warn
-from skdp.privacy.report import Needed
+from skdp.privacy.report.statement import Needed
 from skdp.privacy.schedule import Release, Selection, SinglePass
 
 __all__ = ["DROWNED", "GradientNoise", "gradient_noise", "needed", "noise_level", "prediction_noise", "warn_of_low_signal"]

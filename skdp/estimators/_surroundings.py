@@ -15,11 +15,11 @@ from typing import Any
 from sklearn import model_selection
 from sklearn.base import is_classifier
 
-from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.active import active
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import LARGEST_EPSILON, default_delta
 from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, shown, warn
-from skdp.privacy.ledger import PrivacyLedger
+from skdp.privacy.ledger.active import active
+from skdp.privacy.ledger.ledger import PrivacyLedger
 
 __all__ = ["callers", "is_one", "is_private", "look_around"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from skdp._validation import shown
 from skdp.estimators._classifier import DPClassifier
-from skdp.estimators._refusals import explain_refusals
+from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import check_feature_bounds, column_labels
-from skdp.privacy.column_scaling import ColumnScaling
+from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.solvers import SOLVERS, Solver
 
 __all__ = ["described_units", "row_facts", "scaling_of"]

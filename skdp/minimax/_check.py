@@ -7,11 +7,11 @@ import numpy as np
 from scipy import sparse
 
 from skdp._validation import check_integer, check_number
-from skdp.minimax._problem import SaddleProblem
-from skdp.minimax._stated import SIDES, check_numbers, check_sizes, gradients, not_finite, variables
+from skdp.minimax._saddle_problem import SaddleProblem
+from skdp.minimax._validation import SIDES, check_numbers, check_sizes, gradients, not_finite, variables
+from skdp.privacy.data.gradient_factors import Factors
+from skdp.privacy.data.kernels import Batch
 from skdp.privacy.errors import shown
-from skdp.privacy.factors import Factors
-from skdp.privacy.records import Batch
 
 __all__ = ["check_saddle"]
 

@@ -1,6 +1,6 @@
 """Preparation of tables with public knowledge only: nothing here learns from the records, so nothing here costs privacy."""
 
-from skdp.preprocessing._additive import AdditiveBasis, Term
+from skdp.preprocessing._additive_basis import AdditiveBasis, Term
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._read import read_table

@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from skdp._tables import read_features
+from skdp._data_validation import read_features
 
 __all__ = ["StatelessTransformer"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from skdp._tables import quoting_no_data
+from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 

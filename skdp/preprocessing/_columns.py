@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skdp._table_files import read_frame
+from skdp._files._tables import read_frame
 from skdp.preprocessing._schema import Number, Schema
 
 __all__ = ["SchemaColumns"]

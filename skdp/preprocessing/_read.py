@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdp._table_files import column_names, to_numbers
+from skdp._files._tables import column_names, to_numbers
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._tables import read_features
+from skdp._data_validation import read_features
 from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 

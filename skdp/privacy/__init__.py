@@ -1,6 +1,5 @@
 """Everything that makes a fit private; imports nothing from the rest of the package."""
 
-from skdp.privacy.accountants import charge_accountant
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import (
     BudgetExceededError,
@@ -11,8 +10,9 @@ from skdp.privacy.errors import (
     PrivacyAccountingError,
     WeakPrivacyWarning,
 )
-from skdp.privacy.ledger import PrivacyLedger
-from skdp.privacy.report import PrivacyReport, PrivacySpent
+from skdp.privacy.ledger.diffprivlib import charge_accountant
+from skdp.privacy.ledger.ledger import PrivacyLedger
+from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 from skdp.privacy.schedule import Schedule
 
 __all__ = [

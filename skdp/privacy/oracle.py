@@ -12,10 +12,12 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import MAX_FEATURES, GridGaussian, GumbelNoise, NoiseSource
+from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
+from skdp.privacy.noise.selection import GumbelNoise
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query, Scores
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection, SinglePass
 
 __all__ = ["Oracle"]

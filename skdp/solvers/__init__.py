@@ -1,30 +1,30 @@
 """Solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
 
-from skdp.solvers._auc import AUCProblem
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise
-from skdp.solvers._group_dro import GroupDROProblem
-from skdp.solvers._minimax import MinimaxProblem, NoLoss
-from skdp.solvers._noise import CoefficientNoise
+from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
-from skdp.solvers.block_coordinate import BlockCoordinateDescent
-from skdp.solvers.frank_wolfe import FrankWolfe
-from skdp.solvers.gradient_descent import GradientDescent
-from skdp.solvers.mirror_descent import AcceleratedMirrorDescent
-from skdp.solvers.moments import DiscriminantAnalysis
-from skdp.solvers.newton import Newton
-from skdp.solvers.objective import ObjectivePerturbation
-from skdp.solvers.output import OutputPerturbation
-from skdp.solvers.privatediff import PrivateDiff
-from skdp.solvers.rescaled_gd import RescaledGradientDescent
-from skdp.solvers.sgd import SGD
-from skdp.solvers.sgda import SGDA
-from skdp.solvers.standardized_gd import StandardizedGradientDescent
-from skdp.solvers.sufficient_statistics import SufficientStatistics
-from skdp.solvers.svrg import SVRG
-from skdp.solvers.svrg_plus_plus import SVRGPlusPlus
-from skdp.solvers.whitened_gd import WhitenedGradientDescent
+from skdp.solvers.adaptive.rescaled_gd import RescaledGradientDescent
+from skdp.solvers.adaptive.standardized_gd import StandardizedGradientDescent
+from skdp.solvers.adaptive.whitened_gd import WhitenedGradientDescent
+from skdp.solvers.first_order.block_coordinate import BlockCoordinateDescent
+from skdp.solvers.first_order.frank_wolfe import FrankWolfe
+from skdp.solvers.first_order.gradient_descent import GradientDescent
+from skdp.solvers.first_order.mirror_descent import AcceleratedMirrorDescent
+from skdp.solvers.first_order.sgd import SGD
+from skdp.solvers.first_order.svrg import SVRG
+from skdp.solvers.first_order.svrg_plus_plus import SVRGPlusPlus
+from skdp.solvers.minimax._auc_problem import AUCProblem
+from skdp.solvers.minimax._group_dro_problem import GroupDROProblem
+from skdp.solvers.minimax._problem import MinimaxProblem, NoLoss
+from skdp.solvers.minimax.privatediff import PrivateDiff
+from skdp.solvers.minimax.sgda import SGDA
+from skdp.solvers.perturbation.objective import ObjectivePerturbation
+from skdp.solvers.perturbation.output import OutputPerturbation
+from skdp.solvers.second_order.newton import Newton
+from skdp.solvers.statistics.discriminant_analysis import DiscriminantAnalysis
+from skdp.solvers.statistics.sufficient_statistics import SufficientStatistics
 
 __all__ = [
     "SGD",

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 
 from skdp.constraints import Box, Constraint
 from skdp.penalties import ElasticNet
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Release, Schedule
-from skdp.solvers._noise import CoefficientNoise
+from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
 

@@ -10,7 +10,7 @@ from seeded import fitted
 from skdp import DPLinearRegression, DPLogisticRegression, DPRobustRegressor
 from skdp.audit._attack import VIEWS, Attack, Recorder, planned
 from skdp.audit._canary import least_direction, make_canaries, random_directions
-from skdp.privacy.rows import Rows
+from skdp.privacy.data.training_data import Rows
 from skdp.solvers import SGD, GradientDescent, Solver
 
 ADJACENCIES = ("replace_one", "zero_out")

@@ -11,9 +11,9 @@ from seeded import source
 from skdp import DPConstrainedClassifier
 from skdp.audit._attack import Adversary, Knowledge, planned
 from skdp.audit._canary import least_direction, make_canaries
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
-from skdp.privacy.rows import Rows
 from skdp.solvers import FrankWolfe
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)) / 10, np.arange(12) % 2

@@ -15,8 +15,8 @@ from benchmarks.saddle_twins import UnnoisedDualSaddle
 from benchmarks.twins import ExactGradientOverSet, ForgetfulGate, Halved, with_more
 from skdp.audit import audit
 from skdp.audit._attack import planned
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
-from skdp.privacy.subsampled import Composition
 from skdp.solvers import SOLVERS
 
 pytestmark = pytest.mark.skipif(

@@ -6,12 +6,12 @@ from scipy.special import ndtr, ndtri
 
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim, definition_epsilon, gaussian_parameter
-from skdp.privacy.accounting import gaussian_epsilon
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
-from skdp.privacy.minima import Minimization
-from skdp.privacy.perturbation import TiltedObjective
+from skdp.privacy.objective_perturbation import TiltedObjective
 from skdp.privacy.queries import Gradient
+from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule, Selection
 
 ADJACENCIES = ("replace_one", "zero_out")

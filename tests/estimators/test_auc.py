@@ -16,12 +16,12 @@ from sklearn.model_selection import cross_val_score
 from benchmarks.tables import load
 from skdp import DPAUCMaximizer, DPLogisticRegression, NotPrivateWarning, PrivacyLedger, load_model, save_model
 from skdp.losses import Logistic
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, StandardizedGradient
-from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, StandardizedGradientDescent
 
 RATES = pytest.mark.parametrize("rate", (None, 0.1))

@@ -24,8 +24,8 @@ from skdp import (
 )
 from skdp.estimators import DPAdditiveRegressor, DPGroupDROClassifier
 from skdp.preprocessing import BoundedScaler, Schema
-from skdp.privacy.column_scaling import ColumnScaling
-from skdp.privacy.rows import Rows
+from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.training_data import Rows
 
 WIDE = [(0, 1), (0, 1e7)]
 SCALING = (

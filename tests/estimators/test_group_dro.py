@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPGroupDROClassifier, DPMinimax, load_model, save_model
 from skdp.minimax import GroupDROSaddle
 from skdp.preprocessing import BoundedScaler
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import JointGradient, PrimalGradient
-from skdp.privacy.rows import Rows
 from skdp.scorers import LinearScorer
 from skdp.solvers import SGDA, PrivateDiff
 

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import GradientDescent, SolverResult
 

@@ -10,9 +10,9 @@ from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
 from skdp.losses import Logistic
-from skdp.preprocessing._placing import FINEST, finest, hat_columns, place_knots
+from skdp.preprocessing._knot_placement import FINEST, finest, hat_columns, place_knots
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.errors import NotPrivateWarning
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import HatSums

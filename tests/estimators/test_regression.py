@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning, load_model, save_model
-from skdp._tables import read_regression_table
+from skdp._data_validation import read_regression_table
 from skdp.solvers import SolverResult, WhitenedGradientDescent
 
 STORAGES = {

@@ -12,10 +12,10 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor, PrivacyLedger
 from skdp.preprocessing import RowNormClipper
-from skdp.privacy.noise import GridGaussian
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import DistanceHistogram, Standardization
-from skdp.privacy.rows import Rows
-from skdp.solvers._whitening import ranges
+from skdp.solvers.adaptive._whitening import ranges
 
 N = 100
 Y = np.arange(N) % 2

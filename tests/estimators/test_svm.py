@@ -16,8 +16,8 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.tables import data_directory, load
 from skdp import DPLinearSVC, DPLogisticRegression, load_model, save_model
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import Rows
 from skdp.solvers import GradientDescent, Newton, StandardizedGradientDescent
 
 LOSSES = {"hinge": Hinge, "huber_hinge": HuberHinge, "squared_hinge": SquaredHinge}

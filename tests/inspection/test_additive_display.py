@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
-from skdp.estimators._shapes import ShapeFunction
+from skdp.estimators.additive._terms import ShapeFunction
 from skdp.inspection import AdditiveDisplay
 
 matplotlib.use("agg")

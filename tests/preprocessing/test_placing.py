@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._placing import FINEST, finest, hat_columns, place_knots, placed, refinement
+from skdp.preprocessing._knot_placement import FINEST, finest, hat_columns, place_knots, placed, refinement
 
 FACTS = Schema.read(
     {

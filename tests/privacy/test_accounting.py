@@ -10,7 +10,7 @@ from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)

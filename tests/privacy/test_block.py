@@ -10,10 +10,10 @@ from block_tables import NULL, STORAGES, WEIGHTS, D, R, Steep, clipped, make, na
 from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy import columns
-from skdp.privacy.noise import GridGaussian
+from skdp.privacy.data import column_cache as columns
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import BlockGradient, Curvature, Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 
 

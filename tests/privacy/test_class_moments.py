@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassMoments, Standardization
-from skdp.privacy.rows import Rows
 
 STORAGES = {
     "C": np.ascontiguousarray,

@@ -9,12 +9,12 @@ from dp_accounting.pld import PLDAccountant
 from seeded import fitted
 
 from skdp import DPLogisticRegression, PrivacyLedger
-from skdp.privacy import composed
-from skdp.privacy.accounting import gaussian_delta, gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_mu
+from skdp.privacy.accounting.privacy_loss import Composition, K
 from skdp.privacy.budget import Budget
-from skdp.privacy.covers import gaussian_cover, pure_cover
-from skdp.privacy.ledger_entries import Spending
-from skdp.privacy.subsampled import Composition, K
+from skdp.privacy.ledger import composition as composed
+from skdp.privacy.ledger.entries import Spending
+from skdp.privacy.ledger.gaussian_cover import gaussian_cover, pure_cover
 
 RELATIONS = {
     "replace_one": dp_accounting.NeighboringRelation.REPLACE_ONE,

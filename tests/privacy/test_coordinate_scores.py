@@ -9,12 +9,12 @@ import pytest
 from block_tables import NULL, STORAGES, WEIGHTS, D, R, Steep, clipped, make, nasty, oracle_of, table
 
 from skdp.losses import Logistic
-from skdp.privacy import columns
+from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, spent_epsilon
+from skdp.privacy.data import column_cache as columns
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import BlockGradient, CoordinateScores
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, Release, Schedule, Selection
 
 

@@ -8,11 +8,11 @@ from scipy import sparse
 from seeded import source
 
 from skdp.losses import Cauchy, Logistic, Multinomial, Squared, Welsch
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Difference, Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import PoissonGaussian, Release, Schedule
 
 STORAGES = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.factors import CANCELLED, Factors, clipped_sum, differences, lengths, n_entries
-from skdp.privacy.records import SHORTEST
+from skdp.privacy.data.gradient_factors import CANCELLED, Factors, clipped_sum, differences, lengths, n_entries
+from skdp.privacy.data.kernels import SHORTEST
 
 SHAPES = ((1, 1, 1, 0.0), (1, 1, 1, 1.0), (9, 1, 4, 0.0), (9, 3, 1, 2.0), (9, 5, 7, 1.0), (1, 6, 2, 0.5), (8, 2, 0, 1.0))
 every_shape = pytest.mark.parametrize("m, k, p, constant", SHAPES)

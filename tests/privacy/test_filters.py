@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
-from skdp.privacy.filters import Charge, Filter
+from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.privacy.ledger.privacy_filter import Charge, Filter
 
 
 def gaussian(mu, slack=0.0):

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from skdp.minimax import Factors, SaddleProblem
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
-from skdp.privacy.rows import Rows
 
 QUERIES = {
     "primal": lambda saddle, point: PrimalGradient(saddle, *point, 1.0),

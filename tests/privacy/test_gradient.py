@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.blocks import BLOCK
+from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import Gradient
 from skdp.privacy.queries._base import clip_residuals
-from skdp.privacy.rows import Rows
 
 STORAGES = {
     "C": np.ascontiguousarray,

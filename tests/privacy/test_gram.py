@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.blocks import BLOCK
-from skdp.privacy.rows import Rows
+from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.training_data import Rows
 
 
 @pytest.mark.parametrize("storage", (np.ascontiguousarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import HatSums
-from skdp.privacy.rows import Rows
 
 STORAGES = {"C": np.ascontiguousarray, "csr": sparse.csr_matrix, "csc": sparse.csc_array}
 R, D = 1.5, 6

@@ -19,13 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, NotPrivateWarning, PrivacyLedger
-from skdp.privacy import active
-from skdp.privacy._chain import Chain
-from skdp.privacy._store import Store
-from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger import active
+from skdp.privacy.ledger._chain import Chain
+from skdp.privacy.ledger._sqlite import Store
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 from skdp.solvers import SGD, GradientDescent
 
 X = np.random.default_rng(0).normal(size=(200, 3))
@@ -410,7 +410,7 @@ def test_a_half_written_file_is_noticed(kept, ledger):
 
 
 def test_a_file_that_cannot_be_written_stops_the_fit(ledger, monkeypatch):
-    monkeypatch.setattr("skdp.privacy._store.PATIENCE", 0.05)
+    monkeypatch.setattr("skdp.privacy.ledger._sqlite.PATIENCE", 0.05)
     with sqlite3.connect(ledger.path) as other:
         other.execute("BEGIN IMMEDIATE")
         with ledger, pytest.raises(LedgerError, match=r"cannot be used: database is locked\. Nothing was charged"):

@@ -102,7 +102,7 @@ def test_an_interrupted_write_is_undone(tmp_path):
     code = f"""
 import os, signal
 from skdp import PrivacyLedger
-from skdp.privacy._store import Store
+from skdp.privacy.ledger._sqlite import Store
 append = Store.append
 def killed(self, connection, entry):
     append(self, connection, entry)

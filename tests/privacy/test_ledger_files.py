@@ -15,8 +15,8 @@ from dp_accounting.pld import privacy_loss_distribution
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
-from skdp.privacy.ledger_entries import Spending
-from skdp.privacy.subsampled import Composition
+from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.ledger.entries import Spending
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
@@ -87,7 +87,7 @@ def test_one_ledger_under_two_paths_is_charged_once(ledger, tmp_path, monkeypatc
 KILLED = """
 import os, signal
 from skdp import PrivacyLedger
-from skdp.privacy._store import Store
+from skdp.privacy.ledger._sqlite import Store
 append = Store.append
 def killed(self, connection, entry):
     connection.execute("PRAGMA cache_size = 1")

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
-from skdp.privacy import _store
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger import _sqlite as _store
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6

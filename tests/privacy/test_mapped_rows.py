@@ -9,14 +9,14 @@ from scipy.stats import kstest
 from seeded import source
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import MAX_FEATURES
+from skdp.privacy.noise.gaussian import MAX_FEATURES
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient, HatSums, Moments, SecondMoment, Standardization
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule, Selection
 
 STORAGES = {"C": np.ascontiguousarray, "csr": sparse.csr_array, "csc": sparse.csc_matrix}

@@ -10,12 +10,12 @@ from scipy.optimize import minimize as reference
 from scipy.special import expit
 
 from skdp.losses import HuberHinge, Logistic
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.minima import Minimization
 from skdp.privacy.queries import Gradient, Minimum
 from skdp.privacy.queries import minimum as module
-from skdp.privacy.queries._minimize import conjugate_gradients, minimize
-from skdp.privacy.rows import Rows
+from skdp.privacy.queries._newton_minimizer import conjugate_gradients, minimize
+from skdp.privacy.queries._strong_convexity import Minimization
 
 R = 1.2
 STORAGES = {

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp.losses import Logistic
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Curvature, NewtonDirection
 from skdp.privacy.queries._half_vector import symmetric
-from skdp.privacy.rows import Rows
 
 STORAGES = {
     "C": np.ascontiguousarray,

@@ -7,7 +7,8 @@ import pytest
 import seeded
 from scipy.stats import chisquare, kstest, norm
 
-from skdp.privacy.noise import GridGaussian, NoiseSource
+from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.noise.source import NoiseSource
 
 FALSE_ALARM = 1e-6
 DRAWS = 40_000

@@ -11,12 +11,13 @@ from scipy.special import log_ndtr
 from scipy.stats import kstest, norm, poisson
 
 from skdp.losses import Multinomial
-from skdp.privacy.blocks import BLOCK
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import GridGaussian, NoiseSource
+from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 
 FALSE_ALARM = 1e-6

@@ -8,8 +8,9 @@ import seeded
 from mpmath import mp, mpf
 from scipy.stats import chi, gamma, kstest
 
-from skdp.privacy.noise import CELL_ERROR, NoiseSource
-from skdp.privacy.norm_noise import GammaNorm, GridGammaNorm, Normal
+from skdp.privacy.noise.gamma import GammaNorm, GridGammaNorm, Normal
+from skdp.privacy.noise.gaussian import CELL_ERROR
+from skdp.privacy.noise.source import NoiseSource
 
 FALSE_ALARM = 1e-6
 DRAWS = 20_000

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import Rows
 
 NULL = np.array([0, 3])
 OTHERS = np.array([1, 2, 4, 5, 6, 7])

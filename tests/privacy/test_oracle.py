@@ -9,12 +9,12 @@ from scipy.stats import kstest
 from seeded import source
 
 from skdp.losses import Logistic
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule
 
 ADJACENCIES = ("replace_one", "zero_out")

@@ -9,15 +9,15 @@ from scipy.stats import gamma, kstest
 from seeded import source
 
 from skdp.losses import HuberHinge, Logistic
-from skdp.privacy.accounting import gaussian_delta
+from skdp.privacy.accounting.gaussian_dp import gaussian_delta
+from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.calibration import calibrate, spent_epsilon
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.minima import Minimization
+from skdp.privacy.objective_perturbation import ExponentialNorm, TiltedObjective, smallest_strength, tilted_delta
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.perturbation import ExponentialNorm, TiltedObjective, smallest_strength, tilted_delta
 from skdp.privacy.queries import Gradient, Minimum
-from skdp.privacy.rows import Rows
+from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.privacy.schedule import Release, Schedule
 
 R, N = 1.0, 4

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.products import BITS, EXTREME, FEW, products
+from skdp.privacy.data.exact_products import BITS, EXTREME, FEW, products
 
 STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sparse.csr_matrix, "csr_array": sparse.csr_array}
 every_storage = pytest.mark.parametrize("storage", STORAGES)

@@ -10,10 +10,10 @@ from hostile import y as HOSTILE_LABELS
 from scipy import sparse
 
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem
+from skdp.privacy.data.gradient_factors import CANCELLED
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.factors import CANCELLED
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
-from skdp.privacy.rows import Rows
 from skdp.scorers import LinearScorer, MLPScorer
 
 STORAGES = {

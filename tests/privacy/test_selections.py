@@ -15,17 +15,18 @@ from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import binom, chisquare, gumbel_r, kstest
 
 from skdp.losses import Logistic
-from skdp.privacy.accounting import gaussian_epsilon
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.accounting.noise_calibration import calibrate, selection_epsilon, spent_epsilon
+from skdp.privacy.accounting.zcdp import zcdp_epsilon, zcdp_rho
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, selection_epsilon, spent_epsilon
-from skdp.privacy.concentrated import zcdp_epsilon, zcdp_rho
-from skdp.privacy.covers import pure_cover, selection_cover
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.noise import GUMBEL_ERROR, GumbelNoise, NoiseSource
+from skdp.privacy.ledger.gaussian_cover import pure_cover, selection_cover
+from skdp.privacy.noise.selection import GUMBEL_ERROR, GumbelNoise
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
-from skdp.privacy.report import describe_releases
-from skdp.privacy.rows import Rows
+from skdp.privacy.report.statement import describe_releases
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
 
 ADJACENCIES = ("replace_one", "zero_out")

@@ -9,16 +9,16 @@ from scipy.stats import kstest
 from seeded import source
 
 from skdp.losses import Logistic
-from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
-from skdp.privacy.covers import gaussian_cover
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger.gaussian_cover import gaussian_cover
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient, Moments
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, SinglePass
-from skdp.privacy.subsampled import Composition
 
 ADJACENCIES = ("replace_one", "zero_out")
 FALSE_ALARM = 1e-6

@@ -9,10 +9,10 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassCounts, LabelSum, Moments, ScoreGradient, Standardization, StandardizedGradient
-from skdp.privacy.rows import Rows
 
 STORAGES = {
     "C": np.ascontiguousarray,

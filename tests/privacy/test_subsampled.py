@@ -9,10 +9,10 @@ from dp_accounting.pld import PLDAccountant
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from skdp.privacy import subsampled
-from skdp.privacy.accounting import gaussian_epsilon
+from skdp.privacy.accounting import privacy_loss as subsampled
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import JointMoments, SmallestEigenvalue
-from skdp.privacy.rows import Rows
 
 STORAGES = {
     "C": np.ascontiguousarray,

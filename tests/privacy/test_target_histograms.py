@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Absolute, EpsilonInsensitive, Quantile
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
@@ -22,7 +23,6 @@ from skdp.privacy.queries import (
     TargetHistogram,
     Whitening,
 )
-from skdp.privacy.rows import Rows
 
 STORAGES = {"C": np.ascontiguousarray, "csr": sparse.csr_matrix, "csc": sparse.csc_matrix}
 R, D, N = 1.3, 3, 40

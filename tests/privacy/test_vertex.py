@@ -10,12 +10,12 @@ from seeded import source
 
 from skdp.constraints import L1Ball, Simplex
 from skdp.losses import Logistic, Multinomial, Squared
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
-from skdp.privacy.rows import Rows
 from skdp.privacy.schedule import Release, Schedule, Selection
 
 STORAGES = {

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Squared
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
@@ -22,7 +23,6 @@ from skdp.privacy.queries import (
     half_vector,
     symmetric,
 )
-from skdp.privacy.rows import Rows
 
 STORAGES = {"C": np.ascontiguousarray, "float32": lambda X: X.astype(np.float32), "csr": sparse.csr_matrix}
 R, N, D = 1.3, 60, 4

@@ -12,14 +12,14 @@ from seeded import fitted
 from skdp import DPConstrainedClassifier, DPLogisticRegression
 from skdp.constraints import Box
 from skdp.losses import Huber, Logistic, Multinomial, Squared
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.noise import GridGaussian
+from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BlockGradient
 from skdp.samplings import Importance, Nice
 from skdp.solvers import BlockCoordinateDescent, GradientDescent, Problem
-from skdp.solvers._coordinates import Coordinates
+from skdp.solvers.first_order._coordinate_bounds import Coordinates
 
 ADJACENCIES = ("replace_one", "zero_out")
 LOGISTIC = Logistic()

@@ -13,13 +13,13 @@ from scipy import sparse
 
 from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning
 from skdp.losses import Multinomial
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import ClassCounts, Standardization, StandardizedGradient, Whitening
 from skdp.solvers import CoefficientNoise, Problem, StandardizedGradientDescent, WhitenedGradientDescent
-from skdp.solvers._descent_noise import NoisySteps, clipped_bend, hidden_variances, variances_left
-from skdp.solvers._estimates import momentum_gains
 from skdp.solvers._standardization import Standard
+from skdp.solvers.adaptive._iterate_noise import NoisySteps, clipped_bend, hidden_variances, variances_left
+from skdp.solvers.adaptive._shrinkage import momentum_gains
 
 pytestmark = pytest.mark.skipif(
     Version(sklearn.__version__) < Version("1.8"),

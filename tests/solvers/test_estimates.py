@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.solvers._estimates import deconvolved, half_edge, noisy_quantile, posterior_factors, tail_gains
+from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, noisy_quantile, posterior_factors, tail_gains
 
 EDGES = 2.0 ** (-np.arange(12)[::-1] / 2)
 

@@ -12,12 +12,12 @@ from skdp import DPConstrainedClassifier, PrivacyLedger
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
+from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, spent_epsilon
-from skdp.privacy.covers import selection_cover
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.ledger.gaussian_cover import selection_cover
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
-from skdp.privacy.rows import Rows
 from skdp.solvers import FrankWolfe, Problem
 
 ADJACENCIES = ("replace_one", "zero_out")

@@ -10,8 +10,8 @@ from seeded import source
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 from skdp.solvers import SVRG, GradientDescent, Problem, SVRGPlusPlus
 
 LOSSES = (Logistic(), Multinomial(3), Squared(), Huber(0.5))

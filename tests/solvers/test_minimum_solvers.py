@@ -18,7 +18,7 @@ from skdp.privacy.errors import BudgetExceededError, NotPrivateWarning
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.schedule import Curve, Gaussian
 from skdp.solvers import SOLVERS, GradientDescent, ObjectivePerturbation, OutputPerturbation, Problem
-from skdp.solvers._minimum import minimization
+from skdp.solvers.perturbation._defaults import minimization
 
 KINDS = {"objective": ObjectivePerturbation, "output": OutputPerturbation}
 both = pytest.mark.parametrize("solver", KINDS)

@@ -15,11 +15,11 @@ from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 from skdp.solvers import AcceleratedMirrorDescent, Problem, choose_solver
-from skdp.solvers._geometry import mirror_map, row_bound
-from skdp.solvers.mirror_descent import _smoothness
+from skdp.solvers.first_order._mirror_geometry import mirror_map, row_bound
+from skdp.solvers.first_order.mirror_descent import _smoothness
 
 ADJACENCIES = ("replace_one", "zero_out")
 SETS = [L1Ball(0.8), Simplex(0.8), L2Ball(0.5), LpBall(0.7, 1.3), LpBall(0.7, 3.0), Box(-0.1, 0.4)]

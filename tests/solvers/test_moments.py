@@ -14,12 +14,12 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import DPAUCMaximizer
 from skdp.losses import Logistic
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import ClassMoments, Moments, half_vector
 from skdp.solvers import DiscriminantAnalysis, Problem, choose_solver
-from skdp.solvers.moments import _estimates, _nominal
+from skdp.solvers.statistics.discriminant_analysis import _estimates, _nominal
 
 D = 4
 
@@ -143,7 +143,7 @@ def test_the_edge_is_that_of_the_noise_of_the_covariance(adjacency, rate, covari
         seen.extend([np.abs(values).max(), 2 * noise])
         return np.maximum(values, noise)
 
-    monkeypatch.setattr("skdp.solvers.moments.deconvolved", deconvolved)
+    monkeypatch.setattr("skdp.solvers.statistics.discriminant_analysis.deconvolved", deconvolved)
     solver.solve(task, gate(task, solver, rng, answers), rng)
     assert seen[1] == pytest.approx(seen[0], rel=0.1)
 
@@ -158,7 +158,7 @@ def test_the_noise_of_the_means_is_known(covariance, rng, monkeypatch):
         ratios.append(np.mean(estimates**2 / variances))
         return np.ones(d)
 
-    monkeypatch.setattr("skdp.solvers.moments.posterior_factors", factors)
+    monkeypatch.setattr("skdp.solvers.statistics.discriminant_analysis.posterior_factors", factors)
     for _ in range(20):  # 800 squares of normals: a standard deviation of 5 %
         DiscriminantAnalysis(covariance).solve(task, gate(task, DiscriminantAnalysis(covariance), rng, answers), rng)
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)
@@ -194,8 +194,10 @@ def test_frequencies_stay_a_standard_deviation_away_from_0_and_1(count):
 def test_rows_have_their_usual_norm_and_eigenvalues_are_raised_by_the_floor(floor, rng, monkeypatch):
     """With all eigenvalues 0 and nothing shrunk, the coefficients are the difference of the means over the floor alone."""
     task, solver, difference = problem(), DiscriminantAnalysis(floor=floor), 0.1 * rng.normal(size=8)
-    monkeypatch.setattr("skdp.solvers.moments.deconvolved", lambda values, noise, trace: np.zeros(8))
-    monkeypatch.setattr("skdp.solvers.moments.posterior_factors", lambda estimates, variances, largest: np.ones(8))
+    monkeypatch.setattr("skdp.solvers.statistics.discriminant_analysis.deconvolved", lambda values, noise, trace: np.zeros(8))
+    monkeypatch.setattr(
+        "skdp.solvers.statistics.discriminant_analysis.posterior_factors", lambda estimates, variances, largest: np.ones(8)
+    )
     answers = {"joint": joint((0.8, 0.2), np.stack([np.zeros(8), difference]), np.zeros((2, 8, 8)))}
     coef = solver.solve(task, gate(task, solver, rng, answers), rng).coef[:8, 0]
     scale = answers["query"].geometry.scale

@@ -13,9 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import DPLogisticRegression
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import Curvature, Gradient, NewtonDirection, half_vector
 from skdp.solvers import Newton, Problem, choose_solver
 

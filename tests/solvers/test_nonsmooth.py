@@ -14,8 +14,8 @@ from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Quantile
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.rows import Rows
 from skdp.solvers import SGD, GradientDescent, Problem
 
 N, P = 150, 3

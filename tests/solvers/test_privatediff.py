@@ -9,7 +9,7 @@ from seeded import fitted
 from test_sgda import averaged, problem, run
 
 from skdp import DPMinimax
-from skdp.privacy.calibration import calibrate, noise_multiplier
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import DualGradient, PrimalDifference, PrimalGradient
 from skdp.solvers import SGDA, PrivateDiff

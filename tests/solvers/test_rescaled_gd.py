@@ -8,14 +8,14 @@ from seeded import fitted
 
 from skdp import DPQuantileRegressor, DPRobustRegressor
 from skdp.losses import Absolute, EpsilonInsensitive, Huber, Quantile
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
+from skdp.privacy.data.training_data import Rows
 from skdp.privacy.queries import TargetHistogram
-from skdp.privacy.rows import Rows
 from skdp.solvers import Problem, RescaledGradientDescent
 from skdp.solvers._standardization import mean_noise
-from skdp.solvers._targets import release_location, target_releases
+from skdp.solvers.adaptive._target_scale import release_location, target_releases
 
 COEF = np.array([1.0, -0.5, 0.0])
 

@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.tables import data_directory, load
 from skdp import DPLogisticRegression
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier
 from skdp.privacy.schedule import PoissonGaussian
 from skdp.solvers import SGD, GradientDescent, Problem
 

@@ -9,13 +9,13 @@ from saddles import Instrumented, Regression
 from seeded import fitted
 
 from skdp import DPAUCMaximizer, DPMinimax, PrivacyLedger
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import JointGradient
 from skdp.privacy.schedule import PoissonGaussian
-from skdp.privacy.subsampled import Composition
 from skdp.scorers import MLPScorer
 from skdp.solvers import SGDA, MinimaxProblem, NoLoss, PrivateDiff
 

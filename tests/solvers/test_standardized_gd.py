@@ -12,11 +12,11 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import DPLinearSVC, DPLogisticRegression
 from skdp.losses import Hinge, HuberHinge, Logistic, Multinomial, SquaredHinge
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.solvers import Problem, StandardizedGradientDescent
-from skdp.solvers.standardized_gd import _longest_step
+from skdp.solvers.adaptive.standardized_gd import _longest_step
 
 BUDGET = Budget(1.0, 1e-6, "zero_out")
 

@@ -13,9 +13,9 @@ from sklearn.metrics import r2_score
 
 from skdp import DPLinearRegression
 from skdp.losses import Logistic, Squared
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import JointMoments, SmallestEigenvalue, half_vector
 from skdp.solvers import Problem, SufficientStatistics, choose_solver
 

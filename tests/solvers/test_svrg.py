@@ -9,8 +9,8 @@ from seeded import fitted
 
 from skdp import DPLogisticRegression
 from skdp.losses import Logistic, Multinomial
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate, noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Difference, Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian

@@ -13,9 +13,9 @@ from sklearn.metrics import r2_score
 from benchmarks.tables import load
 from skdp import DPLinearRegression
 from skdp.losses import Squared
-from skdp.privacy.accounting import gaussian_mu
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.calibration import calibrate
 from skdp.privacy.queries import StandardizedGradient
 from skdp.solvers import Problem, WhitenedGradientDescent
 

@@ -4,8 +4,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from skdp.privacy.records import clip_residuals
-from skdp.privacy.rows import Records, Rows
+from skdp.privacy.data.kernels import clip_residuals
+from skdp.privacy.data.training_data import Records, Rows
 
 __all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.data.training_data import Records, Rows
 from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
-from skdp.privacy.queries.standardized import Standardization
-from skdp.privacy.rows import Records, Rows
+from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["ClassMoments"]
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.data.training_data import SHORTEST, Records, Rows
 from skdp.privacy.queries._base import Loss, clip_residuals
-from skdp.privacy.rows import SHORTEST, Records, Rows
 
 __all__ = ["Difference"]
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.data.training_data import Records, Rows
 from skdp.privacy.queries._base import Loss, clip_residuals
-from skdp.privacy.rows import Records, Rows
 
 __all__ = ["Gradient"]
 

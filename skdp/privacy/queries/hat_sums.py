@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.blocks import row_squares
-from skdp.privacy.records import Batch
-from skdp.privacy.rows import Rows
+from skdp.privacy.data.kernels import Batch
+from skdp.privacy.data.storage import row_squares
+from skdp.privacy.data.training_data import Rows
 
 __all__ = ["HatSums"]
 

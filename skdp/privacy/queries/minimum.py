@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import LinAlgError, solve
 
+from skdp.privacy.data.training_data import Records, Rows
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.minima import Minimization
 from skdp.privacy.queries._base import Loss
-from skdp.privacy.queries._minimize import conjugate_gradients, minimize
+from skdp.privacy.queries._newton_minimizer import conjugate_gradients, minimize
+from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.privacy.queries.gradient import Gradient
-from skdp.privacy.rows import Records, Rows
 
 __all__ = ["Minimum"]
 

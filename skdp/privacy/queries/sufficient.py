@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from skdp.privacy.blocks import BLOCK
+from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.training_data import Records, Rows
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
-from skdp.privacy.rows import Records, Rows
 
 __all__ = ["JointMoments", "SmallestEigenvalue"]
 

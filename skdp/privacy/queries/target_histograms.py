@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.rows import Records, Rows
+from skdp.privacy.data.training_data import Records, Rows
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 

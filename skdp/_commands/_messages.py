@@ -1,0 +1,81 @@
+"""What the command line shows of errors and warnings. Messages of other libraries may quote records, so they are not shown."""
+
+import dis
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+
+__all__ = ["of_error", "of_warning"]
+
+PACKAGE = Path(__file__).parents[1]
+HIDDEN = "--debug shows the message, which may quote records"
+
+
+def of_error(error: BaseException) -> str:
+    """Return the message of an error that skdp raised or that the operating system reports, else its type and place.
+
+    Parameters
+    ----------
+    error : Exception
+        An error that was caught.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    frames = list(_frames(error.__traceback__))
+    if frames and _is_raised_here(frames[-1]):
+        return _printable(error)
+    if isinstance(error, OSError) and error.strerror:
+        return _printable(error.strerror if error.filename is None else f"{error.strerror}: {error.filename}")
+    ours = [place.tb_frame.f_code.co_name for place in frames if _is_ours(place.tb_frame.f_code)]
+    return f"{type(error).__name__} in {ours[-1] if ours else 'another library'}; is a file damaged? ({HIDDEN})"
+
+
+def of_warning(message: Warning | str, category: type[Warning]) -> str:
+    """Return the message of a warning that skdp gives, else its type.
+
+    Parameters
+    ----------
+    message, category : Warning, type
+        As `warnings.showwarning` gets them, from which this is called.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not _is_module(frame, "warnings"):
+        frame = frame.f_back
+    while frame is not None and _is_module(frame, "warnings"):
+        frame = frame.f_back
+    ours = frame is not None and _is_ours(frame.f_code)
+    return _printable(message) if ours else f"{category.__name__} ({HIDDEN})"
+
+
+def _printable(text: object) -> str:
+    """One line that cannot control a terminal, whatever a file name or a file holds."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+
+
+def _frames(place: TracebackType | None) -> Iterator[TracebackType]:
+    while place is not None:
+        yield place
+        place = place.tb_next
+
+
+def _is_raised_here(place: TracebackType) -> bool:
+    """Whether an error began at a ``raise`` statement of this package, not in a call that failed."""
+    code = place.tb_frame.f_code
+    return _is_ours(code) and dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _is_ours(code: CodeType) -> bool:
+    return PACKAGE in Path(code.co_filename).parents
+
+
+def _is_module(frame: FrameType, name: str) -> bool:
+    return frame.f_globals.get("__name__", "").removeprefix("_py_") == name

@@ -1,0 +1,380 @@
+"""Tables: what is learnt of them is public; what is wrong with them is said as a rule.
+
+No message quotes a value or a row of the training data, because messages are published too.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from skdp._label_types import otherwise_spelt, type_mismatch
+from skdp._validation import check_classes
+from skdp.privacy.errors import warn
+
+__all__ = [
+    "Facts",
+    "keep_names",
+    "quoting_no_data",
+    "read_features",
+    "read_numbers",
+    "read_regression_table",
+    "read_table",
+    "read_unlabelled",
+    "refuse_dates",
+    "text_columns",
+]
+
+INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
+FLOATS = [np.float64, np.float32]
+DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
+LARGEST_TARGET = 1e150  # in the solver's units, without a public range
+SAFE = re.compile(  # beginnings of messages that quote shapes and names only
+    r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
+    r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
+    r"|This \w+ estimator requires y|Sparse data was passed"
+)
+MOST_NAMED = 10  # columns that a message lists
+MISSING = (
+    ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
+    "fitted on the records leaks."
+)
+UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
+RULES = {  # messages that quote data, by how they begin, and what is said instead
+    "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
+    "X.reshape(1, -1) one record.",
+    "Expected unique column names": "The columns of X need names of their own: some are named alike.",
+    "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about a training table.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape.
+    feature_names : ndarray of str or None
+        Column names of a data frame.
+    storage : str
+        "dense", "CSR" or "CSC". A transformer may choose between dense and CSR by the data: nothing may depend on which.
+    classes : ndarray or None
+        Sorted class labels; None for regression.
+    groups : ndarray or None, default=None
+        Sorted labels of the groups of records; None where there are none.
+    group_sizes : tuple of int, default=()
+        Number of records of every group.
+    """
+
+    n_samples: int
+    n_features: int
+    feature_names: np.ndarray | None
+    storage: str
+    classes: np.ndarray | None
+    groups: np.ndarray | None = None
+    group_sizes: tuple[int, ...] = ()
+
+    @property
+    def labels(self) -> list[Any]:
+        """The class labels as plain types; empty for regression."""
+        return [] if self.classes is None else self.classes.tolist()
+
+
+def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:
+    """Check a labelled table; learn only what is public about it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y : array-like
+        As given to ``fit``.
+    classes : object
+        The estimator's parameter.
+
+    Returns
+    -------
+    facts : Facts
+        What is public.
+    X : ndarray, CSR or CSC
+        The table, not copied unless its format or dtype demands it.
+    codes : ndarray of shape (n_samples,)
+        Class numbers.
+    """
+    given = None if classes is None else check_classes(classes)
+    X, labels, codes = quoting_no_data(X, lambda: _read(estimator, X, y, given))
+    if codes is None and given is not None:
+        types = type_mismatch(given, y)
+        raise ValueError(f"y has labels outside classes={given.tolist()!r}; expected every label to be one of them.{types}")
+    if labels.size < 2:
+        raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
+    return _facts(estimator, X, labels), X, codes
+
+
+def read_regression_table(
+    estimator: Any, X: Any, y: Any, centre: float, half_width: float, bounded: bool = True
+) -> tuple[Facts, Any, np.ndarray]:
+    """Check a table with numbers as targets; learn only what is public about it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y : array-like
+        As given to ``fit``.
+    centre, half_width : float
+        Of the public range of y; targets outside are clipped to it. Without a range, where to put 0 and 1.
+    bounded : bool, default=True
+        Whether there is a range; without one, targets are clipped to what float64 can square.
+
+    Returns
+    -------
+    facts : Facts
+        What is public.
+    X : ndarray, CSR or CSC
+        The table, not copied unless its format or dtype demands it.
+    targets : ndarray of shape (n_samples,)
+        The clipped targets, in these units: in [-1, 1] where there is a range.
+    """
+
+    def read() -> tuple[Any, np.ndarray]:
+        table, targets = _validated(estimator, X, y, y_numeric=True)
+        if targets.dtype.kind not in "biuf":
+            raise ValueError  # text that looks like numbers, dates
+        targets = targets.astype(np.float64)
+        if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
+            raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
+        return _canonical(table), targets
+
+    X, targets = quoting_no_data(X, read)
+    with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
+        targets -= centre
+        targets /= half_width
+    limit = 1.0 if bounded else LARGEST_TARGET
+    return _facts(estimator, X, None), X, np.clip(targets, -limit, limit, out=targets)
+
+
+def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
+    storage = X.format.upper() if sparse.issparse(X) else "dense"
+    names = getattr(estimator, "feature_names_in_", None)
+    return Facts(X.shape[0], X.shape[1], names, storage, labels)
+
+
+def read_numbers(estimator: Any, X: Any) -> np.ndarray:
+    """Check a dense training table of finite numbers, before its labels are looked at; column names are kept."""
+    refuse_dates(X)
+    table = quoting_no_data(X, lambda: validate_data(estimator, X, dtype=np.float64))
+    keep_names(estimator, X)
+    return np.asarray(table)
+
+
+def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc")) -> Any:
+    """Check a table to predict for: the features of the training table, finite numbers."""
+    options = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}
+    table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
+    fitted, given = _fitted_names(estimator), _column_names(X)
+    if (fitted is None) != (given is None):
+        which = "X has no feature names, but fit had them" if given is None else "X has feature names, but fit had none"
+        warn(f"{which}: the columns are taken in their order.", UserWarning)
+    elif fitted != given:
+        raise ValueError(f"The feature names should match those of fit: got {given!r}, expected {fitted!r}.")
+    return table
+
+
+def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, finite: Any = True) -> Any:
+    """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
+    refuse_dates(X)
+    options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
+    return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
+
+
+def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """The table, the label set, and the class numbers unless a label is outside."""
+    table, listed = _validated(estimator, X, y)
+    if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
+        check_classification_targets(listed)
+    labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
+    return _canonical(table), labels, _encode(listed, labels)
+
+
+def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
+    """X and y as scikit-learn checks them, column names on the estimator."""
+    X = _added_up(X)
+    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
+    keep_names(estimator, X)
+    return table, y
+
+
+def refuse_dates(X: Any) -> None:
+    """Raise TypeError for columns of dates or durations: their unit, and so their numbers, may depend on a single record."""
+    dtypes = getattr(X, "dtypes", None)
+    found = list(dtypes) if dtypes is not None and hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
+    if any(getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)() for dtype in found):
+        raise TypeError("X has dates or durations, which are no numbers; expected, say, the days since a day that is public.")
+
+
+def keep_names(estimator: Any, X: Any) -> None:
+    """Give the estimator the names of a frame's columns where scikit-learn did not."""
+    if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
+        estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
+
+
+def _fitted_names(estimator: Any) -> list[str] | None:
+    return estimator.feature_names_in_.tolist() if hasattr(estimator, "feature_names_in_") else None
+
+
+def _column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
+    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass.
+
+    Parameters
+    ----------
+    X : array-like
+        The table that is read, for the names of its columns.
+    read : callable
+        Reads it.
+
+    Returns
+    -------
+    object
+        What the reader returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the reader fails, with a message that quotes no data.
+    """
+    failure: Exception | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with config_context(assume_finite=False), np.errstate(all="ignore"):  # a NaN would show in the model
+                result = read()
+        except MemoryError:
+            raise
+        except Exception as error:
+            failure = _safe(error, X)
+    if any(issubclass(warning.category, DataConversionWarning) for warning in caught):
+        warn("A column-vector y was passed when a 1d array was expected: y.ravel() makes one.", DataConversionWarning)
+    if failure is not None:
+        raise failure  # outside of the except clause, so that the original is not its context
+    return result
+
+
+def _safe(error: Exception, X: Any) -> Exception:
+    """An error whose text quotes no data: a known one's first line, or a rule of ours."""
+    text = str(error)
+    if SAFE.match(text):
+        advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
+        return type(error)(text.split("\n")[0] + advice if advice else text)
+    for beginning, rule in RULES.items():
+        if text.startswith(beginning):
+            return ValueError(rule)
+    if isinstance(error, TypeError):
+        return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
+    return ValueError(
+        "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
+        f"{text_columns(X)} Encode text in X first, with categories that are public: "
+        "from_schema(schema) of skdp.preprocessing, or OneHotEncoder(categories=[...]). "
+        "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
+    )
+
+
+def text_columns(X: Any) -> str:
+    """Return a sentence that names the columns of a pandas frame whose dtype, a public fact, is no number."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    if not hasattr(dtypes, "items"):
+        return ""
+    columns = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
+    return f" These columns of X are not numeric: {columns}." if columns else ""
+
+
+def columns_with_gaps(X: Any) -> str:
+    """Return a sentence that names the columns with missing or infinite numbers. Column names are public; no row is named.
+
+    The guarantee is not about such tables: they raise an error before anything is charged.
+    """
+    try:
+        table = sparse.csc_array(X) if sparse.issparse(X) else X
+        places = range(np.shape(table)[1])
+        names: list[Any] = _column_names(X) or list(places)
+        gaps = [names[place] for place in places if not np.isfinite(_numbers_of(table, place)).all()]
+    except Exception:  # whatever else is wrong with it, the rule stands alone
+        return ""
+    if not gaps:
+        return ""
+    named = ", ".join(map(repr, gaps[:MOST_NAMED])) + (f" and {len(gaps) - MOST_NAMED} more" if len(gaps) > MOST_NAMED else "")
+    number = "" if _column_names(X) else ", counted from 0"
+    return f" Columns with missing or infinite values: {named}{number}."
+
+
+def _numbers_of(table: Any, place: int) -> np.ndarray:
+    """The stored entries of one column, as float64."""
+    if sparse.issparse(table):
+        return np.asarray(table.data[table.indptr[place] : table.indptr[place + 1]], dtype=np.float64)
+    if hasattr(table, "iloc"):
+        return np.asarray(table.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan))
+    if hasattr(table, "columns"):
+        return np.asarray(table[:, place].cast(float).fill_null(np.nan).to_numpy(), dtype=np.float64)
+    return np.asarray(table)[:, place].astype(np.float64)
+
+
+def _added_up(X: Any) -> Any:
+    """A table of triples whose duplicates are added up; scikit-learn's conversion would add them in any order (`_canonical`)."""
+    if sparse.issparse(X) and X.format == "coo":
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _canonical(X: Any) -> Any:
+    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries.
+
+    They are added in the order in which they are stored: by the unstable sort of compressed tables it, and with it their rounded
+    sum, could depend on other records.
+    """
+    if not sparse.issparse(X):
+        return X
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # drops cached flags, shares the arrays
+    X.check_format(full_check=True)  # an index out of range would read other memory
+    if not X.has_canonical_format:
+        triples = X.tocoo()
+        triples.sum_duplicates()
+        X = triples.asformat(X.format)
+        if not np.isfinite(X.data).all():
+            raise ValueError("Input X contains infinity: duplicate entries of the sparse table add up to it.")
+    return X
+
+
+def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    """Class numbers of y, in the smallest integer type; None if a label is not among ``labels``."""
+    codes = np.empty(len(y), dtype=np.min_scalar_type(-labels.size))
+    for start in range(0, len(y), 4096):
+        part = y[start : start + 4096]
+        found = np.minimum(_positions(part, labels), labels.size - 1)
+        if not np.array_equal(labels[found], part):
+            return None
+        codes[start : start + 4096] = found
+    return codes
+
+
+def _positions(part: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    try:
+        return np.searchsorted(labels, part)
+    except TypeError:  # text and numbers have no common order, so the labels are not among the classes
+        return np.full(len(part), labels.size)

@@ -1,0 +1,1 @@
+"""Tables, models and reports as files."""

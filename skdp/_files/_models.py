@@ -1,0 +1,269 @@
+"""Models as files. A .skops file is loaded if all its types are on a list of classes; a .joblib file can run any code."""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import secrets
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import check_suffix, imported
+
+__all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content", "rescue", "save_model"]
+
+MODELS = (".skops", ".joblib")
+# Every class that load_model accepts beside what skops trusts by itself (scikit-learn's estimators, arrays, plain containers).
+# The list has no prefix and no function: skops calls what a file names, and modules also hold functions that run code.
+TRUSTED = (
+    "skdp.constraints.Box",
+    "skdp.constraints.L1Ball",
+    "skdp.constraints.L2Ball",
+    "skdp.constraints.LpBall",
+    "skdp.constraints.Simplex",
+    "skdp.estimators.additive._estimators.DPAdditiveClassifier",
+    "skdp.estimators.additive._estimators.DPAdditiveRegressor",
+    "skdp.estimators._auc.DPAUCMaximizer",
+    "skdp.estimators._constrained.DPConstrainedClassifier",
+    "skdp.estimators._constrained.DPConstrainedRegression",
+    "skdp.estimators._group_dro.DPGroupDROClassifier",
+    "skdp.estimators._logistic.DPLogisticRegression",
+    "skdp.estimators._minimax.DPMinimax",
+    "skdp.estimators._quantile.DPQuantileRegressor",
+    "skdp.estimators._regression.DPLinearRegression",
+    "skdp.estimators._robust.DPRobustRegressor",
+    "skdp.estimators._svm.DPLinearSVC",
+    "skdp.minimax._auc_saddle.AUCSaddle",
+    "skdp.minimax._group_dro_saddle.GroupDROSaddle",
+    "skdp.preprocessing._additive_basis.AdditiveBasis",
+    "skdp.preprocessing._additive_basis.Term",
+    "skdp.preprocessing._categories.KnownCategories",
+    "skdp.preprocessing._columns.SchemaColumns",
+    "skdp.preprocessing._scaling.BoundedScaler",
+    "skdp.preprocessing._scaling.RowNormClipper",
+    "skdp.preprocessing._schema.Category",
+    "skdp.preprocessing._schema.Number",
+    "skdp.preprocessing._schema.Schema",
+    "skdp.privacy.budget.Budget",
+    "skdp.privacy.queries.standardized_gradient.Standardization",
+    "skdp.privacy.queries.standardized_gradient.Whitening",
+    "skdp.privacy.report.statement.PrivacyReport",
+    "skdp.privacy.report.statement.PrivacySpent",
+    "skdp.privacy.report.statement.ReleaseLine",
+    "skdp.samplings.Blocks",
+    "skdp.samplings.Full",
+    "skdp.samplings.Importance",
+    "skdp.samplings.Nice",
+    "skdp.samplings.Uniform",
+    "skdp.scorers.LinearScorer",
+    "skdp.scorers.MLPScorer",
+    "skdp.solvers._coefficient_noise.CoefficientNoise",
+    "skdp.solvers._uncertainty.Uncertainty",
+    "skdp.solvers.first_order.block_coordinate.BlockCoordinateDescent",
+    "skdp.solvers.first_order.frank_wolfe.FrankWolfe",
+    "skdp.solvers.first_order.gradient_descent.GradientDescent",
+    "skdp.solvers.first_order.mirror_descent.AcceleratedMirrorDescent",
+    "skdp.solvers.statistics.discriminant_analysis.DiscriminantAnalysis",
+    "skdp.solvers.second_order.newton.Newton",
+    "skdp.solvers.perturbation.objective.ObjectivePerturbation",
+    "skdp.solvers.perturbation.output.OutputPerturbation",
+    "skdp.solvers.minimax.privatediff.PrivateDiff",
+    "skdp.solvers.adaptive.rescaled_gd.RescaledGradientDescent",
+    "skdp.solvers.first_order.sgd.SGD",
+    "skdp.solvers.minimax.sgda.SGDA",
+    "skdp.solvers.adaptive.standardized_gd.StandardizedGradientDescent",
+    "skdp.solvers.statistics.sufficient_statistics.SufficientStatistics",
+    "skdp.solvers.first_order.svrg.SVRG",
+    "skdp.solvers.first_order.svrg_plus_plus.SVRGPlusPlus",
+    "skdp.solvers.adaptive.whitened_gd.WhitenedGradientDescent",
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer._RemainderColsList",  # scikit-learn 1.6
+    "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+)
+# A file also names the loader that builds each part, and skops compares the names of types only: some loaders make what the name
+# does not say (a partial, a method, the result of a call). They are on no list, whatever the name.
+OURS = {  # loaders of names on TRUSTED
+    "numpy.dtype": ("DTypeNode",),
+    "sklearn.utils._bunch.Bunch": ("DictNode", "TypeNode"),
+    "skdp.privacy.report.statement.PrivacySpent": ("TupleNode", "TypeNode"),
+}
+FILLED = ("ObjectNode", "TypeNode")  # of all others on that list
+KNOWN = (  # loaders of what skops trusts by itself, under the names that it gives them
+    *FILLED,
+    *("DictNode", "JsonNode", "ListNode", "SetNode", "SliceNode", "TupleNode"),
+    *("FunctionNode", "LossNode"),  # ufuncs; losses of SGDClassifier
+    *("DTypeNode", "MaskedArrayNode", "NdArrayNode", "SparseMatrixNode"),
+    *("RandomGeneratorNode", "RandomStateNode"),
+)
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator or pipeline with its privacy report.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of skdp, or a pipeline that ends in one.
+    path : path-like
+        ``.skops`` (holds data only) or ``.joblib`` (a pickle). The file is replaced as a whole or left as it was.
+
+    Raises
+    ------
+    ImportError, OSError, ValueError
+        If it cannot be written, or as ``.skops`` holds types that `load_model` would refuse.
+    """
+    path = Path(path)
+    check_outputs([(path, MODELS)])
+    write_whole(path, model_content(model, path))
+
+
+def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
+    """Read an estimator that `save_model` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.skops`` file, whose classes must all be on a list, or a ``.joblib`` file, which can run any code.
+    trust : bool, default=False
+        Read a ``.joblib`` file. Say True only if you know who wrote it. Changes nothing for ``.skops``.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        If it cannot be read, or may not be.
+    """
+    path = Path(path)
+    check_loadable(path, trust)
+    content = path.read_bytes()
+    if path.suffix == ".joblib":
+        joblib = imported("joblib")
+        return _read(path, lambda: joblib.load(io.BytesIO(content)))
+    skops = imported("skops.io")
+    types = _read(path, lambda: skops.get_untrusted_types(data=content))
+    if foreign := _foreign(types) or _read(path, lambda: _misbuilt(content)):
+        raise ValueError(
+            f"{path} holds the types {foreign}, which are not loaded because they could run code; expected a file of save_model."
+        )
+    return _read(path, lambda: skops.loads(content, trusted=types))
+
+
+def check_loadable(path: Path, trust: bool) -> None:
+    """Raise unless there is a model to read, and reading it runs no code or is allowed to."""
+    check_suffix("The model", path, MODELS)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model {path}.")
+    if path.suffix == ".joblib" and trust is not True:
+        raise ValueError(
+            f"{path} can run any code while it is read; expected a .skops file, or --trust (in Python trust=True) if you know "
+            "who wrote it."
+        )
+
+
+def model_content(model: Any, path: Path) -> bytes:
+    """Return a model as the bytes of a file of that name."""
+    if path.suffix == ".joblib":
+        buffer = io.BytesIO()
+        imported("joblib").dump(model, buffer)
+        return buffer.getvalue()
+    skops = imported("skops.io")
+    content = skops.dumps(model)
+    if foreign := _foreign(skops.get_untrusted_types(data=content)) or _misbuilt(content):
+        raise ValueError(
+            f"{path} would hold the types {foreign}, with which load_model refuses it; expected those of skdp and estimators of "
+            "scikit-learn only. A .joblib file can hold others."
+        )
+    return content
+
+
+def rescue(model: Any, suffix: str) -> Path | None:
+    """Write a model elsewhere, after its own place failed: where the user says, else to a temporary or a home directory.
+
+    Parameters
+    ----------
+    model : estimator
+        Its budget is spent.
+    suffix : str
+        Kind of file; ``.joblib`` where this one cannot hold it.
+
+    Returns
+    -------
+    Path or None
+        Where it is; None if no place was left.
+    """
+    for kind in dict.fromkeys((suffix, ".joblib")):
+        for path in _places(kind):
+            with contextlib.suppress(Exception):
+                write_whole(path, model_content(model, path))
+                return path
+    return None
+
+
+def _places(suffix: str) -> Iterator[Path]:
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while (
+            sys.stdin is not None
+            and sys.stdin.isatty()
+            and (answer := input("Another path for the model (Enter: any): ").strip())
+        ):
+            if not os.path.lexists(path := Path(answer).with_suffix(suffix)):
+                yield path
+    for directory in (tempfile.gettempdir(), Path.home(), Path.cwd()):
+        yield Path(directory, f"skdp-model-{secrets.token_hex(8)}{suffix}")
+
+
+def _foreign(types: Sequence[str]) -> list[str]:
+    return [name for name in types if name not in TRUSTED or not _is_class(name)]
+
+
+def _misbuilt(content: bytes) -> list[str]:
+    """Parts of a file that are built otherwise than `save_model` builds them, as name and loader."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        parts: list[Any] = [json.loads(file.read("schema.json"))]
+    found = set()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            loader = part.get("__loader__")
+            if isinstance(loader, str):
+                name = f"{part.get('__module__')}.{part.get('__class__')}"
+                if loader not in (OURS.get(name, FILLED) if name in TRUSTED else KNOWN):
+                    found.add(f"{name} by {loader}")
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return sorted(found)
+
+
+def _is_class(name: str) -> bool:
+    """Whether a name of the list is a class, defined in this place, in the installed version."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module and found.__qualname__ == attribute
+
+
+def _read(path: Path, load: Any) -> Any:
+    with contextlib.suppress(Exception):  # a damaged file can raise any error, and the error may quote what is in the file
+        return load()
+    raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")

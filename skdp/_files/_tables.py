@@ -1,0 +1,189 @@
+"""Tables as files. No message quotes a value or a row of a table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from skdp._files._suffixes import check_suffix, imported
+
+__all__ = ["SEPARATORS", "column_kinds", "column_names", "read_frame", "to_numbers"]
+
+SEPARATORS = (",", ";", "\t", "|")
+TABLES = (".csv", ".csv.gz", ".parquet")
+MISSING = ("", "NA", "NaN", "nan", "null", "?")  # cells that hold no number
+
+
+def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: str = ",") -> Any:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : Path
+        CSV, gzipped CSV with a header, or Parquet.
+    numbers : sequence of str
+        Columns to be read as float64, NaN where missing. All other columns of a CSV are read as text.
+    others : sequence of str
+        Further columns that must be there.
+    sep : str, default=","
+        What separates the fields of a CSV.
+
+    Returns
+    -------
+    pandas.DataFrame
+        All columns.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        If the table cannot be read; the message quotes no data.
+    """
+    present = column_names(path, sep)
+    needed = [*numbers, *others]
+    missing = [name for name in needed if name not in present]
+    if len(missing) == len(needed):
+        raise ValueError(
+            f"{path} has none of the columns {needed} in its first line: no header, or no {sep!r} between its fields?"
+        )
+    if missing:
+        raise ValueError(f"{path} has no columns {missing}; expected all that the schema names.")
+    frame = _read(path, sep)
+    _check_records(path, frame)
+    if wrong := [name for name in numbers if not to_numbers(frame, name)]:
+        raise ValueError(
+            f"{path}: the columns {wrong} hold something that is no finite number; expected numbers with a decimal point, "
+            "or nothing."
+        )
+    return frame
+
+
+def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
+    """Return "number", "category" or "ignore" (for dates) by column name, after the type that the file or its reader gives.
+
+    Parameters
+    ----------
+    path : Path
+        A table.
+    sep : str, default=","
+        What separates the fields of a CSV.
+
+    Returns
+    -------
+    dict
+        Kinds, in the order of the table.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        If the table cannot be read or has no header; the message quotes no data.
+    """
+    names, kinds = column_names(path, sep), {"i": "number", "u": "number", "f": "number", "M": "ignore", "m": "ignore"}
+    frame = _read(path, sep, kinds_only=True)
+    if path.suffix != ".parquet":  # only the types of a Parquet file are read
+        _check_records(path, frame)
+    return {name: kinds.get(dtype.kind, "category") for name, dtype in zip(names, frame.dtypes, strict=True)}
+
+
+def column_names(path: Path, sep: str = ",") -> list[str]:
+    """Return the column names of a table, after a check that they are names.
+
+    Parameters
+    ----------
+    path : Path
+        A table; only its column names are read.
+    sep : str, default=","
+        What separates the fields of a CSV.
+
+    Returns
+    -------
+    list of str
+        Names, in the order of the table.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        If the table cannot be read or has no header; the message quotes no data.
+    """
+    if sep not in SEPARATORS:
+        raise ValueError(f"sep={sep!r}; expected one of {list(SEPARATORS)}.")
+    check_suffix("The table", path, TABLES)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no table {path}.")
+    names = [str(name) for name in _read(path, sep, header_only=True)]
+    if path.suffix != ".parquet":
+        _check_separator(path, names, sep)
+    if not all(names):
+        raise ValueError(f"{path} has a column without a name, an index perhaps; expected a name for each (to_csv(index=False)).")
+    if any(_is_number(name) for name in names):
+        raise ValueError(f"{path} has no header: expected names with {sep!r} between in its first line, none of them a number.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path} has columns that are named alike; expected different names.")
+    return names
+
+
+def _check_separator(path: Path, names: list[str], sep: str) -> None:
+    """Say what the header looks like where another character separates its fields; the header is public, and not quoted."""
+    suspects = [other for other in SEPARATORS if other != sep and (len(names) == 1 or other in ";\t")]
+    if found := [other for other in suspects if any(other in name for name in names)]:
+        count = "one column" if len(names) == 1 else f"{len(names)} columns"
+        shown = "tab" if found[0] == "\t" else found[0]
+        raise ValueError(
+            f"{path}: read with {sep!r} between its fields, the header has {count} and contains {found[0]!r}; expected "
+            f"sep={found[0]!r} (on the command line --sep '{shown}')."
+        )
+
+
+def _check_records(path: Path, frame: Any) -> None:
+    if not len(frame):
+        raise ValueError(f"{path} has a header and no records; expected at least one.")
+
+
+def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool = False) -> Any:
+    try:
+        if path.suffix == ".parquet":
+            return _read_parquet(path, header_only, kinds_only)
+        return _read_csv(path, sep, header_only, kinds_only)
+    except (ImportError, MemoryError):
+        raise
+    except Exception:  # a damaged file can raise any error
+        pass
+    # outside of the except clause: the original error may quote data
+    raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")
+
+
+def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
+    pandas = imported("pandas")
+    if header_only:
+        return pandas.read_csv(path, sep=sep, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    if kinds_only:
+        return pandas.read_csv(path, sep=sep, low_memory=False)
+    blank_is_nothing = len(_read_csv(path, sep, True, False)) > 1  # with one column, a blank line is a record
+    # usecols would let rows with too many fields pass
+    frame = pandas.read_csv(path, sep=sep, dtype=object, keep_default_na=False, skip_blank_lines=blank_is_nothing)
+    if not isinstance(frame.index, pandas.RangeIndex):
+        raise ValueError("Every row has more fields than the header.")
+    return frame
+
+
+def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
+    if not header_only and not kinds_only:
+        return imported("pandas").read_parquet(path)
+    frame = imported("pyarrow.parquet").read_schema(path).empty_table().to_pandas()
+    return frame.columns.tolist() if header_only else frame
+
+
+def to_numbers(frame: Any, name: str) -> bool:
+    """Convert a column to float64 in place, empty cells to NaN; return whether all other cells are finite numbers."""
+    pandas, column = imported("pandas"), frame[name]
+    if column.dtype.kind in "Mm":
+        return False
+    empty = column.isna() | column.isin(MISSING)
+    frame[name] = pandas.to_numeric(column.where(~empty), errors="coerce").astype("float64")
+    return bool((frame[name].abs() < float("inf"))[~empty].all())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

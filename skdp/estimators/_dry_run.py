@@ -1,0 +1,119 @@
+"""A user's saddle problem on made-up records, before anything is paid for."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._validation import check_number
+from skdp.minimax import Batch, Factors, SaddleProblem
+from skdp.minimax._validation import SIDES, check_numbers, gradients, not_finite, variables
+from skdp.privacy.data.kernels import fixed
+from skdp.privacy.queries import JointGradient, PrimalDifference
+from skdp.solvers import MinimaxProblem
+
+__all__ = ["try_saddle"]
+
+FEWEST, MOST, CELLS = 9, 65, 2**18  # made-up records; the more, the surer is a rounding by place to show
+AWAY = 0.1  # from the start, where gradients may be alike
+DENSITY = 0.5
+
+Point = tuple[np.ndarray, np.ndarray]
+Sides = tuple[Sequence[Factors], Sequence[Factors]]
+
+
+def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
+    """Raise TypeError or ValueError for a problem that fails on made-up records; all of it is public.
+
+    Parameters
+    ----------
+    problem : MinimaxProblem
+        Public facts, with the problem.
+    sparse_rows : bool
+        Whether rows come in CSR.
+    """
+    saddle = problem.saddle
+    assert saddle is not None
+    rng = np.random.default_rng(0)
+    try:
+        start, point = _points(saddle, problem, rng)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{saddle!r}: {error}") from error
+    rows = _made_up(problem, sparse_rows, rng)
+    n_records = rows.shape[0]
+    targets = fixed(np.arange(n_records) % 2.0)
+    try:
+        _compare(saddle, rows, targets, point)
+        table: Any = _MadeUp(Batch(rows, targets))
+        with np.errstate(all="ignore"):
+            JointGradient(saddle, *point, 1.0, 1.0, 0.5).evaluate(table)
+            PrimalDifference(saddle, *point, *start, 1.0, 0.0, 1.0).evaluate(table)
+    except Exception as error:
+        stored = "CSR" if sparse_rows else "dense"
+        raise ValueError(
+            f"{saddle!r} fails on {n_records} made-up records of {problem.n_features} features, {stored}: {error}"
+        ) from error
+
+
+def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Generator) -> tuple[Point, Point]:
+    """Where the problem starts and a point nearby, after checks of all that it states without records."""
+    check_numbers(saddle, problem.signal_to_noise if problem.budget.delta else math.inf, 100)  # no solver takes delta = 0
+    start = variables(saddle, saddle.start(rng), "start")
+    moved = [part + AWAY * rng.normal(size=part.size) for part in start]
+    point = variables(saddle, saddle.project(*moved), "project")
+    variables(saddle, saddle.public_gradient(*point), "public_gradient")
+    for dual in (start[1], point[1]):
+        check_number("primal_reach", saddle.primal_reach(dual), above=0.0)
+    return start, point
+
+
+@dataclass(frozen=True)
+class _MadeUp:
+    """What queries of saddle problems need of a table."""
+
+    batch: Batch
+
+    def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
+        return np.zeros(size) + terms(self.batch)
+
+
+def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generator) -> Any:
+    """Records within the data norm, in the storage of the table."""
+    rows = rng.normal(size=(min(max(FEWEST, CELLS // problem.n_features), MOST), problem.n_features))
+    if sparse_rows:
+        rows *= rng.random(rows.shape) < DENSITY
+    rows *= problem.data_norm / max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
+    return sparse.csr_array(rows) if sparse_rows else rows
+
+
+def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> None:
+    """Check that every record has the same factors alone and among others, to the last bit."""
+    whole = _gradients(saddle, rows, targets, point)
+    for side, parts in zip(SIDES, whole, strict=True):
+        if not_finite(parts).all():
+            raise ValueError(f"the {side} gradients of all records are NaN or infinite; expected finite numbers.")
+    together = _matrices(whole)
+    for place in range(len(targets)):
+        alone = _matrices(_gradients(saddle, rows[place : place + 1], targets[place : place + 1], point))
+        if len(alone) != len(together) or any(
+            not np.array_equal(one[0], all_of[place], equal_nan=True) for one, all_of in zip(alone, together, strict=True)
+        ):
+            raise ValueError(
+                "the gradients of a record are not the same, to the last bit, alone and among others; "
+                "expected functions of single entries, and skdp.minimax.products in place of @."
+            )
+
+
+def _gradients(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> Sides:
+    """Gradients of both sides; one that overflows is no error."""
+    with np.errstate(all="ignore"):
+        return gradients(saddle, Batch(rows, targets), *point)
+
+
+def _matrices(sides: Sides) -> list[np.ndarray]:
+    """Both factors of every part of the gradients of both sides."""
+    matrices: list[Any] = [matrix for parts in sides for part in parts for matrix in (part.left, part.right)]
+    return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]

@@ -1,0 +1,122 @@
+"""Public groups of records: their labels, their sizes, and how they go with the class labels behind the gate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import Facts
+from skdp._validation import check_integer, shown
+
+__all__ = ["check_group_sizes", "with_groups"]
+
+FEWEST = 2
+EXPECTED = "expected one label per record, text or a finite number"
+MISSING = "A category of its own can stand for missing."
+
+
+def with_groups(facts: Facts, codes: np.ndarray, groups: Any) -> tuple[Facts, np.ndarray]:
+    """Return the facts with the groups, and labels and groups together: ``code + 2 * group``.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is public about the table.
+    codes : ndarray of shape (n_samples,)
+        Numbers of two classes.
+    groups : array-like of shape (n_samples,) or None
+        Labels of the groups; None is one group.
+
+    Returns
+    -------
+    facts : Facts
+        With labels and sizes of the groups.
+    targets : ndarray of shape (n_samples,)
+        In the smallest integer type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a label is missing, or a group has one record only.
+    """
+    if groups is None:
+        return replace(facts, groups=np.zeros(1, dtype=np.int64), group_sizes=(facts.n_samples,)), codes
+    labels, places, sizes = np.unique(_labels(groups, facts.n_samples), return_inverse=True, return_counts=True)
+    small = int((sizes < FEWEST).sum())
+    if small:
+        raise ValueError(f"groups has {small} label(s) of one record each; expected at least {FEWEST} records in every group.")
+    targets = places.astype(np.min_scalar_type(-2 * labels.size))
+    targets *= 2
+    targets += codes
+    return replace(facts, groups=labels, group_sizes=tuple(sizes.tolist())), targets
+
+
+def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
+    """Return the sizes of the groups of a planned fit, after a check that they add up.
+
+    Parameters
+    ----------
+    group_sizes : sequence of int, dict or None
+        Number of records of every group, by label in a dict; None is one group.
+    n_samples : int
+        Number of all records.
+
+    Returns
+    -------
+    tuple of int
+        Sizes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no such numbers.
+    """
+    if group_sizes is None:
+        return (n_samples,)
+    sizes = list(group_sizes.values()) if isinstance(group_sizes, Mapping) else group_sizes
+    sizes = sizes.tolist() if hasattr(sizes, "tolist") else sizes
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str) or len(sizes) == 0:
+        raise TypeError(f"group_sizes={shown(group_sizes)}; expected a list of the numbers of records of all groups, or None.")
+    for number, size in enumerate(sizes):
+        check_integer(f"group_sizes[{number}]", size, minimum=FEWEST)
+    if sum(int(size) for size in sizes) != n_samples:
+        raise ValueError(f"group_sizes={shown(group_sizes)}; expected numbers that add up to n_samples={n_samples}.")
+    return tuple(int(size) for size in sizes)
+
+
+def _labels(groups: Any, n_samples: int) -> np.ndarray:
+    """The labels as an array of text or of numbers."""
+    try:
+        labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
+    except MemoryError:
+        raise
+    except Exception:  # whatever an object that is no array does
+        labels = np.empty((0, 0))
+    if labels.ndim != 1 or np.ma.is_masked(groups):
+        raise TypeError(
+            f"groups is no list or column of labels, or some are missing; {EXPECTED}: the values, such as frame['region']."
+        )
+    if len(labels) != n_samples:
+        raise ValueError(f"groups has {len(labels)} labels for {n_samples} records; {EXPECTED}.")
+    if labels.dtype.kind == "O":
+        labels = _of_objects(labels)
+    if labels.dtype.kind == "f":
+        labels = labels.astype(np.float64)
+    if labels.dtype.kind not in "biufU":
+        raise TypeError(f"groups has labels of the type {labels.dtype}; {EXPECTED}.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"groups has missing or infinite labels; {EXPECTED}. {MISSING}")
+    return labels
+
+
+def _of_objects(labels: np.ndarray) -> np.ndarray:
+    """Labels of one kind, in an array of that."""
+    if all(isinstance(label, str) for label in labels):
+        return labels.astype(str)
+    if all(isinstance(label, (Integral, np.bool_)) for label in labels):
+        return np.array(labels.tolist())
+    if all(isinstance(label, Real) for label in labels):
+        return labels.astype(np.float64)
+    raise TypeError(f"groups has labels of several types, or missing ones; {EXPECTED}, and all of one kind. {MISSING}")

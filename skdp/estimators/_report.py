@@ -1,0 +1,183 @@
+"""From a plan to its privacy report: what is public about a fit, and what is assumed."""
+
+import math
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from skdp._data_validation import Facts
+from skdp._version import __version__
+from skdp.estimators._plan import Plan
+from skdp.estimators._reviewed import unreviewed
+from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
+from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.budget import ADJACENCIES
+from skdp.privacy.errors import shown
+from skdp.privacy.ledger.entries import Spending
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.report.statement import PrivacyReport, describe_releases, spent
+from skdp.privacy.schedule import Selection
+from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
+
+__all__ = ["brief", "report", "spending"]
+
+PURE = (
+    "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
+    "2**-200 that rounding is not covered is neglected, and the resolution of the random bits is covered at 8 times its root "
+    "mean square"
+)
+PURE_SELECTION = (
+    "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
+    "probability of exp(-512) per candidate and selection"
+)
+OF_ITS_GROUP = ", of the same group"
+GROUPS = (
+    "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
+    "made from the labels, or from anything else that is to be protected, would make that public"
+)
+LONGEST = 1000  # characters of a parameter's value that are shown in full
+USELESS = 0.5  # noise over signal from which 9 fits in 10 are constants; see DROWNED
+
+
+def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
+    """Return the statement of guarantees of a fit, or of a planned one where there are no facts of a table."""
+    problem = plan.problem
+    return PrivacyReport(
+        estimator=type(estimator).__name__,
+        planned=facts is None,
+        budget=problem.budget,
+        adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
+        spent=spent(plan.schedule, plan.scale, problem.budget),
+        solver=plan.solver.name,
+        solver_title=plan.solver.title_for(problem),
+        solver_reason=plan.reason,
+        releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
+        reproducible_noise=not noise.secure,
+        noise_size=_noise_size(plan),
+        public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
+        assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}"),
+        versions=_versions(plan),
+    )
+
+
+def spending(plan: Plan, statement: PrivacyReport) -> Spending:
+    """Return what a fit will spend, for ledgers."""
+    budget = plan.problem.budget
+    known = budget.private and plan.schedule.curve is None
+    seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
+    return Spending(
+        estimator=statement.estimator,
+        parameters={**statement.public["parameters"], **seeded},
+        schedule=tuple(str(line) for line in statement.releases),
+        adjacency=budget.adjacency,
+        epsilon=statement.spent.epsilon,
+        delta=budget.delta,
+        composition=Composition.of(plan.schedule, budget.adjacency).at(plan.scale) if known else None,
+    )
+
+
+def _noise_size(plan: Plan) -> str:
+    if not plan.problem.budget.private:
+        return "no noise"
+    if plan.solver.penalizes_intercept:
+        return _minimum_noise(plan)
+    noise, remark = gradient_noise(plan), plan.solver.remark(plan.problem)
+    if noise is None:
+        return remark or "see the releases"
+    advice = "near 1 and above, noise drowns the signal; rows shorter than data_norm give less signal"
+    if noise.together > DROWNED:
+        verdict = "noise drowns the signal, expect a useless model" if noise.together > USELESS else "the model may be a constant"
+        advice = f"{verdict}: take more records, fewer features or a larger epsilon"
+    return (
+        f"per coordinate, {noise.single:.3g} times the largest possible mean gradient in each release, {noise.average:.3g} times "
+        f"in the average of all; {noise.together:.3g} times over the {noise.size} coordinates of the average together ({advice})"
+    )
+
+
+def _minimum_noise(plan: Plan) -> str:
+    raw, unit = prediction_noise(plan)
+    usual = f"{unit}, so 5" if unit == "log-odds" else f"{unit}, one unit from the boundary, so 3"
+    return (
+        f"the raw prediction of a row of the largest norm, {plan.problem.row_norm:.3g}, has noise of at most {raw:.3g} (root "
+        f"mean square; raw predictions are {usual} and above drowns the signal)"
+    )
+
+
+def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
+    problem = plan.problem
+    shape = {"n_samples": problem.n_samples, "n_features": problem.n_columns}
+    if facts is None:
+        return shape
+    names = None if facts.feature_names is None else facts.feature_names.tolist()
+    labels = {} if facts.classes is None else {"classes": facts.labels}
+    groups = {} if facts.groups is None else {"groups": _short_list(facts.groups.tolist())}
+    return {**shape, "feature_names": names, **labels, **groups}
+
+
+def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
+    parameters = {name: brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+    problem = plan.problem
+    chosen = {
+        "solver": parameters["solver"] if isinstance(estimator.solver, Solver) else repr(plan.solver),
+        "data_norm": problem.data_norm,
+        "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
+        "penalty": _penalty(plan),
+        **({} if problem.constraint is None else {"constraint": brief(estimator._constraint())}),
+        **estimator._described(plan),
+    }
+    return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
+
+
+def _short_list(values: list[Any]) -> Any:
+    """A list as it is; a long one in short."""
+    return values if len(repr(values)) <= LONGEST else shown(values)
+
+
+def brief(value: Any) -> str:
+    """Return the value of a parameter in words; long arrays and lists in short."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else shown(value)
+
+
+def _penalty(plan: Plan) -> str:
+    problem = plan.problem
+    if not problem.alpha:
+        return "none"
+    if isinstance(problem, AUCProblem) and not problem.linear:
+        return f"{problem.penalty!r}, which includes the biases"
+    intercept = "includes" if plan.solver.penalizes_intercept else "spares"
+    return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
+
+
+def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
+    selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
+    return (
+        of_table,
+        *([GROUPS] if _grouped(plan.problem) else []),
+        "no parameter was computed from the data: data_norm and all other public values above",
+        "other fits on the same records, and anything else computed from them, spend in addition",
+        "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
+        *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
+        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
+    )
+
+
+def _grouped(problem: Problem) -> bool:
+    """Whether records are of several groups, which neighbours keep."""
+    return isinstance(problem, GroupDROProblem) and len(problem.group_sizes) > 1
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    accounting = {"dp_accounting": metadata.version("dp_accounting")} if plan.schedule.samples else {}
+    return {
+        "skdp": __version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        **accounting,
+        "python": platform.python_version(),
+    }

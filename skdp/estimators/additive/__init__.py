@@ -1,0 +1,1 @@
+"""Additive models: the estimators, the knots of their columns, and reading a fitted one."""

@@ -1,0 +1,314 @@
+"""What the private additive models share: public functions of the columns, then an ordinary private fit on them."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._data_validation import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
+from skdp._validation import check_feature_bounds, check_integer, column_labels, shown
+from skdp.estimators._base import DPEstimator
+from skdp.estimators._contradictions import of_columns
+from skdp.estimators._plan import Plan
+from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
+from skdp.estimators.additive._knots import drowned, front_of, release_knots
+from skdp.estimators.additive._terms import (
+    ShapeFunction,
+    Shapes,
+    check_monotone,
+    monotone_coefficients,
+    monotone_directions,
+)
+from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
+from skdp.preprocessing._knot_placement import finest
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import warn
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import Loss
+from skdp.solvers import Problem, SolverResult, signal_to_noise
+
+__all__ = ["AdditiveModel", "AdditiveProblem"]
+
+FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
+
+
+@dataclass(frozen=True)
+class AdditiveProblem(Problem):
+    """Public facts of a fit of an additive model: rows are public functions of those of the table.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        The functions.
+    """
+
+    basis: Any = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the table."""
+        return len(self.basis.facts.columns)
+
+
+@dataclass(frozen=True)
+class AdditiveResult(SolverResult):
+    """What a solver returns, and the functions that its coefficients are of.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        Public, or with knots from the first release.
+    """
+
+    basis: Any = None
+
+
+@dataclass(frozen=True)
+class AdditiveFacts(Facts):
+    """What is public about a training table, and the functions that its rows were mapped by.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        With even knots.
+    """
+
+    basis: Any = None
+
+
+class AdditiveModel(DPEstimator):
+    """Base of additive models: sums of a function of each column, and of each pair that somebody names.
+
+    Subclasses have the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` beside those of `DPEstimator`,
+    and say how many hats are worth their noise.
+    """
+
+    _dyadic: ClassVar[bool] = True  # whether knots crowd under the first even one
+    l1_ratio: Any = 0.0  # what other estimators have as parameters
+    fit_intercept: Any = True
+    intercept_scaling: Any = 1.0
+    _refused: ClassVar[dict[str, str]] = {
+        "fit_intercept": "there is always one: functions of columns are told apart from each other by their means",
+        "intercept_scaling": "the solvers have a scale of their own",
+        "l1_ratio": "the penalty is L2; alpha sets its strength",
+        "max_bins": "knots=... sets the number of even intervals between knots",
+        "n_knots": "knots=... sets the number of even intervals between knots",
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text needs a schema, tables are dense; noise makes small ones poor."""
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.poor_score = self._is_noisy()
+        tags.input_tags.sparse = False
+        tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
+        return tags
+
+    @abstractmethod
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        """Even intervals between knots that are worth their noise, 0 for no hats; from public facts."""
+
+    def _n_columns(self, n_features: int | None) -> int:
+        """Number of columns for a plan."""
+        facts = check_public_columns(self.schema, self.feature_bounds)
+        if facts is not None:
+            return len(facts.columns)
+        bounds = check_feature_bounds(self.feature_bounds)
+        if n_features is None and bounds is not None and bounds.ndim == 2:
+            return len(bounds)
+        if n_features is None:
+            raise TypeError("n_features=None; expected the number of columns of X, where neither a schema nor bounds tell it.")
+        return super()._n_columns(n_features)
+
+    def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
+        """The functions of the columns, after a check of all that names columns.
+
+        Without names they are those of a plan, in which pairs of numbers are all alike.
+        """
+        facts = public_columns(self.schema, self.feature_bounds, n_columns, names)
+        known = list(facts.columns)
+        if names is None and self.schema is None:
+            pairs = tuple((known[0], known[0]) for _ in self.interactions)
+        else:
+            pairs = named_pairs(self.interactions, known)
+            monotone_directions(self.monotone, facts)
+        length = None if self.data_norm is None else float(self.data_norm)
+        basis = AdditiveBasis(facts, 0, pairs, self._dyadic, length)
+        if not isinstance(self.knots, str):
+            return replace(basis, n_intervals=int(self.knots))
+        return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._known_budget(n_samples), n_samples), basis))
+
+    def _placed(self, n_samples: int, basis: AdditiveBasis) -> bool:
+        """Whether knots are placed by a release of how many records are where, which is public."""
+        asked = isinstance(self.knots, str) and self.knots == "private"
+        return asked and not drowned(self._known_budget(n_samples), n_samples, basis)
+
+    def _known_budget(self, n_samples: int) -> Budget:
+        """The budget, of whose weakness the plan warns; for delta = 0, which has no such parameter, with the usual delta."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            budget = self._budget(n_samples)
+            return budget if budget.delta else Budget.from_parameters(self.epsilon, None, self.adjacency, n_samples)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_interactions(self.interactions)
+        if isinstance(self.knots, str):
+            if self.knots not in ("auto", "private"):
+                raise ValueError(f"knots={shown(self.knots)}; expected 'auto', 'private' or a number of intervals.")
+        else:
+            check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
+        check_monotone(self.monotone)
+
+    def _check_bounds(self) -> None:
+        check_public_columns(self.schema, self.feature_bounds)
+        if self.schema is None and self.feature_bounds is None:
+            warn(
+                "Neither schema nor feature_bounds is given: all columns are taken to lie in [-1, 1], and values outside to be "
+                "at the nearer end. feature_bounds=1.0 says so without this warning.",
+                UserWarning,
+            )
+
+    def _assumed_of_x(self) -> str:
+        if self.schema is None:
+            return super()._assumed_of_x()
+        return (
+            "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
+        )
+
+    @property
+    def shape_functions_(self) -> dict[Any, ShapeFunction]:
+        """The function of each column, by its name, and of each pair, by both: grid, values, band, importance."""
+        shapes = self._shapes()
+        return {
+            term.names[0] if len(term.names) == 1 else term.names: shapes.function(term, squeeze=len(shapes.coef) == 1)
+            for term in shapes.basis.terms
+        }
+
+    @property
+    def baseline_(self) -> np.ndarray:
+        """Raw prediction of a usual record, of shape (n_outputs,): what `explain` starts from."""
+        shapes = self._shapes()
+        return np.ravel(self.intercept_) + shapes.coef @ shapes.centre
+
+    def explain(self, X: Any) -> np.ndarray:
+        """Return what each column, and each named pair, adds to the raw prediction of each record.
+
+        Parameters
+        ----------
+        X : DataFrame, or array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_terms), or (n_samples, n_terms, n_classes) for more than two classes
+            In the order of ``shape_functions_``. With ``baseline_`` they add up to the log-odds of a classifier, or to the
+            prediction of a regressor before it is clipped to ``target_bounds``.
+        """
+        rows, shapes = self._rows_of(X), self._shapes()
+        parts = [
+            rows[:, term.columns] @ shapes.coef[:, term.columns].T - shapes.coef[:, term.columns] @ shapes.centre[term.columns]
+            for term in shapes.basis.terms
+        ]
+        contributions = np.stack(parts, axis=1)
+        return contributions[:, :, 0] if len(shapes.coef) == 1 else contributions
+
+    def _shapes(self) -> Shapes:
+        check_is_fitted(self)
+        directions = monotone_directions(self.monotone, self.basis_.facts)
+        return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
+
+    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        columns, names = self._columns(scratch, X)
+        if len(columns) < FEWEST_SAMPLES:
+            raise ValueError(f"Found array with {len(columns)} sample(s) while a minimum of {FEWEST_SAMPLES} is required.")
+        basis = self._basis(len(columns), len(names), names)
+        fitted = finest(basis) if self._placed(len(columns), basis) else basis
+        del X
+        facts, table, labels = super()._read(self._scratch(), fitted.transform(columns), y)  # type: ignore[safe-super]
+        known = {**vars(facts), "n_features": len(names), "feature_names": getattr(scratch, "feature_names_in_", None)}
+        return AdditiveFacts(**known, basis=basis), table, labels
+
+    def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
+        """The columns of a training table and their names; the scratch copy gets those of a frame, and the number."""
+        if self.schema is not None:
+            frame = columns_of(Schema.read(self.schema), X)
+            validate_data(scratch, frame, skip_check_array=True)
+            keep_names(scratch, frame)
+            return frame, list(scratch.feature_names_in_)
+        refuse_dates(X)
+        if text := text_columns(X):
+            raise ValueError(
+                f"{text.strip()} Name the categories that are public: schema={{'columns': {{'job': {{'kind': 'category', "
+                "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
+            )
+        numbers = read_numbers(scratch, X)
+        return numbers, column_labels(getattr(scratch, "feature_names_in_", None), numbers.shape[1])
+
+    def _rows_of(self, X: Any) -> Any:
+        check_is_fitted(self)
+        columns = columns_of(self.basis_.facts, X) if self.schema is not None else read_unlabelled(self, X, accept_sparse=False)
+        return self.basis_.transform(columns)
+
+    def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
+        basis = self._basis(n_samples, n_features)
+        width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
+        front = front_of(basis) if self._placed(n_samples, basis) else {}
+        return {**width, "data_norm": basis.data_norm, "basis": basis, **front}
+
+    def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
+        """Sentences about categories and bounds that do not fit the records, as released indicators and values show."""
+        if result.moments is not None:
+            yield from of_columns(self, cast(AdditiveResult, result).basis, result.moments)
+
+    def _scaling(self, facts: Facts) -> None:
+        """None: the basis maps the columns."""
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
+        if not isinstance(facts, AdditiveFacts):  # of a table that nobody has
+            return plan
+        problem, basis = cast(AdditiveProblem, plan.problem), facts.basis
+        if self.schema is not None and problem.basis != basis:
+            raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
+        return replace(plan, problem=replace(problem, basis=basis))
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        basis = cast(AdditiveProblem, plan.problem).basis
+        if plan.problem.front is not None:
+            basis = release_knots(plan.problem, basis, oracle)
+        return AdditiveResult(**vars(super()._solved(plan, oracle, rng)), basis=basis)
+
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
+        if self.monotone and loss.n_outputs > 1:
+            raise ValueError(
+                f"monotone={shown(self.monotone)} with {loss.n_outputs} classes; expected two: a function per class."
+            )
+        return super()._problem(n_samples, n_features, loss, AdditiveProblem, **particular)
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        basis = cast(AdditiveProblem, plan.problem).basis
+        where = "public knots each" if plan.problem.front is None else "knots each, placed by the first release"
+        none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
+        hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
+        numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
+        sizes = f"categories: {len(basis.categories)}; pairs: {len(basis.interactions)}; functions: {basis.n_features}"
+        return {"basis": f"numbers: {numbers}; {sizes}"}
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        basis = cast(AdditiveResult, result).basis
+        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
+        noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
+        if directions := monotone_directions(self.monotone, basis.facts):
+            shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
+            model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
+        return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
+
+
+def columns_of(facts: Schema, X: Any) -> Any:
+    """Return the columns of a data frame that a schema names, in its order."""
+    return SchemaColumns.of(facts).transform(X)[list(facts.columns)]

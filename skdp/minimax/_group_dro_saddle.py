@@ -1,0 +1,260 @@
+"""The largest mean loss of a group of records as a saddle problem."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, log_expit
+
+from skdp._projections import onto_simplex
+from skdp.minimax._saddle_problem import SaddleProblem
+from skdp.privacy.data.gradient_factors import Factors
+from skdp.privacy.data.kernels import Batch
+from skdp.scorers import Scored, Scorer
+
+__all__ = ["GroupDROSaddle"]
+
+CONSTANT_LOSS = math.log(2.0)  # of the score 0
+LARGEST_LOSS = 2.0  # beyond that of the score 0, of the dual side: a label that had a probability below 0.07
+LONGEST_STEP, DUAL_STEP = 2.0, 0.3
+NOISE, DUAL_NOISE = 0.6, 0.2  # what the rules for the steps allow the noise
+
+
+@dataclass(frozen=True)
+class _Read(Batch):
+    """A batch as `GroupDROSaddle.at` wants it: rows as the scorer sees them, and what is in the targets."""
+
+    signs: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    members: Any = None
+    ones: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Gradients of a batch at one point."""
+
+    scored: Scored
+    margins: np.ndarray
+    batch: _Read
+    dual_variables: np.ndarray
+
+    def primal(self) -> Sequence[Factors]:
+        read = cast(Any, self.batch)
+        slopes = -read.weights * self.dual_variables[read.groups] * read.signs * expit(-self.margins)
+        return (*self.scored.gradients(slopes), Factors(slopes[:, None], read.ones))
+
+    def dual(self) -> Sequence[Factors]:
+        read = cast(Any, self.batch)
+        return (Factors(np.where(read.weights > 0, _excess(self.margins), np.nan)[:, None], read.members),)
+
+
+class GroupDROSaddle(SaddleProblem):
+    r"""The largest mean logistic loss of a group, as a saddle problem [1]_ over the weights v of G groups.
+
+    .. math:: \min_w \max_{v \ge 0, \sum_g v_g = 1}
+       \sum_g v_g \frac{1}{n_g} \sum_{i \in g} \bigl(\ell(s_w(x_i), y_i) - \log 2\bigr)
+
+    Maximised over v it is the largest of the groups' mean losses. Taking off log 2, the loss of the score 0, changes no solution,
+    as the weights add up to 1, and makes the losses that are to be summed shorter. Over the records it is a mean of
+    :math:`(n_{min} / n_g)\, v_g (\ell - \log 2)` divided by :math:`n_{min} / n`, so no record's weight is above that of
+    a record of the smallest group. In the dual gradients the weights come after the sum: losses of all groups are clipped
+    alike, and those of large groups have the less noise. The primal variables are the scorer's parameters, then an intercept.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What is fitted.
+    group_sizes : sequence of int
+        Number of records of every group, at least 1; public.
+    usual : float or None, default=None
+        Usual squared norm Q of a row as a linear scorer sees it, with the intercept's 1; from public facts or earlier releases.
+        It sets the primal clip norm, :math:`\sqrt Q`, and the step. None takes 1.
+    longest_step : float, default=2.0
+        Largest step of the descent.
+
+    Notes
+    -----
+    Targets hold label and group together: ``y + 2 * group``, for labels 0 and 1 and groups from 0 on. A record with another
+    target is left out.
+
+    **Privacy.** Pure functions of single records, called inside queries only; scores come from products that do not depend on
+    the other records. The sizes of the groups are read in the clear: they, and with them which group a record is of, are public.
+    Q is public or released.
+
+    References
+    ----------
+    .. [1] S. Sagawa, P. W. Koh, T. B. Hashimoto, P. Liang, "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020.
+    """
+
+    name = "largest mean logistic loss of a group"
+    dual_clip_norm = LARGEST_LOSS
+
+    def __init__(
+        self, scorer: Scorer, group_sizes: Sequence[int], *, usual: float | None = None, longest_step: float = LONGEST_STEP
+    ) -> None:
+        sizes = np.array(group_sizes, dtype=np.float64)
+        self.scorer, self.group_sizes, self.longest_step = scorer, tuple(int(size) for size in group_sizes), longest_step
+        self.n_primal, self.n_dual = scorer.n_parameters + 1, sizes.size
+        self.divisor = float(sizes.min() / sizes.sum())
+        self.usual = 1.0 if usual is None else usual
+        self.primal_clip_norm = self.difference_slope = math.sqrt(self.usual)
+        self._shares, self._weights = sizes / sizes.sum(), sizes.min() / sizes
+        self.dual_weights = self._weights
+
+    def read(self, batch: Batch) -> Batch:
+        """Return the batch with rows as the scorer sees them, and with labels and groups.
+
+        Parameters
+        ----------
+        batch : Batch
+            Rows clipped to the data norm; targets are ``y + 2 * group``.
+
+        Returns
+        -------
+        Batch
+            With signs, groups and weights; the weight of a record with another target is NaN.
+        """
+        known = (batch.targets >= 0) & (batch.targets < 2 * self.n_dual)
+        codes = np.where(known, batch.targets, 0).astype(np.intp)
+        groups = codes // 2
+        known &= codes == batch.targets
+        weights, places = np.where(known, self._weights[groups], np.nan), np.arange(len(codes) + 1)
+        members = sparse.csr_array((np.ones(len(codes)), groups, places), shape=(len(codes), self.n_dual))
+        rows, signs, ones = self.scorer.read(batch.rows), np.where(codes % 2 == 1, 1.0, -1.0), np.ones((len(codes), 1))
+        return _Read(rows, batch.targets, batch.present, signs, groups, weights, members, ones)
+
+    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
+        """Return the gradients of the records of a batch at a point.
+
+        Parameters
+        ----------
+        batch : Batch
+            As `read` returned it.
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, intercept.
+        dual : ndarray of shape (n_dual,)
+            Weights of the groups.
+
+        Returns
+        -------
+        SaddlePoint
+            One primal part per layer of the scorer, and one for the intercept; one dual part.
+        """
+        scored = self.scorer.at(batch.rows, primal[:-1])
+        return _Point(scored, cast(Any, batch).signs * (scored.scores + primal[-1]), cast(_Read, batch), dual)
+
+    def value(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Return the objective of each record; parameters as for `at`.
+
+        Parameters
+        ----------
+        batch : Batch
+            As `read` returned it.
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, intercept.
+        dual : ndarray of shape (n_dual,)
+            Weights of the groups.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Values.
+        """
+        read = cast(Any, batch)
+        return np.asarray(read.weights * dual[read.groups] * _excess(self.at(batch, primal, dual).margins))
+
+    def start(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scorer's start with an intercept of 0, and the groups' shares of the records: the mean loss of all.
+
+        Parameters
+        ----------
+        rng : Generator
+            For public choices.
+
+        Returns
+        -------
+        primal : ndarray of shape (n_primal,)
+            Where the descent starts.
+        dual : ndarray of shape (n_dual,)
+            The shares.
+        """
+        return np.append(self.scorer.start(rng), 0.0), self._shares.copy()
+
+    def project(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the primal variables as they are, and the nearest weights that are not negative and add up to 1.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, intercept.
+        dual : ndarray of shape (n_dual,)
+            Any numbers.
+
+        Returns
+        -------
+        primal : ndarray of shape (n_primal,)
+            The same.
+        dual : ndarray of shape (n_dual,)
+            Of the simplex.
+        """
+        return primal, onto_simplex(np.nan_to_num(dual), 1.0)
+
+    def primal_reach(self, dual: np.ndarray) -> float:
+        """Return the largest weight of a record: ``n_min / n_g`` times that of its group.
+
+        Parameters
+        ----------
+        dual : ndarray of shape (n_dual,)
+            Weights of the groups.
+
+        Returns
+        -------
+        float
+            Between ``divisor`` and 1.
+        """
+        return float((self._weights * dual).max())
+
+    def penalized(self, primal: np.ndarray) -> np.ndarray:
+        """Return the scorer's parameters, zero for the intercept.
+
+        Parameters
+        ----------
+        primal : ndarray of shape (n_primal,)
+            Parameters of the scorer, intercept.
+
+        Returns
+        -------
+        ndarray of shape (n_primal,)
+            The gradient of half their squared norm.
+        """
+        return np.append(primal[:-1], 0.0)
+
+    def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
+        """Return the steps: what noise gathers over all of them sets both.
+
+        Parameters
+        ----------
+        signal : float
+            Signal-to-noise ratio of the primal releases together; ``inf`` without noise.
+        n_steps : int
+            Number of primal steps.
+
+        Returns
+        -------
+        primal : float
+            At most ``longest_step``.
+        dual : float
+            At most 0.3.
+        """
+        clear, spread = self.divisor * signal / n_steps, self.dual_clip_norm * float(np.linalg.norm(self._weights))
+        return min(self.longest_step, NOISE * clear / self.usual), min(DUAL_STEP, DUAL_NOISE * clear / spread)
+
+
+def _excess(margins: np.ndarray) -> np.ndarray:
+    """Loss less that of the score 0."""
+    return -log_expit(margins) - CONSTANT_LOSS

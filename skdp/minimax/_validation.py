@@ -1,0 +1,171 @@
+"""What a saddle problem states of itself, checked on public facts and made-up records, with messages for who wrote it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp._validation import check_integer, check_number
+from skdp.minimax._saddle_problem import SaddleProblem
+from skdp.privacy.data.gradient_factors import Factors, n_entries
+from skdp.privacy.data.kernels import Batch
+from skdp.privacy.errors import shown
+
+__all__ = ["SIDES", "check_numbers", "check_sizes", "gradients", "not_finite", "variables"]
+
+SIDES = ("primal", "dual")
+
+
+def variables(problem: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return both sides of what a method returned, after a check.
+
+    Parameters
+    ----------
+    problem : SaddleProblem
+        Whose method it is.
+    pair : object
+        What it returned.
+    method : str
+        Its name.
+
+    Returns
+    -------
+    primal : ndarray of shape (n_primal,)
+        Finite floats.
+    dual : ndarray of shape (n_dual,)
+        The same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no pair, or of other shapes or types.
+    """
+    expected = f"expected a pair of finite arrays of floats of shapes ({problem.n_primal},) and ({problem.n_dual},)"
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"{method} returned {shown(pair)}; {expected}.")
+    for part, side, size in zip(pair, SIDES, (problem.n_primal, problem.n_dual), strict=True):
+        if not isinstance(part, np.ndarray):
+            raise TypeError(f"{method} returned {shown(part)} for the {side} variables; {expected}.")
+        if part.shape != (size,) or part.dtype.kind != "f" or not np.isfinite(part).all():
+            finite = "" if part.dtype.kind != "f" or np.isfinite(part).all() else " that is not finite"
+            raise ValueError(f"{method} returned an array of {part.dtype} of shape {part.shape}{finite}; {expected}.")
+    return pair[0], pair[1]
+
+
+def check_sizes(problem: SaddleProblem) -> None:
+    """Raise TypeError or ValueError unless both sides have variables, and samples records.
+
+    Parameters
+    ----------
+    problem : SaddleProblem
+        What states them.
+    """
+    for name in ("n_primal", "n_dual"):
+        check_integer(f"{type(problem).__name__}.{name}", getattr(problem, name, None), minimum=1)
+    check_number(f"{type(problem).__name__}.batch_size", problem.batch_size, minimum=1.0, optional=True)
+
+
+def check_numbers(problem: SaddleProblem, signal: float, n_steps: int) -> None:
+    """Raise TypeError or ValueError unless clip norms and steps are positive numbers.
+
+    Parameters
+    ----------
+    problem : SaddleProblem
+        What states them.
+    signal : float
+        For its ``step_sizes``.
+    n_steps : int
+        The same.
+    """
+    for name in ("primal_clip_norm", "dual_clip_norm", "divisor"):
+        check_number(name, getattr(problem, name), above=0.0)
+    check_number("difference_slope", problem.difference_slope, minimum=0.0)
+    weights = np.asarray(problem.dual_weights)
+    if weights.shape not in ((), (problem.n_dual,)) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():
+        raise ValueError(f"dual_weights={shown(problem.dual_weights)}; expected a finite number, or one per dual variable.")
+    steps = problem.step_sizes(signal, n_steps)
+    if not isinstance(steps, (tuple, list)) or len(steps) != 2:
+        raise TypeError(f"step_sizes returned {shown(steps)}; expected two numbers, the steps of the descent and of the ascent.")
+    for name, step in zip(("descent", "ascent"), steps, strict=True):
+        check_number(f"step of the {name}", step, above=0.0)
+
+
+def gradients(
+    problem: SaddleProblem, batch: Batch, primal: np.ndarray, dual: np.ndarray
+) -> tuple[Sequence[Factors], Sequence[Factors]]:
+    """Return the gradients of both sides of some records, after a check that they are sequences of factors.
+
+    Parameters
+    ----------
+    problem : SaddleProblem
+        Whose gradients they are.
+    batch : Batch
+        Made-up records.
+    primal : ndarray of shape (n_primal,)
+        Where they are taken.
+    dual : ndarray of shape (n_dual,)
+        The same.
+
+    Returns
+    -------
+    primal : sequence of Factors
+        At least one.
+    dual : sequence of Factors
+        At least one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are something else, or of other types or shapes.
+    """
+    point = problem.at(problem.read(batch), primal, dual)
+    sides = []
+    for side in SIDES:
+        if not callable(getattr(point, side, None)):
+            raise TypeError(f"at returned {_kind(point)}; expected an object with methods primal() and dual().")
+        parts = getattr(point, side)()
+        if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, Factors) for part in parts):
+            raise TypeError(f"{side}() of what at returned gives {_kind(parts)}; expected a list of skdp.minimax.Factors.")
+        _check_parts(parts, side, len(batch.targets), getattr(problem, f"n_{side}"))
+        sides.append(parts)
+    return sides[0], sides[1]
+
+
+def _check_parts(parts: Sequence[Factors], side: str, m: int, size: int) -> None:
+    """Raise TypeError or ValueError unless m records have gradients of the stated size."""
+    matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
+    for matrix in matrices:
+        if not (type(matrix) is np.ndarray or (sparse.issparse(matrix) and matrix.format == "csr")):
+            raise TypeError(f"A factor of the {side} gradient is a {type(matrix).__name__}; expected an array, or CSR.")
+        if matrix.dtype != np.float64 or matrix.ndim != 2 or matrix.shape[0] != m:
+            raise ValueError(
+                f"A factor of the {side} gradient of {m} records is {matrix.dtype} of shape {matrix.shape}; expected float64 of "
+                f"shape ({m}, number of entries): one row per record."
+            )
+    if n_entries(parts) != size:
+        raise ValueError(f"The {side} gradient has {n_entries(parts)} entries; expected n_{side}={size}.")
+
+
+def _kind(value: Any) -> str:
+    """What a value is, where its entries would say little."""
+    inside = sorted({type(part).__name__ for part in value}) if isinstance(value, (list, tuple)) else []
+    return f"a {type(value).__name__}" + (f" of {', '.join(inside)}" if inside else "")
+
+
+def not_finite(parts: Sequence[Factors]) -> np.ndarray:
+    """Tell which records have gradients with NaN or infinite entries.
+
+    Parameters
+    ----------
+    parts : sequence of Factors
+        With rows of m records.
+
+    Returns
+    -------
+    ndarray of bool of shape (m,)
+        True where an entry is not finite: a fit takes all of such a gradient for 0.
+    """
+    matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
+    dense = [matrix if isinstance(matrix, np.ndarray) else matrix.toarray() for matrix in matrices]
+    return np.asarray(~np.all([np.isfinite(matrix).all(axis=1) for matrix in dense], axis=0))

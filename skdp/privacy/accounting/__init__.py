@@ -1,0 +1,1 @@
+"""Exact formulas of what releases cost, and the noise that meets a budget."""

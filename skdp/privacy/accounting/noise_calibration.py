@@ -1,0 +1,140 @@
+"""The noise that makes a schedule spend a budget, and what a schedule spends.
+
+Full-data Gaussian releases alone have an exact formula; with selections they compose by zCDP, and selections alone also by the
+sum of their epsilons; whatever is subsampled goes through privacy loss distributions.
+"""
+
+import math
+
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.accounting.zcdp import zcdp_epsilon, zcdp_rho
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection, SinglePass
+
+__all__ = ["calibrate", "noise_multiplier", "selection_epsilon", "spent_epsilon"]
+
+SLACK = 1e-12  # relative rounding of sums of epsilons to the private side
+
+
+def calibrate(schedule: Schedule, budget: Budget) -> float:
+    """Return the noise scale at which the schedule spends the budget.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Gaussian releases, full-data or subsampled, and selections, or one release with a proof of its own.
+    budget : Budget
+        What may be spent.
+
+    Returns
+    -------
+    float
+        Standard deviation over sensitivity of a release of weight 1 (of a selection: scale of its noise over sensitivity), or
+        in the units of its mechanism, rounded up; 0 for ``epsilon=inf``.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        If the schedule has a mechanism that this accounting does not cover, or one that has no pure guarantee and delta is 0.
+    ValueError
+        If delta is too small to account for subsampled releases, or epsilon too small for any.
+    """
+    if (curve := schedule.curve) is not None:
+        return curve.scale(budget) if budget.private else 0.0
+    composition = Composition.of(schedule, budget.adjacency)
+    if composition.selections:
+        return _selection_scale(composition, budget) if budget.private else 0.0
+    if composition.sampled:
+        return composition.calibrate(budget)
+    return math.sqrt(composition.full) / gaussian_mu(budget.epsilon, budget.delta)
+
+
+def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
+    """Return the epsilon that the schedule spends at the budget's delta with the given noise scale.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Gaussian releases, full-data or subsampled, and selections.
+    scale : float
+        Standard deviation over sensitivity of a release of weight 1.
+    budget : Budget
+        delta and adjacency.
+
+    Returns
+    -------
+    float
+        The smallest epsilon for which (epsilon, delta)-DP holds, rounded up; ``inf`` without noise.
+    """
+    if scale == 0:
+        return math.inf
+    if (curve := schedule.curve) is not None:
+        return curve.epsilon(scale, budget)
+    composition = Composition.of(schedule, budget.adjacency)
+    if composition.sampled:
+        return composition.epsilon(scale, budget)
+    if composition.selections:
+        rho, pure = _costs(composition)
+        return min(zcdp_epsilon(rho / scale**2, budget.delta), pure / scale * (1 + SLACK))
+    return gaussian_epsilon(math.sqrt(composition.full) / scale, budget.delta)
+
+
+def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
+    """Return the standard deviation of a release over its clip norm.
+
+    Parameters
+    ----------
+    release : Release
+        A Gaussian release, subsampled or of a single pass, or not.
+    scale : float
+        Standard deviation over sensitivity of a release of weight 1.
+    adjacency : str
+        Which tables are neighbours.
+
+    Returns
+    -------
+    float
+        The noise multiplier; 0 without noise.
+    """
+    if not isinstance(release.mechanism, (Gaussian, PoissonGaussian, SinglePass)):
+        raise PrivacyAccountingError(f"No noise multiplier is known for the mechanism {release.mechanism!r}.")
+    return release.mechanism.weight * scale * release.query.relative_sensitivity[adjacency]
+
+
+def selection_epsilon(mechanism: Selection, scale: float) -> float:
+    """Return the epsilon of one selection by itself.
+
+    Parameters
+    ----------
+    mechanism : Selection
+        The exponential mechanism.
+    scale : float
+        Scale of the noise over sensitivity, of a selection of weight 1.
+
+    Returns
+    -------
+    float
+        The length of the interval in which its privacy loss stays; ``inf`` without noise.
+    """
+    return 2 / (mechanism.weight * scale) if scale > 0 else math.inf
+
+
+def _costs(composition: Composition) -> tuple[float, float]:
+    """The rho of all releases and, of selections alone, the sum of their epsilons, both at noise scale 1."""
+    rho = (composition.full + math.fsum(count / weight**2 for count, weight in composition.selections)) / 2
+    pure = math.inf if composition.full else 2 * math.fsum(count / weight for count, weight in composition.selections)
+    return rho, pure
+
+
+def _selection_scale(composition: Composition, budget: Budget) -> float:
+    """The less noise of two that each spend the budget: by zCDP, which is better for many releases, and by sums of epsilons."""
+    if composition.sampled:  # its loss on a grid is a step function of the noise
+        raise PrivacyAccountingError("No calibration is known for the mechanism Selection in a schedule that also samples.")
+    rho, pure = _costs(composition)
+    if budget.delta == 0 and pure == math.inf:
+        raise PrivacyAccountingError("Gaussian noise has no pure guarantee; expected a positive delta.")
+    by_sum = pure / budget.epsilon * (1 + 2 * SLACK)
+    by_zcdp = math.sqrt(rho / zcdp_rho(budget.epsilon, budget.delta)) * (1 + SLACK) if budget.delta > 0 else math.inf
+    return min(by_sum, by_zcdp)

@@ -1,0 +1,410 @@
+"""How the training table is stored: dense, CSR or CSC, read in float64 blocks of rows or runs of columns, without a copy."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.data.column_scaling import ColumnScaling
+
+__all__ = [
+    "BLOCK",
+    "Blocks",
+    "Part",
+    "clipped_products",
+    "dense",
+    "entry_sums",
+    "largest_entries",
+    "pieces",
+    "row_norms",
+    "row_squares",
+    "scaled",
+    "sharing",
+    "squared",
+    "standardized_squares",
+    "summation_error",
+    "transposed",
+]
+
+BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
+
+CELLS = 2**18  # of a dense block that are clipped at a time
+
+Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
+
+
+class Blocks:
+    """A table, or a sample of its rows, block by block.
+
+    Parameters
+    ----------
+    X : ndarray, CSR or CSC of shape (n_samples, n_features)
+        Finite records; a sparse table has no duplicate entries.
+    by_row : bool, default=False
+        Convert CSC to CSR once, because rows will be gathered.
+    by_column : bool, default=False
+        Convert CSR to CSC once, because columns will be read.
+    scaling : ColumnScaling or None, default=None
+        Public map of the entries, applied to every block as it is read; one that keeps zeros, where the table is sparse.
+    """
+
+    def __init__(self, X: Any, by_row: bool = False, by_column: bool = False, scaling: ColumnScaling | None = None) -> None:
+        converted = (by_row or by_column) and sparse.issparse(X)
+        self.table = X if not converted else X.tocsr() if by_row else X.tocsc()
+        self.sample: np.ndarray | None = None
+        self.n_samples, self.n_features = X.shape
+        self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
+        self._scaling = scaling
+
+    def subset(self, indices: np.ndarray) -> "Blocks":
+        """Return the same table reduced to some of its rows, which are gathered block by block, when they are read.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Sorted row numbers; may be empty.
+
+        Returns
+        -------
+        Blocks
+            The sample.
+
+        Raises
+        ------
+        ValueError
+            If the table is stored by columns: it would have to be converted for every sample.
+        """
+        if self.by_column:
+            raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
+        sample = copy.copy(self)
+        sample.sample = indices
+        return sample
+
+    def mapped(self, matrix: Any) -> "Blocks":
+        """Return the rows times a matrix, each worked out by itself, in the order of its columns.
+
+        Parameters
+        ----------
+        matrix : sparse of shape (n_features, m)
+            Finite.
+
+        Returns
+        -------
+        Blocks
+            Stored as CSR: a sum that is not defined is 0, one that overflows the largest number.
+        """
+        if self._scaling is not None:
+            raise ValueError("Rows whose columns are scaled are not mapped; expected a table as it was given.")
+        rows = sparse.csr_array(self.table).astype(np.float64)  # a copy
+        rows.sort_indices()
+        product = rows @ sparse.csr_array(matrix).astype(np.float64)
+        product.sort_indices()
+        np.nan_to_num(product.data, copy=False)
+        blocks = Blocks(product)
+        blocks.sample = self.sample
+        return blocks
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether single columns of all rows can be read."""
+        return self.sample is None and (self.by_column or not sparse.issparse(self.table))
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the rows of each block; a sample without rows is one empty block."""
+        if self.sample is None:
+            yield from (slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK))
+        else:
+            yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
+
+    def rows(self, part: Part) -> Any:
+        """Return float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample or of scaled ones."""
+        if not sparse.issparse(self.table):
+            rows = self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+            return self.scaled(rows, slice(None))
+        if not isinstance(part, slice):
+            rows = self.table[part].astype(np.float64, copy=False)
+            return sharing(type(rows), (self.scaled(rows.data, rows.indices), rows.indices, rows.indptr), rows.shape)
+        return sharing(sparse.csr_matrix, self._compressed(part.start, part.stop), (part.stop - part.start, self.n_features))
+
+    def columns(self) -> Iterator[tuple[slice, Any]]:
+        """Yield float64 runs of columns with as many cells as a block of rows.
+
+        Their width is public: chosen by the number of entries, one record could change the order in which the raw predictions
+        of all others are summed, and their rounding with it.
+        """
+        width = max(1, BLOCK * self.n_features // self.n_samples)
+        for start in range(0, self.n_features, width):
+            stop = min(start + width, self.n_features)
+            yield slice(start, stop), sharing(sparse.csc_matrix, self._compressed(start, stop), (self.n_samples, stop - start))
+
+    def predictions(self, block: Any, coef: np.ndarray) -> np.ndarray:
+        """Return ``block @ coef``.
+
+        In a sample the place of a row depends on which others were drawn, and BLAS may round a row by its place. The
+        accounting compares samples with and without one record, so there every row is worked out alone, by a loop of NumPy's.
+        """
+        if self.sample is None or sparse.issparse(block):
+            return block @ coef
+        if block.shape[0] == 1:  # which einsum sums in another order when it is wide
+            return self.predictions(np.repeat(block, 2, axis=0), coef)[:1]
+        return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
+
+    def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
+        first, last = self.table.indptr[start], self.table.indptr[stop]
+        entries, minor = self.table.data[first:last].astype(np.float64, copy=False), self.table.indices[first:last]
+        offsets = self.table.indptr[start : stop + 1] - first
+        if self._scaling is not None:
+            columns = np.repeat(np.arange(start, stop), np.diff(offsets)) if self.by_column else minor
+            entries = self.scaled(entries, columns)
+        return entries, minor, offsets
+
+    def scaled(self, entries: np.ndarray, columns: Any) -> np.ndarray:
+        """Return entries of the given columns, scaled where the columns are."""
+        return entries if self._scaling is None else self._scaling.scaled(entries, columns)
+
+
+def sharing(kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
+    """Return a compressed block with the arrays as they are: SciPy's constructor would copy parts of long ones at every pass."""
+    block = kind(shape)
+    block.data, block.indices, block.indptr = arrays
+    return block
+
+
+def transposed(block: Any) -> Any:
+    """Return the transpose, which shares its arrays."""
+    if not sparse.issparse(block):
+        return block.T
+    kind = sparse.csc_matrix if block.format == "csr" else sparse.csr_matrix
+    return sharing(kind, (block.data, block.indices, block.indptr), block.shape[::-1])
+
+
+def pieces(part: Part, length: int) -> Iterator[Part]:
+    """Yield the rows of a block in runs of at most ``length``."""
+    if isinstance(part, slice):
+        yield from (slice(start, min(start + length, part.stop)) for start in range(part.start, part.stop, length))
+    else:
+        yield from (part[start : start + length] for start in range(0, part.size, length))
+
+
+def scaled(block: Any, scales: np.ndarray) -> Any:
+    """Return rows times their scales, in the same storage."""
+    if not sparse.issparse(block):
+        return block * scales[:, None]
+    rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
+    return type(block)((block.data * rows, block.indices, block.indptr), shape=block.shape)
+
+
+def squared(block: Any) -> Any:
+    """Return entries squared, in the same storage."""
+    if not sparse.issparse(block):
+        return block * block
+    return type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
+
+
+def row_squares(block: Any) -> np.ndarray:
+    """Return the squared norm of each row."""
+    if not sparse.issparse(block):
+        return np.einsum("ij,ij->i", block, block)
+    return squared(block) @ np.ones(block.shape[1])
+
+
+def squares_in_order(block: Any) -> np.ndarray:
+    """Return the squared norm of each row, added up from the first column on: to the last bit the same for dense and CSR.
+
+    Data may decide between these, and a length that they round apart could be on either side of a public limit in all rows.
+    """
+    if sparse.issparse(block):
+        return row_squares(block)
+    squares, length = np.empty(block.shape[0]), max(1, CELLS // block.shape[1])
+    for start in range(0, block.shape[0], length):
+        squares[start : start + length] = np.add.accumulate(np.square(block[start : start + length]), axis=1)[:, -1]
+    return squares
+
+
+def entry_sums(blocks: Blocks, scales: np.ndarray) -> np.ndarray:
+    """Return the sums over all rows, scaled, of their entries and of the squares, of shape (2, n_features)."""
+    total = np.zeros((2, blocks.n_features))
+    if blocks.by_column:
+        for columns, chunk in blocks.columns():
+            chunk = scaled(chunk, scales)
+            total[:, columns] = [entries.T @ np.ones(blocks.n_samples) for entries in (chunk, squared(chunk))]
+        return total
+    for part in blocks.parts():
+        block = scaled(blocks.rows(part), scales[part])
+        total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
+    return total
+
+
+def dense(block: Any) -> np.ndarray:
+    """Return rows as an array."""
+    return block.toarray() if sparse.issparse(block) else block
+
+
+def row_norms(blocks: Blocks) -> np.ndarray:
+    """Return the norm of each row; infinite where its square overflows."""
+    squares = np.zeros(blocks.n_samples)
+    if blocks.by_column:
+        for _, chunk in blocks.columns():
+            squares += row_squares(chunk)
+    else:
+        for part in blocks.parts():
+            squares[part] = squares_in_order(blocks.rows(part))
+    return np.sqrt(squares, out=squares)
+
+
+def largest_entries(blocks: Blocks, limits: np.ndarray) -> np.ndarray:
+    """Return the largest absolute value of each row, every entry over the limit of its column; 0 for rows outside of a sample."""
+    largest = np.zeros(blocks.n_samples)
+    if blocks.by_column:
+        for columns, chunk in blocks.columns():
+            np.maximum(largest, _largest(chunk, limits[columns]), out=largest)
+    else:
+        for part in blocks.parts():
+            largest[part] = _largest(blocks.rows(part), limits)
+    return largest
+
+
+def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):  # a limit may be 0: no entry but 0 is within it
+        if not sparse.issparse(block):
+            ratios = np.abs(block)
+            return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
+        ratios = np.nan_to_num(np.abs(block.data) / of_entries(block, limits), copy=False, posinf=np.inf)
+    return type(block)((ratios, block.indices, block.indptr), shape=block.shape).max(axis=1).toarray()[:, 0]
+
+
+def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:
+    """Return for every stored entry what belongs to its column."""
+    return limits[block.indices] if block.format == "csr" else np.repeat(limits, np.diff(block.indptr))
+
+
+def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return ``sum_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
+
+    Rows none of whose products is beyond its limit are summed by one matrix product, the others product by product; entries
+    that are not stored stay so.
+
+    Parameters
+    ----------
+    block : ndarray, CSR or CSC of shape (m, p)
+        Rows, or a run of their columns.
+    residuals : ndarray of shape (m, k)
+        Finite.
+    largest : ndarray of shape (m,)
+        Largest absolute value of each row, over the limits.
+    limits : ndarray of shape (p,)
+        Bound on the absolute value of a product, by column.
+
+    Returns
+    -------
+    ndarray of shape (p, k)
+        The sum.
+    """
+    with np.errstate(all="ignore"):  # 0 times infinity is not plain either
+        plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
+    total = block.T @ np.where(plain[:, None], residuals, 0.0)
+    others = np.flatnonzero(~plain)
+    step = others.size if sparse.issparse(block) else max(1, CELLS // block.shape[1])
+    for start in range(0, others.size, max(1, step)):
+        rows = others[start : start + step]
+        part, ones = block[rows], np.ones(rows.size)
+        for output in range(residuals.shape[1]):
+            products = scaled(part, residuals[rows, output])
+            entries, bounds = (products.data, of_entries(products, limits)) if sparse.issparse(products) else (products, limits)
+            np.clip(entries, -bounds, bounds, out=entries)
+            total[:, output] += products.T @ ones
+    return total
+
+
+def standardized_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return the squared norm of each row in another geometry, rounded up where it comes from a difference or a product.
+
+    Around a centre of 0, which is no release, it is the same for dense and CSR.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The table.
+    scales : ndarray of shape (n_samples,)
+        Factor of each row x.
+    centre : ndarray of shape (n_features,)
+        What is subtracted.
+    scale : ndarray of shape (n_features,) or (n_features, n_features)
+        Of ``scale * (x - centre)``, or ``scale.T @ (x - centre)`` for a matrix.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Squares; 0 for rows outside of a sample.
+
+    Raises
+    ------
+    ValueError
+        If the scale is a matrix and the table is stored by columns.
+    """
+    if scale.ndim == 2:
+        return _whitened_squares(blocks, scales, centre, scale)
+    if sparse.issparse(blocks.table):
+        return _sparse_squares(blocks, scales, centre, scale)
+    squares = np.zeros(blocks.n_samples)
+    for part in blocks.parts():
+        block = scaled(blocks.rows(part), scales[part])
+        block -= centre
+        block *= scale
+        squares[part] = squares_in_order(block)
+    return squares
+
+
+def _whitened_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    if blocks.by_column:
+        raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
+    squares = np.zeros(blocks.n_samples)
+    error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # of a product, over the norm of the row
+    for part in blocks.parts():
+        block = dense(scaled(blocks.rows(part), scales[part]))
+        block -= centre
+        squares[part] = np.square(np.sqrt(row_squares(block @ scale)) + error * np.sqrt(row_squares(block)))
+    return squares
+
+
+def _sparse_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    squares, products = np.zeros((2, blocks.n_samples))
+    sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
+    chunks = blocks.columns() if blocks.by_column else ((part, blocks.rows(part)) for part in blocks.parts())
+    for part, chunk in chunks:
+        rows, columns = (slice(None), part) if blocks.by_column else (part, slice(None))
+        clipped = scaled(chunk, scales[rows])
+        if not centre.any():
+            clipped.data *= of_entries(clipped, scale[columns])
+            squares[rows] += row_squares(clipped)
+            continue
+        squares[rows] += squared(clipped) @ sizes[columns]
+        products[rows] += clipped @ (sizes * centre)[columns]
+    if not centre.any():
+        return squares
+    error = 4 * (blocks.n_features + 8) * 2.0**-53
+    lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
+    return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
+
+
+def summation_error(n_samples: int, by_column: bool) -> float:
+    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    by_column : bool
+        Whether columns may be summed whole, as those of CSC are, not by blocks of rows only.
+
+    Returns
+    -------
+    float
+        Number of additions in a row, times the unit roundoff, times the number of terms.
+    """
+    by_blocks = BLOCK + n_samples / BLOCK
+    terms = max(n_samples, by_blocks) if by_column else by_blocks
+    return (terms + 8) * 2.0**-53 * n_samples

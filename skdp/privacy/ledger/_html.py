@@ -1,0 +1,74 @@
+"""A ledger as HTML, for notebooks."""
+
+from html import escape
+from typing import Any
+
+from skdp.privacy.ledger.entries import LedgerEntry
+from skdp.privacy.ledger.privacy_filter import Filter
+
+__all__ = ["as_html"]
+
+LINE = "1px solid rgba(128,128,128,.4)"  # grey, transparent and inherited colours: readable on light and dark pages
+CELL = f"text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:{LINE}"
+COLUMNS = ("", "Time (UTC)", "What", "Epsilon", "Delta", "Charged as")
+
+
+def as_html(path: str, adjacency: str | None, rule: Filter, entries: tuple[LedgerEntry, ...]) -> str:
+    """Return the ceiling, what was spent, what is left, and all charges.
+
+    Parameters
+    ----------
+    path : str
+        File of the ledger.
+    adjacency : str or None
+        Which tables are neighbours.
+    rule : Filter
+        The ceiling and what was charged.
+    entries : tuple of LedgerEntry
+        All charges.
+
+    Returns
+    -------
+    str
+        HTML that needs no style sheet and runs nothing.
+    """
+    spent = rule.spent_epsilon
+    left = f"{rule.epsilon_left(rule.delta):.4g}"
+    facts = (
+        ("Ceiling", f"epsilon {rule.epsilon:g}, delta {rule.delta:g}; neighbours: {adjacency or 'open until the first charge'}"),
+        ("Spent", f"epsilon {spent:.4g} by {len(entries)} charges, however each was chosen"),
+        ("Left", f"a full-data fit with epsilon up to {left}, at the ledger's delta"),
+    )
+    table = _table("".join(_row("td", fact, "th") for fact in facts))
+    title = f"<p><b>PrivacyLedger</b> {escape(path)}</p>"
+    return f'<div style="color:inherit">{title}{_bar(spent / rule.epsilon)}{table}{_charges(entries)}</div>'
+
+
+def _bar(share: float) -> str:
+    box = f"width:20em;max-width:100%;height:.6em;border:{LINE};margin:.4em 0"
+    return f'<div style="{box}"><div style="width:{100 * min(share, 1):.1f}%;height:100%;background:currentColor"></div></div>'
+
+
+def _charges(entries: tuple[LedgerEntry, ...]) -> str:
+    if not entries:
+        return ""
+    rows = _row("th", COLUMNS) + "".join(_row("td", _cells(entry)) for entry in entries)
+    return f'<div style="max-height:24em;overflow:auto;margin-top:.8em">{_table(rows)}</div>'
+
+
+def _cells(entry: LedgerEntry) -> tuple[Any, ...]:
+    spending, charge = entry.spending, entry.charge
+    cost = "by itself" if charge.by_itself else f"mu {charge.mu:.4g}"
+    time = entry.time[:19].replace("T", " ")
+    return entry.number, time, spending.estimator, f"{spending.epsilon:.4g}", f"{spending.delta:.3g}", cost
+
+
+def _row(kind: str, cells: tuple[Any, ...], first: str | None = None) -> str:
+    kinds = [first or kind, *[kind] * (len(cells) - 1)]
+    inside = (f'<{tag} style="{CELL}">{escape(str(cell))}</{tag}>' for tag, cell in zip(kinds, cells, strict=True))
+    return f'<tr style="background:transparent">{"".join(inside)}</tr>'
+
+
+def _table(rows: str) -> str:
+    style = "border-collapse:collapse;border:0;font:inherit;color:inherit;background:transparent"
+    return f'<table style="{style}"><tbody>{rows}</tbody></table>'

@@ -1,0 +1,85 @@
+"""The tight epsilon of all entries of a ledger together."""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.accounting.privacy_loss import TRANSFORM_ERROR, Composition, loss_distribution
+
+__all__ = ["DISCRETIZATION", "Losses", "compose", "tight_epsilon"]
+
+DISCRETIZATION = 1e-4  # of the privacy loss: the default of dp_accounting
+Losses = tuple[Any, int]  # a composed distribution (None for nothing), and the number of transforms in it
+Curve = tuple[float, float]  # an own guarantee (epsilon, delta), of which nothing else is known
+
+
+def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, delta: float) -> float | None:
+    """Return the epsilon of everything together, for a plan that was fixed in advance.
+
+    Parameters
+    ----------
+    gaussian : iterable of float
+        Squared Gaussian-DP parameters of all full-data releases; alone they compose exactly.
+    losses : Losses
+        Everything else, from `compose`.
+    adjacency : str
+        Which tables are neighbours.
+    delta : float
+        Where epsilon is read off.
+
+    Returns
+    -------
+    float or None
+        An upper bound; None where delta is too small for float64 convolutions.
+    """
+    full = math.fsum(gaussian)
+    distribution, count = losses
+    if distribution is None:
+        return gaussian_epsilon(math.sqrt(full), delta)
+    if full:
+        normal = loss_distribution(Composition(adjacency, (), (), full), 1.0, DISCRETIZATION)
+        distribution = distribution.compose(normal)
+    error = (count + 1) * TRANSFORM_ERROR
+    epsilon = distribution.get_epsilon_for_delta(delta - error) if delta > 2 * error else math.inf
+    return epsilon if epsilon < math.inf else None
+
+
+def compose(parts: Iterable[Composition | Curve]) -> Losses:
+    """Return the losses of entries; their full-data releases are left out.
+
+    They are computed again each time. A hundred fits of ten kinds take about 0.2 s, a hundred that all differ about 2 s: that is
+    too little to trust a file with the result.
+
+    Parameters
+    ----------
+    parts : iterable of Composition or (epsilon, delta)
+        The entries, at noise scale 1.
+
+    Returns
+    -------
+    Losses
+        All together.
+    """
+    distribution, number = None, 0
+    for part, count in Counter(parts).items():
+        losses = _of_entry(part)
+        if losses is not None:
+            losses = losses.self_compose(count)
+            distribution = losses if distribution is None else distribution.compose(losses)
+            number += count * (part.n_losses if isinstance(part, Composition) else 1)
+    return distribution, number
+
+
+@functools.lru_cache(maxsize=32)
+def _of_entry(part: Composition | Curve) -> Any:
+    if isinstance(part, Composition):
+        rest = Composition(part.adjacency, part.sampled, part.selections, 0.0)
+        return loss_distribution(rest, 1.0, DISCRETIZATION) if part.sampled or part.selections else None
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as losses
+
+    parameters = common.DifferentialPrivacyParameters(*part)
+    return losses.from_privacy_parameters(parameters, value_discretization_interval=DISCRETIZATION)

@@ -1,0 +1,134 @@
+r"""Gaussian covers: what a fit costs in the one currency that adds up exactly however later fits are chosen.
+
+A mechanism is :math:`(\mu, s)`-covered if between any neighbours it is a post-processing of this experiment: with probability
+s the two tables are told apart, else one normal with mean 0 or :math:`\mu` is shown. By Blackwell's theorem that holds where,
+for every :math:`\varepsilon \ge 0` and in both directions,
+
+.. math:: \delta(\varepsilon) \le s + (1 - s) \, \delta_\mu(\varepsilon),
+
+with the hockey-stick divergence of the mechanism on the left and that of :math:`\mu`-GDP on the right.
+
+References
+----------
+.. [1] J. Dong, A. Roth, W. Su, "Gaussian differential privacy", JRSS B 84 (2022): trade-off functions, and when one mechanism
+   is a post-processing of another.
+.. [2] Y. Zhu, J. Dong, Y.-X. Wang, "Optimal accounting of differential privacy via characteristic function", AISTATS 2022:
+   dominating pairs compose, also adaptively.
+"""
+
+import functools
+import math
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.budget import Budget
+
+__all__ = ["gaussian_cover", "pure_cover", "selection_cover"]
+
+POINTS = 8000  # values of epsilon at which the two curves are compared
+PRECISION = 1e-4  # of mu, upwards
+LARGEST_MU = 1e3
+ROUNDING = 1e-9  # relative, of the Gaussian curve
+LINEAR = 1e-4  # epsilon below which a line replaces the quantile: 1e-10 too much at most
+
+
+@functools.lru_cache(maxsize=1024)
+def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> float:
+    """Return the mu of a cover of some releases; their noise scale is 1.
+
+    Full-data Gaussian releases need no slack and are covered exactly. Selections alone are covered one by one. Where samples
+    are drawn, the two curves are compared on a grid of epsilon, each at the end of a cell that is worse for us, up to where
+    the slack alone is enough.
+
+    Parameters
+    ----------
+    composition : Composition
+        The releases.
+    budget : Budget
+        The guarantee that they have by themselves.
+    slack : float
+        Probability s of the cover, used where samples are drawn.
+
+    Returns
+    -------
+    float
+        The Gaussian-DP parameter of the cover, rounded up; ``inf`` if the slack is below what float64 convolutions resolve.
+    """
+    if not composition.sampled:
+        selections = [count * selection_cover(2 / weight) ** 2 for count, weight in composition.selections]
+        return math.sqrt(math.fsum([composition.full, *selections]))
+    distribution, error = composition.losses(1.0, budget)
+    if slack <= 2 * error:
+        return math.inf
+    largest = distribution.get_epsilon_for_delta((slack - error) / 2)
+    if largest == math.inf:
+        return math.inf
+    epsilons = np.linspace(0.0, max(largest, 1e-6), POINTS)
+    needed = np.asarray(distribution.get_delta_for_epsilon(epsilons)) + error - slack
+    low, high = 1e-12, 1.0
+    while not _covers(high, slack, epsilons, needed):
+        low, high = high, 2 * high
+        if high > LARGEST_MU:
+            return math.inf
+    while high > low * (1 + PRECISION):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _covers(middle, slack, epsilons, needed) else (middle, high)
+    return high
+
+
+def pure_cover(epsilon: float) -> float:
+    r"""Return the mu that covers a mechanism with pure epsilon-DP, without slack.
+
+    Proof. Its trade-off function lies above that of randomised response, two straight lines between (0, 1), the point where
+    both errors are :math:`1 / (1 + e^\varepsilon)`, and (1, 0). That of mu-GDP is convex and goes through the same three
+    points for the mu returned here, hence lies below. It is concave in :math:`\varepsilon` with slope
+    :math:`\sqrt{\pi/2}` at 0, a line that takes its place where the quantile has lost its digits.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative privacy parameter.
+
+    Returns
+    -------
+    float
+        The Gaussian-DP parameter.
+    """
+    if epsilon < LINEAR:
+        return math.sqrt(math.pi / 2) * epsilon * (1 + ROUNDING)
+    return -2 * float(ndtri(1 / (1 + math.exp(epsilon)))) if epsilon < 700 else math.inf
+
+
+def selection_cover(epsilon: float) -> float:
+    r"""Return the mu that covers an exponential mechanism of a given epsilon, without slack.
+
+    Proof. The logarithm of its likelihood ratio stays in an interval of length :math:`\varepsilon`. Among all such pairs with the
+    same interval the one with both ends as only values is the most distinct (convex functions of the ratio are largest there): a
+    coin that shows heads with probability q or p, where the log-odds of p are those of q plus :math:`\varepsilon`. Its
+    trade-off function, two straight lines, lies above that of mu-GDP for :math:`\mu = \Phi^{-1}(p) - \Phi^{-1}(q)`, as in
+    `pure_cover`. As the derivative of :math:`\Phi^{-1}` in the log-odds, one over the sum of the hazards of z and -z, is even and
+    falls with :math:`|z|`, that is largest for log-odds of :math:`\pm\varepsilon/2`: the cover of a pure :math:`\varepsilon/2`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+
+    Returns
+    -------
+    float
+        The Gaussian-DP parameter.
+    """
+    return pure_cover(epsilon / 2)
+
+
+def _covers(mu: float, slack: float, epsilons: np.ndarray, needed: np.ndarray) -> bool:
+    """Whether mu-GDP lies above the curve: on a cell both fall, so its left end is compared with our right end."""
+    return bool(needed[-1] <= 0 and np.all(needed[:-1] <= (1 - slack) * (1 - ROUNDING) * _gaussian_deltas(mu, epsilons[1:])))
+
+
+def _gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
+    first, second = log_ndtr(-epsilons / mu + mu / 2), epsilons + log_ndtr(-epsilons / mu - mu / 2)
+    return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))

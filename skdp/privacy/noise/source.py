@@ -1,0 +1,199 @@
+"""Where the randomness of privacy noise comes from: the operating system, or a seed inside `reproducible_noise`."""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.privacy.errors import shown
+
+__all__ = ["NoiseSource", "reproducible_noise"]
+
+_forced: list[tuple[int, int, np.random.Generator]] = []  # blocks of `reproducible_noise`: process, seed, and one stream
+
+
+@contextmanager
+def reproducible_noise(seed: int) -> Iterator[None]:
+    """Draw the noise of all fits of this process from a seed: for tests and benchmarks only.
+
+    Fits inside the block are not private, and their reports say so (``private: False``). The seed never reaches an estimator, a
+    pickle, a ledger or another process: a joblib worker draws secure noise unless it enters a block of its own. Of nested
+    blocks the last one counts. Fits whose ``random_state`` is an integer draw the same noise each time, as scikit-learn's checks
+    expect; all others share one stream, so that each has other noise. Threads share the block, too.
+
+    Parameters
+    ----------
+    seed : int
+        Non-negative.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the seed is of another type, or negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.testing import reproducible_noise
+    >>> X, y = np.linspace(-1, 1, 200).reshape(-1, 1), np.arange(200) >= 100
+    >>> with reproducible_noise(0):
+    ...     model = DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=[False, True]).fit(X, y)
+    >>> model.privacy_report_.to_dict()["private"]
+    False
+    """
+    if not isinstance(seed, Integral) or isinstance(seed, bool):
+        raise TypeError(f"seed={shown(seed)}; expected a non-negative integer.")
+    if seed < 0:
+        raise ValueError(f"seed={shown(seed)}; expected a non-negative integer.")
+    entry = os.getpid(), int(seed), np.random.default_rng(int(seed))
+    _forced.append(entry)
+    try:
+        yield
+    finally:
+        del _forced[max(place for place, other in enumerate(_forced) if other is entry)]
+
+
+class NoiseSource:
+    """Random bits of the operating system's cryptographic generator, and the normals and samples made of them.
+
+    Only inside a block of `reproducible_noise`, in the process that entered it, the bits come from a seed.
+
+    Parameters
+    ----------
+    random_state : object, default=None
+        The estimator's. Inside a block an integer starts a stream that belongs to it and to the seed of the block; outside
+        it changes nothing.
+    """
+
+    def __init__(self, random_state: object = None) -> None:
+        blocks = [(seed, stream) for process, seed, stream in _forced if process == os.getpid()]
+        self.secure = not blocks
+        self.read: Callable[[int], bytes] = os.urandom
+        if blocks:
+            seed, stream = blocks[-1]
+            alone = isinstance(random_state, Integral)
+            self.read = (np.random.default_rng([seed, int(random_state)]) if alone else stream).bytes  # type: ignore[call-overload]
+
+    def normal(self, size: int) -> np.ndarray:
+        """Draw standard normals whose tail has no holes.
+
+        Two 64-bit words make ``u``, uniform on (0, 1/2) with 51 random bits at *every* binary scale, and a sign; ``ndtri`` does
+        the rest. A plain 53-bit uniform has a coarse lattice of points beyond 6.6 standard deviations.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent standard normals.
+        """
+        positive, u = self._halves(size)
+        return np.where(positive, 1.0, -1.0) * ndtri(u)
+
+    def exponential(self, size: int) -> np.ndarray:
+        """Draw standard exponentials, as exact near 0 as in the tail.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent positive numbers, up to 745.
+        """
+        small, u = self._halves(size)
+        return np.where(small, -np.log1p(-u), -np.log(u))
+
+    def gumbel(self, size: int) -> np.ndarray:
+        """Draw standard Gumbel variables: minus the logarithm of a standard exponential.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Independent numbers from -6.7 on.
+        """
+        return -np.log(self.exponential(size))
+
+    def direction(self, size: int) -> np.ndarray:
+        """Draw a unit vector, uniform on the sphere.
+
+        The length of a vector of normals is independent of its direction, so short vectors, whose direction float64 rounds
+        worse, are drawn again.
+
+        Parameters
+        ----------
+        size : int
+            Number of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            A vector of norm 1.
+        """
+        length = 0.0
+        while length < math.sqrt(size) / 2:
+            vector = self.normal(size)
+            length = float(np.linalg.norm(vector))
+        return vector / length
+
+    def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
+        """Draw a Poisson sample: every record enters independently with the same probability.
+
+        A record enters where a 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 8 bits nearly always
+        decide, so the other 45 are drawn only where they are needed.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        sampling_rate : float
+            Probability in (0, 1], rounded down to a multiple of 2**-53.
+
+        Returns
+        -------
+        ndarray of int
+            Sorted numbers of the records that entered.
+        """
+        if sampling_rate == 1:
+            return np.arange(n_samples)
+        first, rest = divmod(math.floor(sampling_rate * 2**53), 2**45)
+        words = np.frombuffer(self.read(n_samples), dtype=np.uint8)
+        enters = words < first
+        undecided = np.flatnonzero(words == first)
+        enters[undecided] = self._words(undecided.size) >> np.uint64(19) < rest
+        return np.flatnonzero(enters)
+
+    def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
+        word = self._words(size)
+        mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
+        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
+        return word >> np.uint64(63) > 0, u
+
+    def _leading_zeros(self, size: int) -> np.ndarray:
+        """Number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
+        count = np.zeros(size, dtype=np.int64)
+        pending = np.arange(size)
+        while pending.size:
+            word = self._words(pending.size) >> np.uint64(11)  # 53 bits: exact in float64
+            count[pending] += 53 - np.frexp(word.astype(np.float64))[1]
+            pending = pending[word == 0]
+        return count
+
+    def _words(self, size: int) -> np.ndarray:
+        return np.frombuffer(self.read(8 * size), dtype="<u8").astype(np.uint64, copy=False)

@@ -1,0 +1,304 @@
+r"""Mechanisms with proofs of their own: objective perturbation, and noise of exponential norm on a minimum.
+
+**Objective perturbation** releases the minimum of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` with random
+b. Let C and :math:`\beta` bound the norm and the Lipschitz constant of one record's gradient, let
+:math:`\kappa = \log(1 + \beta/\Lambda)`, k = 2 under ``replace_one`` and 1 under ``zero_out``, and :math:`\delta_\mu` be the
+curve of Gaussian differential privacy. The exact minimum is :math:`(\varepsilon, \delta)`-private for every
+:math:`\varepsilon > \kappa`
+
+- for normal b of standard deviation :math:`\sigma = C / m`, with a sum of :math:`\delta_{m'}(\varepsilon - \kappa)` over the
+  vertices of the set in which the gradients of one record can lie: see ``VERTICES``;
+- for b with a density proportional to :math:`\exp(-\|b\| / s)`, with :math:`\delta = 0` if
+  :math:`s = k C / (\varepsilon - \kappa)`.
+
+An approximate minimum is within :math:`\tau / \Lambda` of the exact one; further noise on it hides by how much. The proof is in
+``docs/proofs/objective.md``.
+
+References
+----------
+.. [1] K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially private empirical risk minimization", JMLR 12 (2011),
+   Algorithms 1 and 2, Theorems 6 and 9.
+.. [2] D. Kifer, A. Smith, A. Thakurta, "Private convex empirical risk minimization and high-dimensional regression", COLT 2012:
+   normal b.
+.. [3] R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta, L. Wang, "Towards practical differentially private convex
+   optimization", IEEE S&P 2019: approximate minima.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon, gaussian_mu
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise.gamma import GammaNorm, GridGammaNorm, Normal
+from skdp.privacy.noise.gaussian import RELATIVE_SLACK, GridGaussian
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.queries import Minimum
+from skdp.privacy.queries._strong_convexity import Minimization
+from skdp.privacy.schedule import Curve
+
+__all__ = ["ExponentialNorm", "TiltedObjective", "smallest_strength", "tilted_delta"]
+
+TILT_SHARE, RELEASE_DELTA, TAIL_DELTA = 0.99, 0.009, 0.001  # of epsilon and delta for b; of delta for the release, and b's tail
+LARGEST_LOSS = 0.99  # kappa over the epsilon for b, at most
+SMALLEST_DELTA = 1e-290  # that float64 can divide
+ROUNDING = 4e-9  # relative, to the private side
+K = {"replace_one": 2.0, "zero_out": 1.0}
+VERTICES = {  # how often a shift of b occurs, and its norm over C; the vertex 0 tells nothing
+    ("zero_out", True): ((1, 1.0),),
+    ("zero_out", False): ((2, 1.0),),
+    ("replace_one", True): ((1, 2.0), (2, 1.0)),
+    ("replace_one", False): ((2, 2.0), (2, math.sqrt(2.0))),
+}
+
+
+def tilted_delta(epsilon: float, mu: float, log_determinant: float, adjacency: str, one_sided: bool) -> float:
+    """Return the delta at which the exact minimum with normal b is private.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter.
+    mu : float
+        C over the standard deviation of b.
+    log_determinant : float
+        The constant kappa.
+    adjacency : {"replace_one", "zero_out"}
+        Which tables are neighbours.
+    one_sided : bool
+        Whether the derivative of the loss keeps its sign, for each label.
+
+    Returns
+    -------
+    float
+        A bound; 1 where epsilon is not above kappa.
+    """
+    left = epsilon - log_determinant
+    if left <= 0:
+        return 1.0
+    return min(1.0, math.fsum(count * gaussian_delta(norm * mu, left) for count, norm in VERTICES[adjacency, one_sided]))
+
+
+def smallest_strength(smoothness: float, epsilon: float) -> float:
+    """Return the smallest penalty constant that objective perturbation admits.
+
+    Parameters
+    ----------
+    smoothness : float
+        Lipschitz constant of one record's gradient.
+    epsilon : float
+        Of the fit.
+
+    Returns
+    -------
+    float
+        Where the determinant uses 99 % of the epsilon for b.
+    """
+    share = min(LARGEST_LOSS * TILT_SHARE * epsilon, 700.0)
+    return smoothness * (1 + 4 * RELATIVE_SLACK) / math.expm1(share) * (1 + ROUNDING)
+
+
+@dataclass(frozen=True)
+class TiltedObjective(Curve):
+    """Objective perturbation. Its scale is that of b, over C.
+
+    Parameters
+    ----------
+    name : str
+        As the report names it.
+    facts : Minimization
+        Public facts, without the bound on b.
+    """
+
+    facts: Minimization
+
+    def with_tilt(self, budget: Budget) -> Minimization:
+        """Return the facts with a bound on b."""
+        if not budget.private:
+            return self.facts
+        noise = self._tilt(self.scale(budget), budget)
+        return replace(self.facts, tilt=noise.largest, tilt_error=noise.rounding)
+
+    def scale(self, budget: Budget) -> float:
+        """Return the scale of b over C that spends 0.99 of the budget."""
+        left = TILT_SHARE * budget.epsilon * (1 - ROUNDING) - self.facts.log_determinant
+        if budget.delta == 0:
+            return K[budget.adjacency] * (1 + ROUNDING) / left
+        mu = _largest_mu(left, _delta(TILT_SHARE, budget), budget.adjacency, self.facts.one_sided)
+        return 1 / (mu * (1 - 3 * _slack(mu)))
+
+    def epsilon(self, scale: float, budget: Budget) -> float:
+        """Return the epsilon of b, rounded up, and that of the release."""
+        released = (1 - TILT_SHARE) * budget.epsilon
+        if budget.delta == 0:
+            return released + self.facts.log_determinant + K[budget.adjacency] / scale * (1 + ROUNDING / 4)
+        left = _least_epsilon(1 / scale, _delta(TILT_SHARE, budget), budget.adjacency, self.facts.one_sided)
+        return released + self.facts.log_determinant + left * (1 + _slack(1 / scale))
+
+    def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
+        """Return upper bounds of delta: of b, and of the release."""
+        if budget.delta == 0:
+            return _pure_deltas(self.epsilon(scale, budget), epsilons)
+        left = np.asarray(epsilons) - (1 - TILT_SHARE) * budget.epsilon
+        kappa, adjacency, one_sided = self.facts.log_determinant, budget.adjacency, self.facts.one_sided
+        deltas = [tilted_delta(epsilon, 1 / scale, kappa, adjacency, one_sided) for epsilon in left]
+        return np.minimum(1.0, np.array(deltas) + (1 - TILT_SHARE) * budget.delta)
+
+    def answer(
+        self, query: Minimum, scale: float, budget: Budget, source: NoiseSource, evaluate: Callable[[Minimum], np.ndarray]
+    ) -> np.ndarray:
+        """Return the minimum for a random b, with noise that hides how it was approximated."""
+        tilt, facts = self._tilt(scale, budget), query.facts
+        bounded = tilt.largest <= facts.tilt and tilt.rounding <= facts.tilt_error
+        if not bounded or replace(facts, tilt=0.0, tilt_error=0.0) != self.facts:
+            raise PrivacyAccountingError("The minimum that was asked for is not the one that was scheduled.")
+        return self._release(facts, budget).add_to(evaluate(query.tilted(tilt.draw(source))), source)
+
+    def raw_noise(self, scale: float, budget: Budget) -> float:
+        """Return the root mean square of one coordinate of b over the penalty constant."""
+        return self._tilt(scale, budget).root_mean_square / self.facts.strength
+
+    def in_words(self, scale: float, budget: Budget) -> str:
+        """Return what is drawn, and how much."""
+        tilt, facts = self._tilt(scale, budget), self.with_tilt(budget)
+        release = self._release(facts, budget)
+        law = (
+            f"exponential norm of scale {tilt.scale:.6g}" if isinstance(tilt, GammaNorm) else f"standard deviation {tilt.std:.6g}"
+        )
+        second = (
+            f"scale {release.noise.scale:.3g}" if isinstance(release, GridGammaNorm) else f"standard deviation {release.std:.3g}"
+        )
+        return (
+            f"{self.name}: a random linear term with {law}, gradients clipped to {facts.clip_norm:.6g}; n_samples * alpha = "
+            f"{facts.strength:.6g}, where the log-determinant costs epsilon {facts.log_determinant:.3g}; minimised to a gradient "
+            f"of {facts.precision:.3g}, which noise of {second} on the result hides"
+        )
+
+    def _tilt(self, scale: float, budget: Budget) -> GammaNorm | Normal:
+        size, spread = self.facts.size, scale * self.facts.clip_norm * (1 + 2 * RELATIVE_SLACK)
+        if budget.delta == 0:
+            return GammaNorm(spread, size)
+        return Normal(spread, size, budget.epsilon - math.log(_delta(TAIL_DELTA, budget) / 2))
+
+    def _release(self, facts: Minimization, budget: Budget) -> GridGaussian | GridGammaNorm:
+        """Noise that hides which point of small gradient was found."""
+        moved, epsilon = 2 * facts.precision / facts.strength, (1 - TILT_SHARE) * budget.epsilon
+        if budget.delta == 0:
+            return GridGammaNorm.calibrated(
+                sensitivity=moved, scale=(1 + ROUNDING) / epsilon, size=facts.size, largest=2 * facts.largest
+            )
+        return GridGaussian.calibrated(
+            clip_norm=moved,
+            relative_sensitivity=1.0,
+            scale=1 / gaussian_mu(epsilon, _delta(RELEASE_DELTA, budget)),
+            n_samples=math.ceil(2 * facts.largest / moved),
+            size=facts.size,
+            summation_error=0.0,
+        )
+
+
+@dataclass(frozen=True)
+class ExponentialNorm(Curve):
+    """Noise of exponential norm on a minimum: the sensitivity method for delta = 0. Its scale is that over sensitivity.
+
+    Parameters
+    ----------
+    name : str
+        As the report names it.
+    facts : Minimization
+        Public facts.
+    """
+
+    facts: Minimization
+
+    def scale(self, budget: Budget) -> float:
+        """Return one over epsilon."""
+        return (1 + ROUNDING) / budget.epsilon
+
+    def epsilon(self, scale: float, budget: Budget) -> float:
+        """Return one over the scale."""
+        return (1 + ROUNDING / 4) / scale
+
+    def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
+        """Return upper bounds of delta below epsilon, and 0 above."""
+        return _pure_deltas(self.epsilon(scale, budget), epsilons)
+
+    def answer(
+        self, query: Minimum, scale: float, budget: Budget, source: NoiseSource, evaluate: Callable[[Minimum], np.ndarray]
+    ) -> np.ndarray:
+        """Return the minimum with noise."""
+        if query.facts != self.facts:
+            raise PrivacyAccountingError("The minimum that was asked for is not the one that was scheduled.")
+        return self._noise(scale, budget).add_to(evaluate(query), source)
+
+    def raw_noise(self, scale: float, budget: Budget) -> float:
+        """Return the root mean square of one coordinate."""
+        return self._noise(scale, budget).noise.root_mean_square
+
+    def in_words(self, scale: float, budget: Budget) -> str:
+        """Return what is added, and how much."""
+        facts, noise = self.facts, self._noise(scale, budget).noise
+        return (
+            f"{self.name} with scale {noise.scale:.6g} on the minimum, gradients clipped to {facts.clip_norm:.6g}; n_samples * "
+            f"alpha = {facts.strength:.6g}; minimised to a gradient of {facts.precision:.3g}, which the noise covers"
+        )
+
+    def _noise(self, scale: float, budget: Budget) -> GridGammaNorm:
+        moved = K[budget.adjacency] * (self.facts.clip_norm + 2 * self.facts.precision) / self.facts.strength
+        return GridGammaNorm.calibrated(sensitivity=moved, scale=scale, size=self.facts.size, largest=2 * self.facts.largest)
+
+
+def _delta(share: float, budget: Budget) -> float:
+    if budget.delta < SMALLEST_DELTA:
+        raise ValueError(
+            f"delta={budget.delta!r} is too small to account for objective perturbation; expected at least {SMALLEST_DELTA}, or "
+            "0 for pure epsilon-DP."
+        )
+    return share * budget.delta
+
+
+def _slack(mu: float) -> float:
+    """Relative rounding: above the error of a root, and of the difference in delta."""
+    return max(ROUNDING, 1e-13 / mu)
+
+
+@lru_cache(maxsize=1024)
+def _largest_mu(epsilon: float, delta: float, adjacency: str, one_sided: bool) -> float:
+    """Largest mu with the given delta; at most four terms are at least as small as that of twice its shift."""
+    lowest, highest = gaussian_mu(epsilon, delta / 4) / 2, gaussian_mu(epsilon, delta)
+
+    def excess(log_mu: float) -> float:
+        return _log_ratio(tilted_delta(epsilon, math.exp(log_mu), 0.0, adjacency, one_sided), delta)
+
+    return math.exp(brentq(excess, math.log(lowest) - 1e-6, math.log(highest) + 1e-6, xtol=1e-12))
+
+
+@lru_cache(maxsize=1024)
+def _least_epsilon(mu: float, delta: float, adjacency: str, one_sided: bool) -> float:
+    """Least epsilon with the given delta."""
+    tiny = 1e-12 * mu
+    highest = gaussian_epsilon(2 * mu, delta / 4) * (1 + 1e-6) + tiny
+    excess = [_log_ratio(tilted_delta(epsilon, mu, 0.0, adjacency, one_sided), delta) for epsilon in (tiny, highest)]
+    if excess[0] <= 0:
+        return tiny
+    return brentq(
+        lambda epsilon: _log_ratio(tilted_delta(epsilon, mu, 0.0, adjacency, one_sided), delta),
+        tiny,
+        highest,
+        xtol=1e-13 * highest,
+    )
+
+
+def _log_ratio(value: float, target: float) -> float:
+    return math.log(max(value, 1e-320) / target)
+
+
+def _pure_deltas(epsilon: float, epsilons: np.ndarray) -> np.ndarray:
+    """Deltas of randomised response, which dominates every pure guarantee."""
+    below = np.minimum(epsilons, epsilon)
+    return np.maximum(-np.expm1(below - epsilon) / (1 + np.exp(-epsilon)), 0.0)

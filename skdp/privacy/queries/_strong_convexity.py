@@ -1,0 +1,108 @@
+"""What is public about the minimum of a strongly convex sum, and how exactly float64 can find it."""
+
+import math
+from dataclasses import dataclass, replace
+
+from skdp.privacy.data.training_data import summation_error
+from skdp.privacy.noise.gaussian import RELATIVE_SLACK
+
+__all__ = ["Minimization"]
+
+ROUNDOFF = 2.0**-53
+MARGIN = 1000.0  # gradient norm at which a minimum is taken, over the largest float64 error of that gradient
+
+
+@dataclass(frozen=True)
+class Minimization:
+    r"""Public facts of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`.
+
+    Every :math:`\ell_i` is convex and non-negative, a function of one raw prediction, with a gradient that is clipped.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    size : int
+        Number of coordinates of w.
+    clip_norm : float
+        Bound C on the norm of one record's gradient.
+    smoothness : float
+        Lipschitz constant of one record's gradient.
+    strength : float
+        The constant :math:`\Lambda`, positive.
+    value : float
+        Bound on one record's loss at w = 0.
+    one_sided : bool
+        Whether the derivative in the raw prediction has the same sign everywhere, for each label.
+    tilt : float, default=0.0
+        Bound on the norm of b.
+    tilt_error : float, default=0.0
+        Bound on the norm of what b, as computed, differs by from real-valued noise.
+    """
+
+    n_samples: int
+    size: int
+    clip_norm: float
+    smoothness: float
+    strength: float
+    value: float
+    one_sided: bool
+    tilt: float = 0.0
+    tilt_error: float = 0.0
+
+    @property
+    def log_determinant(self) -> float:
+        """Bound on how much one record changes the logarithm of the determinant of the Hessian."""
+        return math.log1p(self.smoothness * (1 + 2 * RELATIVE_SLACK) / self.strength)
+
+    @property
+    def largest(self) -> float:
+        r"""Bound W on the norm of the minimum.
+
+        From :math:`J(w) \le J(0)` and non-negative losses, :math:`\Lambda/2 \|w\|^2 - \|b\| \|w\| \le n v`; and the gradient
+        there is 0.
+        """
+        tilt = self.tilt / self.strength
+        by_value = tilt + math.sqrt(tilt**2 + 2 * self.n_samples * self.value / self.strength)
+        return min(by_value, self.n_samples * self.clip_norm / self.strength + tilt)
+
+    @property
+    def gradient_error(self) -> float:
+        """Bound on the norm of the float64 error of a gradient of J, wherever the norm of w is at most 2 W."""
+        return self._error(2 * self.largest)
+
+    @property
+    def precision(self) -> float:
+        r"""Norm :math:`\tau` of the gradient at which a minimum is taken: 1000 times the float64 error.
+
+        A point whose computed gradient is below :math:`(1 - 1/1000) \tau` has a true one below :math:`\tau`. For norms up to
+        2 W that is the definition; further out the true gradient is so long that the computed one is never below
+        :math:`\tau`.
+
+        Raises
+        ------
+        ValueError
+            If the last sentence is not true, because the objective is nearly flat against the rounding of so many records.
+        """
+        if not self._attainable:
+            stronger = (replace(self, strength=self.strength * 2.0**power) for power in range(200))
+            enough = next((facts.strength / self.n_samples for facts in stronger if facts._attainable), None)
+            expected = "fewer of them" if enough is None else f"at least {enough:.17g}"
+            raise ValueError(
+                f"alpha={self.strength / self.n_samples:.3g} is too small, or too large, for float64 to find the minimum over "
+                f"{self.n_samples} records; expected {expected}."
+            )
+        return MARGIN * self.gradient_error
+
+    @property
+    def _attainable(self) -> bool:
+        error = MARGIN * self.gradient_error
+        return 4 * error <= self.strength * self.largest and 4 * self._error(1.0) <= self.strength < math.inf
+
+    def _error(self, norm: float) -> float:
+        """Bound on the float64 error of a gradient at a w of the given norm."""
+        by_records = self.n_samples * (
+            self.clip_norm * 24 * ROUNDOFF + self.smoothness * (self.size + 8) * ROUNDOFF * norm  # residuals; raw predictions
+        )
+        by_sum = summation_error(self.n_samples, by_column=False) * self.clip_norm
+        return by_records + by_sum + 8 * ROUNDOFF * (self.strength * norm + self.tilt) + self.tilt_error

@@ -1,0 +1,85 @@
+"""First and second moments of the features."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Rows
+
+__all__ = ["Moments"]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sum over all records of ``(x, x * x / R)``, squares entry by entry.
+
+    Rows are clipped to R first and have no intercept's constant here.
+
+    Parameters
+    ----------
+    data_norm : float
+        The bound R.
+    n_features : int
+        Number of features d.
+    """
+
+    data_norm: float
+    n_features: int
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.5, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, ``sqrt(2) R``."""
+        return math.sqrt(2.0) * self.data_norm
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, ``2 d``."""
+        return 2 * self.n_features
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return ``sqrt(2) R`` under ``zero_out`` and ``3 R / sqrt(2)`` under ``replace_one``.
+
+        Proof. Take R = 1. As :math:`\|x \circ x\| \le \|x\|^2 \le 1`, one record contributes at most
+        :math:`1 + 1` to the squared norm, which is ``zero_out``. For two records write :math:`a = \|x\|^2`,
+        :math:`b = \|x'\|^2`, :math:`s = x^\top x'` and :math:`t_i = x_i^2 - x_i'^2 = (x_i - x_i')(x_i + x_i')`. The positive
+        and the negative :math:`t_i` add up to P and -N with :math:`P - N = a - b`, and by Cauchy and Schwarz
+        :math:`(P + N)^2 \le \|x - x'\|^2 \|x + x'\|^2 = (a + b)^2 - 4 s^2`. So
+        :math:`\sum t_i^2 \le P^2 + N^2 = ((P + N)^2 + (P - N)^2) / 2 \le a^2 + b^2 - 2 s^2`, and
+        :math:`\|x - x'\|^2 + \sum t_i^2 \le a + b - 2 s + a^2 + b^2 - 2 s^2 \le 4 - 2 s - 2 s^2 \le 9/2`, with equality for
+        unit vectors in a plane at 120 degrees.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sums.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Sums of the rows, and of their squares over R.
+        """
+        sums, squares = rows.moments()
+        return np.concatenate([sums, squares / self.data_norm])

@@ -1,0 +1,109 @@
+"""How many records there are of each class."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Rows
+
+__all__ = ["ClassCounts", "LabelSum"]
+
+
+@dataclass(frozen=True)
+class LabelSum:
+    """Sum over all records of the label as -1 or 1: the second class less the first."""
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    clip_norm: ClassVar[float] = 1.0
+    size: ClassVar[int] = 1
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 2 under ``replace_one`` and 1 under ``zero_out``.
+
+        Proof. A record contributes -1 or 1, a null record nothing.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the change.
+        """
+        return self.relative_sensitivity[adjacency]
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            A whole number.
+        """
+        return np.diff(rows.label_counts(2))
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """Number of records of each class.
+
+    Parameters
+    ----------
+    size : int
+        Number of classes.
+    """
+
+    size: int
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+    clip_norm: ClassVar[float] = 1.0
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
+
+        Proof. A record adds 1 to one count. Replaced, it takes 1 from one count and adds it to another; a null record adds
+        nothing.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency]
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised counts.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Whole numbers.
+        """
+        return rows.label_counts(self.size)

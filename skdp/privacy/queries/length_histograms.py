@@ -1,0 +1,117 @@
+"""How many records have a length in each of some ranges: lengths of centred rows, and of gradients."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.queries._base import lengths_of
+from skdp.privacy.queries.standardized_gradient import Standardization
+
+__all__ = ["DistanceHistogram", "ResidualHistogram"]
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceHistogram:
+    """Number of records whose row has a length in each of some ranges, in the geometry of an earlier release.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Map from rows to z; the 1 for the intercept is left out of the length.
+    edges : ndarray of shape (size,)
+        Increasing upper ends of the ranges. What is longer than the last counts there.
+    """
+
+    geometry: Standardization
+    edges: np.ndarray
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of ranges."""
+        return self.edges.size
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the geometry and the ranges."""
+        return self.geometry.centre, self.geometry.scale, self.edges
+
+    @property
+    def rounding(self) -> float:
+        """Counts are exact."""
+        return 1.0
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
+
+        Proof. The range of a record follows from this record and earlier releases alone, also as computed: `Rows` works out its
+        length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers one
+        count by 1 and raises another by 1, or changes nothing.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the counts.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Counts, without null records.
+        """
+        return self.geometry.view(rows).histogram(self._ranges, self.size)
+
+    def _ranges(self, records: Records) -> np.ndarray:
+        edges = np.sort(self.edges)  # in any other order, the place of a length would depend on the record before it
+        return np.minimum(np.searchsorted(edges, self._lengths(records)), self.size - 1)
+
+    def _lengths(self, records: Records) -> np.ndarray:
+        return np.sqrt(np.maximum(np.square(lengths_of(records)) - float(self.geometry.intercept), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualHistogram(DistanceHistogram):
+    """Number of records for which the gradient of the squared loss at a constant prediction has a length in each of some ranges.
+
+    That length is ``|prediction - y| ||z||``, with the 1 for the intercept in z.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Map from rows to z.
+    edges : ndarray of shape (size,)
+        Increasing upper ends of the ranges. What is longer than the last counts there.
+    prediction : float
+        An earlier release.
+    """
+
+    prediction: float
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the geometry, the ranges and the prediction."""
+        return (*super().parameters(), np.array(self.prediction))
+
+    def _lengths(self, records: Records) -> np.ndarray:
+        return np.abs(self.prediction - records.labels) * lengths_of(records)

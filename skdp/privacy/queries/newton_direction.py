@@ -1,0 +1,251 @@
+"""Second-order information: the curvature of the summed loss, and Newton's direction from it."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from skdp.privacy.data.training_data import Records, Rows, summation_error
+from skdp.privacy.queries._base import CurvedLoss
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
+
+__all__ = ["Curvature", "NewtonDirection"]
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Half-vector of the Hessian of the summed loss, ``sum_i h_i x_i x_i^T``, every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
+
+    With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
+    and is nowhere below it, so a step to the minimum of the sum of these never increases the sum of the losses.
+
+    Parameters
+    ----------
+    loss : CurvedLoss
+        Pointwise loss of one raw prediction.
+    coef : ndarray of shape (n_coordinates, 1)
+        Where the Hessian is taken: an earlier release or a public start.
+    clip_norm : float
+        Bound M on the Frobenius norm of one record's matrix.
+    upper_bound : bool, default=True
+        Whether to bound the loss from above.
+    """
+
+    loss: CurvedLoss
+    coef: np.ndarray
+    clip_norm: float
+    upper_bound: bool = True
+
+    by_row: ClassVar[bool] = True
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+
+    @property
+    def size(self) -> int:
+        """Number of entries on and above the diagonal."""
+        return half_vector_size(self.coef.shape[0])
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the point at which the Hessian is taken."""
+        return (self.coef,)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``sqrt(2) M`` under ``replace_one`` and M under ``zero_out``, M being the clip norm.
+
+        Proof. Shared records contribute the same matrices, because the coefficients are the same, and cancel. One matrix
+        ``h x x^T`` has Frobenius norm ``h ||x||^2``, which half-vectors keep, and ``clip_curvatures`` makes it at most M, with
+        ``h >= 0``, whatever the loss returns. Two such matrices have the inner product ``h h' (x^T x')^2 >= 0``, so their
+        difference has at most the squared norm ``2 M^2``, attained by orthogonal rows. A null record has ``h = 0``.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised Hessian.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Half-vector; `matrix` undoes it.
+        """
+        return half_vector(rows.gram(self.coef, self.clipped_curvatures))
+
+    def matrix(self, answer: np.ndarray) -> np.ndarray:
+        """Return the symmetric matrix of an answer.
+
+        Parameters
+        ----------
+        answer : ndarray of shape (size,)
+            Half-vector.
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, n_coordinates)
+            The noisy Hessian.
+        """
+        return symmetric(answer, self.coef.shape[0])
+
+    def clipped_curvatures(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Return the weights ``h_i`` of the records of a block.
+
+        Parameters
+        ----------
+        raw : ndarray of shape (m, 1)
+            Raw predictions.
+        records : Records
+            What else is known of them.
+
+        Returns
+        -------
+        ndarray of shape (m, 1)
+            Clipped.
+        """
+        curvatures = (self.loss.upper_curvature if self.upper_bound else self.loss.curvature)(raw, records.labels)
+        if records.weights is not None:
+            curvatures = curvatures * records.weights[:, None]
+        return clip_curvatures(curvatures, records.inverse_norms, self.clip_norm)
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonDirection:
+    r"""Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H that a `Curvature` asks for.
+
+    Parameters
+    ----------
+    curvature : Curvature
+        What H is.
+    gradient : ndarray of shape (n_coordinates, 1)
+        An earlier release, or computed from such.
+    ridge : ndarray of shape (n_coordinates,)
+        Positive numbers that are added to the diagonal; may come from earlier releases.
+    n_samples : int
+        Number of records.
+    """
+
+    curvature: Curvature
+    gradient: np.ndarray
+    ridge: np.ndarray
+    n_samples: int
+
+    by_row: ClassVar[bool] = True
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        r"""Bound on the change by one record, :math:`M \|g\| / (\lambda (\lambda + M))`; no bound without a positive ridge."""
+        least, largest = float(self.ridge.min()), self.curvature.clip_norm
+        if not least > 0:
+            return math.inf
+        return largest / (least + largest) * float(np.linalg.norm(self.gradient)) / least
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of the direction."""
+        return self.gradient.size
+
+    @property
+    def rounding(self) -> float:
+        r"""How much larger the rounding of the direction is than that of a sum of vectors of norm ``clip_norm``.
+
+        An error E of H moves the direction by at most :math:`\|E\| \|g\| / \lambda^2` (twice that, as long as E is below
+        :math:`\lambda / 2`), which is :math:`(1 + M / \lambda) \|E\| / M` times ``clip_norm``. The sum has the error of sums of
+        matrices of norm M, and Cholesky's method that of a matrix of d rows changed by
+        :math:`4 d (3 d + 1) 2^{-53} (n M + \max \mathrm{ridge})` at most [1]_. No bound is known for a larger E.
+
+        References
+        ----------
+        .. [1] N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, Theorem 10.4.
+        """
+        size, largest, ridge = self.size, self.curvature.clip_norm, float(self.ridge.min())
+        solve = 4 * size * (3 * size + 1) * (self.n_samples + float(self.ridge.max()) / largest)
+        error = summation_error(self.n_samples, False) + solve * 2.0**-53
+        if not error * largest <= ridge / 2:
+            return math.inf
+        return 2 * (1 + largest / ridge) * error / summation_error(self.n_samples, False)
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return where the Hessian is taken, the gradient and the ridge."""
+        return self.curvature.coef, self.gradient, self.ridge
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return :math:`M \|g\| / (\lambda (\lambda + M))` under both adjacencies.
+
+        Here M is the clip norm of the curvature and :math:`\lambda` the smallest entry of the ridge.
+
+        Proof. Let A be the matrix of the shared records, the ridge included, so :math:`A \succeq \lambda I`; coefficients,
+        gradient and ridge are the same for both tables. Adding a record is adding :math:`h x x^\top`, and with
+        :math:`u = \sqrt h A^{-1/2} x` the formula of Sherman and Morrison says
+
+        .. math:: P = A^{-1} - (A + h x x^\top)^{-1} = A^{-1/2} \frac{u u^\top}{1 + \|u\|^2} A^{-1/2}.
+
+        So :math:`0 \preceq P`, and its norm is at most :math:`\frac{1}{\lambda} \frac{\|u\|^2}{1 + \|u\|^2}`, which grows with
+        :math:`\|u\|^2 \le M / \lambda` up to :math:`c = M / (\lambda (\lambda + M))`. A null record has :math:`h = 0`: that is
+        ``zero_out``. Two records change the inverse by the difference of two such matrices between 0 and :math:`c I`, whose norm
+        is at most c as well: that is ``replace_one``. Both are attained where A is :math:`\lambda I` and x is along g.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised direction.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates,)
+            The direction.
+        """
+        matrix = rows.gram(self.curvature.coef, self.curvature.clipped_curvatures)
+        matrix[np.diag_indices(self.size)] += self.ridge
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(factor, self.gradient.ravel(), check_finite=False))
+
+
+def clip_curvatures(curvatures: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Return curvatures between 0 and what leaves ``h_i ||x_i||^2`` at most ``clip_norm``.
+
+    Parameters
+    ----------
+    curvatures : ndarray of shape (m, 1)
+        Of any loss; a NaN counts as 0.
+    inverse_norms : ndarray of shape (m,)
+        At most one over the norm of each record, finite.
+    clip_norm : float
+        Bound on the norm of one record's matrix.
+
+    Returns
+    -------
+    ndarray of shape (m, 1)
+        Finite and non-negative.
+    """
+    limits = np.minimum(clip_norm * np.square(inverse_norms)[:, None], np.finfo(np.float64).max)  # short rows, large norms
+    clipped = np.minimum(np.maximum(curvatures, 0.0), limits)
+    return np.where(np.isnan(clipped), 0.0, clipped)

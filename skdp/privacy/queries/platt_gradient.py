@@ -1,0 +1,96 @@
+"""Gradients of slope and intercept of one score, by which a model is calibrated."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Rows
+from skdp.privacy.queries._base import Loss
+
+__all__ = ["ScoreGradient"]
+
+LIMIT, BINS = 3.0, 601  # scores are rounded to so many public numbers in [-LIMIT, LIMIT]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreGradient:
+    """Sum over all records of the loss gradient of ``slope * u + offset`` in slope and offset, each clipped to ``clip_norm``.
+
+    u is the raw prediction of a record by ``coef``, clipped to [-3, 3] and rounded to one of 601 numbers, so that one pass over
+    the data serves all queries with the same ``coef``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pointwise loss for two classes.
+    coef : ndarray of shape (n_coordinates, 1)
+        Of the score: an earlier release.
+    point : ndarray of shape (2,)
+        Slope and offset at which the gradient is taken: an earlier release.
+    clip_norm : float
+        Bound on the norm of one record's gradient.
+    class_weight : ndarray of shape (2,) or None, default=None
+        Factor of each record's loss.
+    """
+
+    loss: Loss
+    coef: np.ndarray
+    point: np.ndarray
+    clip_norm: float
+    class_weight: np.ndarray | None = None
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, 2."""
+        return 2
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the score and the point at which the gradient is taken."""
+        return self.coef, self.point
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
+
+        Proof. A record contributes ``r (u, 1)`` with u one of 601 numbers that depends on this record and earlier releases only,
+        and r is clipped to ``C / ||(u, 1)||``: a vector of norm at most C. Shared records contribute the same vectors and cancel;
+        a null record is not counted.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (2,)
+            Derivatives in slope and offset.
+        """
+        counts = rows.score_counts(self.coef, LIMIT, BINS)
+        scores = np.linspace(-LIMIT, LIMIT, BINS)
+        raw, limits = (self.point[0] * scores + self.point[1])[:, None], self.clip_norm / np.hypot(scores, 1.0)
+        total = np.zeros(2)
+        for label in (0, 1):
+            residuals = self.loss.derivative(raw, np.full(BINS, label))[:, 0]
+            if self.class_weight is not None:
+                residuals = residuals * self.class_weight[label]
+            residuals = counts[label] * np.clip(np.nan_to_num(residuals), -limits, limits)
+            total += [residuals @ scores, residuals.sum()]
+        return total

@@ -1,0 +1,197 @@
+"""Sums of the features and of the targets of a regression."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Rows
+
+__all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
+
+
+@dataclass(frozen=True)
+class TargetSum:
+    """Sum over all records of the target, clipped to [-1, 1]."""
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, 1."""
+        return 1
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and 2 under ``replace_one``.
+
+        Proof. Shared records cancel; a target is in [-1, 1], because `Rows.totals` clips it, which changes nothing where it was
+        brought there by its public range, and a null record is not counted.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            The sum.
+        """
+        return rows.totals()[-1:]
+
+
+@dataclass(frozen=True)
+class FeatureTargetSums:
+    """Sum over all records of ``(x / R, y)``, rows clipped to R and targets to [-1, 1].
+
+    Parameters
+    ----------
+    data_norm : float
+        The bound R.
+    n_features : int
+        Number of features d.
+    """
+
+    data_norm: float
+    n_features: int
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, ``sqrt(2)``."""
+        return math.sqrt(2)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, ``d + 1``."""
+        return self.n_features + 1
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``sqrt(2)`` under ``zero_out`` and ``2 sqrt(2)`` under ``replace_one``.
+
+        Proof. Shared records cancel. One record contributes ``(x / R, y)`` with ``||x|| <= R`` and ``|y| <= 1`` by clipping, a
+        vector of norm at most ``sqrt(2)``, and a null record nothing. Two opposite records attain the difference of two.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sums.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Sums of the rows over R, then of the targets.
+        """
+        totals = rows.totals()
+        totals[:-1] /= self.data_norm
+        return totals
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """Sum over all records of ``x / R``, rows clipped to R.
+
+    Parameters
+    ----------
+    data_norm : float
+        The bound R.
+    n_features : int
+        Number of features d.
+    """
+
+    data_norm: float
+    n_features: int
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, d."""
+        return self.n_features
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: only public facts are in the question."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and 2 under ``replace_one``.
+
+        Proof. Shared records cancel. One record contributes ``x / R`` with ``||x|| <= R`` by clipping, and a null record nothing.
+        Two opposite records attain the difference of two.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Sum of the rows over R.
+        """
+        return rows.totals()[:-1] / self.data_norm

@@ -1,0 +1,209 @@
+"""Scores of the vertices of a polytope: how much each lowers the linearised objective, which Frank-Wolfe asks."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.queries._base import Loss
+
+__all__ = ["Vertex", "Vertices", "score_rounding"]
+
+
+class Vertices:
+    """The vertices of a polytope: numbers that were copied before any data are read, and our own arithmetic on them.
+
+    Parameters
+    ----------
+    table : array-like or sparse of shape (n_vertices, n_coefficients)
+        One vertex per row, finite numbers.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        If it is no table of finite numbers with at least one row and column, or if its l1 norms overflow.
+    """
+
+    __slots__ = ("_l1_radius", "_table")
+
+    def __init__(self, table: Any) -> None:
+        own = _copied(table)
+        if own.ndim != 2 or 0 in own.shape or not np.isfinite(own.data).all():
+            raise PrivacyAccountingError(
+                "Vertices of a polytope are the rows of a table; expected finite numbers, a row at least."
+            )
+        with np.errstate(over="ignore"):
+            norms = np.asarray(abs(own).sum(axis=1)).ravel()
+        longest = int(np.diff(own.indptr).max())
+        self._table = own
+        self._l1_radius = float(norms.max()) * (1 + max(longest - 1, 0) * 2.0**-52)  # above the rounding of the sum
+        if not self._l1_radius < np.inf:
+            raise PrivacyAccountingError("The l1 norms of the vertices of a polytope overflow; expected finite norms.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of vertices and of coefficients."""
+        return self._table.shape
+
+    @property
+    def l1_radius(self) -> float:
+        """Largest l1 norm of a vertex, or a little more."""
+        return self._l1_radius
+
+    def products(self, gradient: np.ndarray) -> np.ndarray:
+        """Return ``<v, gradient>`` for every vertex v, shape (n_vertices,)."""
+        return self._table @ gradient
+
+    def vertex(self, index: int) -> np.ndarray:
+        """Return a vertex, shape (n_coefficients,)."""
+        return self._table[[index]].toarray()[0]
+
+
+def _copied(table: Any) -> Any:
+    """A CSR array of our own, whatever class the table is of: a subclass could see what it is multiplied by."""
+    if not sparse.issparse(table):
+        return sparse.csr_array(np.atleast_2d(np.array(table, dtype=np.float64)))
+    entries = table.tocoo()
+    values, rows, columns = (np.array(part) for part in (entries.data, entries.row, entries.col))
+    return sparse.csr_array((values.astype(np.float64), (rows, columns)), shape=tuple(map(int, table.shape)))
+
+
+def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
+    """Return the bound on the float64 error of a score and of adding noise to it, over clip norm and l1 radius.
+
+    A score is an inner product with a sum. Each coordinate of the sum is wrong by ``summation_error``, and is at most
+    ``n_samples + offset`` in absolute value; the inner product adds at most one rounding per coordinate, and the noise two more.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    n_coefficients : int
+        Length of a vertex.
+    summation_error : float
+        Bound on the error of a coordinate of the sum over the records, over the clip norm.
+    offset : float, default=0.0
+        Largest coordinate of what is added to the sum, over the clip norm.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
+    return summation_error + (n_coefficients + 8) * 2.0**-53 * (n_samples + offset) * (1 + 2.0**-20)
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    r"""Score of every vertex v of a polytope: minus the inner product with a gradient clipped coordinate by coordinate.
+
+    The score is :math:`-\langle v, \sum_i h_i + o \rangle` with :math:`h_i = \mathrm{clip}(x_i r_i^\top)`, every entry clipped to
+    [-clip_norm, clip_norm], ``r_i = weight_i * loss'(x_i^T coef, y_i)``, the row x_i clipped to the data norm, and a public o.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pointwise loss.
+    coef : ndarray of shape (n_features, n_outputs)
+        Where the gradient is taken: an earlier release or a public start.
+    clip_norm : float
+        Bound on the absolute value of every coordinate of one record's gradient.
+    vertices : Vertices
+        Of the polytope, in the coordinates of the flattened coefficients; of this very class, whose products we compute.
+    offset : ndarray of shape (n_features, n_outputs)
+        Gradient of what does not depend on the records, in the sum form; an earlier release or public.
+    """
+
+    loss: Loss
+    coef: np.ndarray
+    clip_norm: float
+    vertices: Vertices
+    offset: np.ndarray
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}  # over the l1 radius, too
+
+    def __post_init__(self) -> None:
+        if type(self.vertices) is not Vertices or self.vertices.shape[1] != np.size(self.coef):
+            raise PrivacyAccountingError(
+                f"vertices={type(self.vertices).__name__}; expected skdp.privacy.queries.Vertices of {np.size(self.coef)} "
+                "coefficients: products with un-noised gradients are ours to compute."
+            )
+
+    @property
+    def radius(self) -> float:
+        """Largest l1 norm of a vertex, computed from the vertices."""
+        return self.vertices.l1_radius
+
+    @property
+    def size(self) -> int:
+        """Number of vertices."""
+        return self.vertices.shape[0]
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the point at which the gradient is taken, the offset, and the radius."""
+        return self.coef, self.offset, np.array(self.radius)
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return 2CR under ``replace_one`` and CR under ``zero_out``, with clip norm C and l1 radius R.
+
+        Proof. ``coef``, the loss, C, the vertices and the offset are the same for both tables, so of the sum only the replaced
+        record is left: a score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most
+        :math:`\|v\|_1 \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. `Rows.clipped_sum` makes
+        :math:`|h_j| \le C` for every finite record, label, weight and loss. It is attained by rows all of whose gradients'
+        coordinates are clipped.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the change of each score.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm * self.radius
+
+    def rounding_error(self, n_samples: int, summation_error: float) -> float:
+        """Return a bound on the float64 error of a score and of adding noise to it.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        summation_error : float
+            That of a sum over the rows, over the largest term.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        offset = float(np.abs(self.offset).max(initial=0.0)) / self.clip_norm
+        return score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised scores.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (n_vertices,)
+            Larger is better.
+        """
+        gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norm) + self.offset
+        return -self.vertices.products(gradient.ravel())
+
+    def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Return the derivative of each record in its raw predictions, finite; a kernel for `Rows.clipped_sum`."""
+        residuals = self.loss.derivative(raw, records.labels)
+        if records.weights is not None:
+            residuals *= records.weights[:, None]
+        return np.nan_to_num(residuals, copy=False)

@@ -1,0 +1,117 @@
+"""Gradients of a loss of bounded slope in which long rows count less, and signs of residuals."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.queries.standardized_gradient import StandardizedGradient
+
+__all__ = ["ResidualSigns", "ShortenedGradient"]
+
+
+@dataclass(frozen=True, eq=False)
+class ShortenedGradient(StandardizedGradient):
+    """Gradients of a loss of bounded slope at ``offset + unit * raw``, where a record that could have a long one weighs less.
+
+    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss: it depends on the row and
+    not on the residual, so that steep and flat sides of the loss keep their ratio. A clip would shorten steep ones alone, and
+    turn one quantile into another.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pointwise loss of bounded slope.
+    coef : ndarray of shape (n_coordinates, n_outputs)
+        Where the gradient is taken, in the geometry of z: an earlier release or a public start.
+    clip_norm : float
+        Bound on the Frobenius norm of one record's gradient; may come from earlier releases.
+    geometry : Standardization
+        From earlier releases.
+    offset, unit : float, default=0.0, 1.0
+        From raw predictions to predictions; from earlier releases. The derivative is not multiplied by the unit.
+    """
+
+    offset: float = 0.0
+    unit: float = 1.0
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the point at which the gradient is taken, the geometry, and the unit."""
+        return (*super().parameters(), np.array([self.offset, self.unit]))
+
+    def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        residuals = super()._unclipped(self.offset + self.unit * raw, records)
+        residuals *= np.minimum(1.0, self.clip_norm / self.loss.lipschitz * records.inverse_norms)[:, None]
+        return residuals
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSigns:
+    """Sum over all records of the sign of the residual ``prediction - y``.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coordinates, 1)
+        Of the prediction, for rows as they are: an earlier release.
+    """
+
+    coef: np.ndarray
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on one record's contribution, 1."""
+        return 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, 1."""
+        return 1
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the coefficients."""
+        return (self.coef,)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and 2 under ``replace_one``.
+
+        Proof. The coefficients are the same for both tables, so shared records contribute the same signs and cancel. One record
+        contributes -1, 0 or 1, also where its prediction overflows, and a null record is not counted. Sums of signs are exact.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def evaluate(self, rows: Rows) -> np.ndarray:
+        """Return the un-noised sum.
+
+        Parameters
+        ----------
+        rows : Rows
+            The training data.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            The sum.
+        """
+        total = 0.0
+
+        def count(raw: np.ndarray, records: Records) -> np.ndarray:
+            nonlocal total
+            signs = np.nan_to_num(np.sign(raw[:, 0] - records.labels))
+            total += float(signs.sum() if records.present is None else signs @ records.present)
+            return np.zeros((raw.shape[0], 1))
+
+        rows.sum(self.coef, count)
+        return np.array([total])

@@ -1,0 +1,5 @@
+"""The statement of guarantees, as an object, text, JSON and HTML."""
+
+from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
+
+__all__ = ["PrivacyReport", "PrivacySpent"]

@@ -1,0 +1,1 @@
+"""The untuned defaults: solvers that learn scale and geometry privately before they descend."""

@@ -1,0 +1,178 @@
+"""What noise clipped gradient steps leave in a linear model: linear recursions, with the curvature that releases tell of."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from skdp.solvers._base import Problem
+from skdp.solvers._standardization import Standard, mean_noise, moments
+from skdp.solvers.adaptive._shrinkage import momentum_gains
+
+__all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
+
+INFLATION = 10.0  # variance inflation factor from which collinearity counts as severe: features may share so much
+MOST_OF_SCALE = 0.5  # relative error of the scale at most, which its floor sees to
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+@dataclass(frozen=True)
+class NoisySteps:
+    """Heavy-ball steps whose last iterates are averaged.
+
+    Parameters
+    ----------
+    n_steps, warm_up : int
+        Number of steps, and of the one after which the average begins.
+    step, momentum : float
+        Step size and heavy-ball coefficient.
+    noise : float
+        Standard deviation of each coordinate of a gradient.
+    """
+
+    n_steps: int
+    warm_up: int
+    step: float
+    momentum: float
+    noise: float
+
+    def variances(self, curvature: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+        """Return the variance of the average of the last iterates, per coordinate.
+
+        Parameters
+        ----------
+        curvature, penalty : ndarray of shape (d,)
+            Of the loss, and of a penalty that is dealt with implicitly.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            Decreasing in the curvature.
+        """
+        gains = momentum_gains(self.step, self.momentum, curvature, penalty, self.warm_up, self.n_steps)
+        return np.square(gains * self.noise).sum(axis=1)
+
+
+def variances_left(
+    problem: Problem,
+    standard: Standard,
+    steps: NoisySteps,
+    penalty: np.ndarray,
+    cap: float,
+    average: np.ndarray,
+    coef: np.ndarray,
+    moments_share: float,
+) -> np.ndarray:
+    """Return the variances of coefficients that are a multiple of the average of the last iterates.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    standard : Standard
+        The geometry of the steps.
+    steps : NoisySteps
+        How they go.
+    penalty : ndarray of shape (n_features, 1)
+        Of each coefficient of the features.
+    cap : float
+        Usual bound on the derivatives of the loss.
+    average, coef : ndarray of shape ``problem.shape``
+        The average of the last iterates, and the released coefficients in the same geometry.
+    moments_share : float
+        Share of the budget by which the scale is known.
+
+    Returns
+    -------
+    ndarray of shape ``problem.shape``
+        An upper bound where the loss bends at least by a tenth of what normal scores and features without correlations let
+        expect: the factor by which collinearity inflates the variance of least squares counts as severe from 10 on. More than
+        two classes, weights of classes and other losses than the logistic one are taken not to bend at all, which is an upper
+        bound always.
+    """
+    if not problem.budget.private:
+        return np.zeros(problem.shape)
+    d, ones = problem.n_features, np.ones(problem.shape[0] - problem.n_features)
+    bend = 0.0
+    if problem.loss.name == "logistic" and problem.class_weight is None:
+        mean = float(average[d:, 0].sum())
+        spread = float((standard.variances[:, None] * average[:d] ** 2).sum())
+        bend = clipped_bend(mean, spread, cap) / INFLATION
+    variances = steps.variances(bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
+    variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
+    repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
+    noise = mean_noise(problem, moments(problem), moments_share) * problem.data_norm  # of a second moment; the scale is its -1/2
+    signal = np.maximum(np.square(coef[:d]) - repeated[:d], 0.0)
+    relative = np.minimum(noise * np.square(standard.geometry.scale) / 2, MOST_OF_SCALE)
+    repeated[:d] += np.square(relative)[:, None] * signal
+    return repeated
+
+
+def clipped_bend(mean: float, variance: float, cap: float) -> float:
+    """Return how much the mean loss bends in the raw prediction of two classes, where derivatives are clipped.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the raw predictions, which are taken to be normal, and to be the log-odds.
+    cap : float
+        Bound on the derivatives.
+
+    Returns
+    -------
+    float
+        Mean of ``p (1 - p)`` over the predictions whose derivative is within the bound.
+    """
+    p = expit(mean + math.sqrt(variance) * NODES)
+    unclipped = p * (1 - p < cap) + (1 - p) * (p < cap)
+    return float(WEIGHTS @ (p * (1 - p) * unclipped))
+
+
+def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) -> float:
+    """Return how much the mean loss bends in the slope of a score, whatever the offset does.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    point : ndarray of shape (2,)
+        Slope and offset.
+    variance : float
+        Of the score, which is taken to be normal.
+
+    Returns
+    -------
+    float
+        0 for losses other than the logistic one, and where classes have weights.
+    """
+    if problem.loss.name != "logistic" or problem.class_weight is not None:
+        return 0.0
+    score = math.sqrt(variance) * NODES
+    p = expit(point[0] * score + point[1])
+    bends = WEIGHTS * p * (1 - p)
+    return float(bends @ score**2 - (bends @ score) ** 2 / max(float(bends.sum()), 1e-300))
+
+
+def hidden_variances(curvature: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """Return how much the steps learn of directions that noise hides, more or less than they are believed to.
+
+    The eigenvalues of a noisy second moment that do not stand out share what is left of its trace: their directions may be flat,
+    or as steep as any, and are different ones with other noise.
+
+    Parameters
+    ----------
+    curvature : ndarray of shape (d,)
+        Believed curvature c of each coordinate, at most 1; that of all hidden ones is the same, and the least.
+    estimates : ndarray of shape (d,)
+        What was learnt.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        ``c (1 - c)`` times the mean square of the hidden estimates, as if each were learnt with probability c; 0 for the others.
+    """
+    hidden = curvature <= curvature.min(initial=math.inf) * (1 + 1e-9)
+    square = float(np.square(estimates[hidden]).mean()) if hidden.any() else 0.0
+    return np.where(hidden, curvature * (1 - curvature) * square, 0.0)

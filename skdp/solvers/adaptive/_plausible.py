@@ -1,0 +1,82 @@
+"""Errors of averaged steps where noise hides how steep a direction is. Post-processing of releases only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.solvers.adaptive._shrinkage import tail_gains
+
+__all__ = ["TailSteps", "hidden_directions", "plausible_curvatures"]
+
+HIDDEN = 2 / 3  # curvature of an eigenvalue at the half edge of its noise, in a geometry whose floor is half of that edge
+LEAST = 0.1  # curvature of a hidden direction over the believed one, at least
+
+
+@dataclass(frozen=True, eq=False)
+class TailSteps:
+    """Gradient steps whose iterates are averaged from ``warm_up`` on, with a Newton finish; see `tail_gains`.
+
+    Parameters
+    ----------
+    step : float
+        Step size.
+    finish : ndarray of shape (d,)
+        Factor of the average gradient that is added to the average of the iterates.
+    warm_up, n_steps : int
+        The averages run over iterates and gradients from ``warm_up`` on.
+    """
+
+    step: float
+    finish: np.ndarray
+    warm_up: int
+    n_steps: int
+
+    def unlearnt(self, curvature: np.ndarray) -> np.ndarray:
+        """Return the share of each coefficient that the steps leave out, from a start at 0."""
+        left = (1 - self.step * curvature)[:, None] ** np.arange(self.warm_up, self.n_steps)
+        return np.asarray(1 - (1 - left).mean(axis=1) - self.finish * curvature * left.mean(axis=1))
+
+    def plausible_errors(
+        self, curvature: np.ndarray, penalty: np.ndarray, noise: np.ndarray, estimates: np.ndarray, n_features: int
+    ) -> np.ndarray:
+        """Return mean squares of the errors of estimates, over plausible curvatures.
+
+        Parameters
+        ----------
+        curvature, penalty : ndarray of shape (d,)
+            Of the loss, as it is believed, and of the penalty.
+        noise : ndarray of shape (n_steps,)
+            Standard deviation of a coordinate of each gradient.
+        estimates : ndarray of shape (d,)
+            What the steps made of it.
+        n_features : int
+            Number of coordinates that are no intercept.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            Noise, and the square of what is unlearnt, for coefficients of the size of the estimates.
+        """
+        squares, hidden = np.square(estimates), hidden_directions(curvature[:n_features])
+        if hidden.any():
+            squares[:n_features][hidden] = squares[:n_features][hidden].mean()
+        errors = []
+        for plausible in plausible_curvatures(curvature):
+            gains = tail_gains(self.step, plausible + penalty, self.finish, self.warm_up, self.n_steps)
+            errors.append(np.square(gains * noise).sum(axis=1) + np.square(self.unlearnt(plausible + penalty)) * squares)
+        return np.asarray(np.mean(errors, axis=0))
+
+
+def hidden_directions(curvature: np.ndarray) -> np.ndarray:
+    """Return which directions of a whitened geometry the noise of the second moment hides."""
+    return np.asarray(curvature <= HIDDEN * (1 + 1e-9))
+
+
+def plausible_curvatures(curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the believed curvature, the least that noise leaves plausible, and their geometric mean.
+
+    An eigenvalue h shows as curvature ``c = h / (h + e / 2)`` with e the half edge of the noise, and may be less by e:
+    ``3 c - 2`` at least, or a tenth where it is hidden.
+    """
+    least = np.maximum(3 * curvature - 2, LEAST * curvature)
+    return curvature, np.sqrt(curvature * least), least

@@ -1,0 +1,402 @@
+"""Gradient descent on privately standardised features, then private calibration: the untuned default for class labels."""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._validation import check_integer, check_number
+from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
+from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
+from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, variances_left
+
+__all__ = ["StandardizedGradientDescent"]
+
+WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
+FEW_SUFFICE, FURTHER = 5e4, 55  # signal-to-noise up to which the fewest steps do; then so many more, times its logarithm
+MOST_GIVEN = 10**7
+LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
+TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
+WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
+SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
+FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
+WIDEST_CLIP, CALIBRATION_CLIP, LARGEST = 4.0, 2.0, 1e6
+DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
+ROUND, KINK = 0.5, 1.0  # smoothness of the losses of log-odds at most; what a mean of many kinks is taken to have
+SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How the steps go, from the first two releases.
+
+    Parameters
+    ----------
+    standard : Standard
+        Centre and scale of the features.
+    classes : ClassFrequencies
+        Where the intercept starts, and what the classes weigh.
+    clip_norm : float
+        Bound on the norm of one record's gradient.
+    path : float
+        Total step length, for gradients divided by the mean weight of a record.
+    """
+
+    standard: Standard
+    classes: ClassFrequencies
+    clip_norm: float
+    path: float
+
+
+class StandardizedGradientDescent(Solver):
+    r"""Clipped gradient descent with momentum on privately standardised features, then private calibration.
+
+    1. One release of the class frequencies, for the intercept to start at, and one of the sums of ``(x, x * x / R)``, which gives
+       the mean m of the features, their variances, and from these a scale p. Variances get a floor that follows the noise, so
+       that noise is not blown up.
+    2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
+       :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
+       prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
+       Where that would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip opens instead, by
+       the root of the excess, up to four usual norms.
+    3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
+       of step 2 leaves the order of predictions right but not their probabilities.
+
+    Where only the order counts, for `DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Class frequencies
+    that are public are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
+    :math:`(p_{min} / p_{maj})^b`, from the frequencies of stage 1, before the clip; their sum is divided by the mean weight, and
+    the noise that may be gathered follows the weighted frequencies.
+
+    Parameters
+    ----------
+    n_steps : int or None, default=None
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the logarithm
+        of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
+    labels_share : float or None, default=None
+        Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
+        larger class would cost: 0.01, and up to 0.4 on small tables. Not used for public frequencies.
+    moments_share : float, default=0.09
+        Share for the moments of the features, in (0, 1).
+    calibration_share : float, default=0.05
+        Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes, nor where only the
+        order counts.
+    n_calibration_steps : int, default=30
+        Number of steps of the calibration.
+    clip : float, default=0.25
+        Clip norm over the usual norm of a record's gradient.
+    noise : float, default=3.0
+        Noise of a raw prediction that sets the total step length.
+    ridge : float, default=1.0
+        L2 penalty on the coefficients of the standardised features, times n: scikit-learn's ``1 / C`` after a StandardScaler.
+    momentum : float, default=0.8
+        Heavy-ball coefficient in [0, 1).
+    tail_average : float, default=0.5
+        Fraction of the last iterates that are averaged, in [0, 1].
+
+    Notes
+    -----
+    Steps do not settle at a kink. While noise limits the fit, it blurs kinks as it does corners, and the average of the last
+    iterates is what counts; "hinge" has the steps of "huber_hinge" then. Without noise its steps fall to 0 in a straight line.
+
+    The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
+    ``clip_norm`` overrides ``clip``; it bounds gradients in z.
+
+    **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
+    :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
+    (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of
+    the budget. Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise
+    multiplier of every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
+    Public: the shape of the table, the data norm R, and every parameter, a given share of the second class among them.
+
+    References
+    ----------
+    .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
+       NeurIPS 2017, Algorithm 4: the steps.
+    .. [2] J. Platt, "Probabilistic outputs for support vector machines", 1999: calibration by slope and offset.
+
+    Examples
+    --------
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.solvers import StandardizedGradientDescent
+    >>> model = DPLogisticRegression(epsilon=1.0, solver=StandardizedGradientDescent(n_steps=50))
+    """
+
+    name = "standardized_gd"
+    title = "gradient descent on privately standardised features, with private calibration"
+    needs = frozenset({"classes", "convex", "plain"})
+
+    def __init__(
+        self,
+        n_steps: int | None = None,
+        *,
+        labels_share: float | None = None,
+        moments_share: float = 0.09,
+        calibration_share: float = 0.05,
+        n_calibration_steps: int = 30,
+        clip: float = 0.25,
+        noise: float = 3.0,
+        ridge: float = 1.0,
+        momentum: float = 0.8,
+        tail_average: float = 0.5,
+    ) -> None:
+        self.n_steps = n_steps
+        self.labels_share = labels_share
+        self.moments_share = moments_share
+        self.calibration_share = calibration_share
+        self.n_calibration_steps = n_calibration_steps
+        self.clip = clip
+        self.noise = noise
+        self.ridge = ridge
+        self.momentum = momentum
+        self.tail_average = tail_average
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return 0: ``ridge`` is the penalty."""
+        return 0.0
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return ``inf``: the clip norm is set by the first release."""
+        return math.inf
+
+    def title_for(self, problem: Problem) -> str:
+        """Return the title, without the calibration where there is none."""
+        return self.title if _calibrates(problem) else self.title.split(",")[0]
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return one release of class frequencies, one of moments, T of gradients and, for two classes, 30 of slope and offset.
+
+        Public frequencies are not released, and a ranking has no slope and offset.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            Two to four entries, weighted so that their shares of the budget are as stated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        return self._settled(problem)._schedule(problem)
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        labels, n_steps = labels_query(problem), self._steps(problem)
+        clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
+        entries = [
+            (1, moments_release(problem, self.moments_share**-0.5)),
+            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
+        ]
+        if labels is not None:
+            weight = self._labels_share(problem) ** -0.5
+            entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
+        if _calibrates(problem):
+            weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
+            release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
+            entries.append((int(self.n_calibration_steps), release))
+        return Schedule(tuple(entries))
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Standardise, descend, calibrate.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            Coefficients for rows as they are.
+        """
+        return self._settled(problem)._solve(problem, ask)
+
+    def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        labels, query = labels_query(problem), moments(problem)
+        counts = None if labels is None else ask(labels) / problem.n_samples
+        noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
+        spread = mean_noise(problem, query, self.moments_share)
+        answer = ask(query)
+        features = standard(problem, answer, spread)
+        descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
+        average = self._descend(problem, descent, ask)
+        coef, slope_variance = self._shrunk(problem, descent, average), 0.0
+        if _calibrates(problem):
+            coef, slope_variance = self._calibrated(problem, features, coef, ask)
+        steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
+        cap = 0.0 if descent.classes.class_weight else cap  # weights of the classes change what is clipped: nothing is believed
+        known = features, steps, self._penalty(problem, features), cap, average, coef
+        variances = variances_left(problem, *known, self.moments_share)
+        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
+        released = released_moments(problem, answer, spread)
+        return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)
+
+    def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
+        usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
+        faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
+        path = faint * self.noise * classes.balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        path *= classes.mean_weight
+        longest = min(LONGEST_PATH, _longest_step(problem.loss) * self._steps(problem))
+        opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
+        opened = opened if problem.budget.private else math.inf
+        clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
+        if problem.clip_norm < math.inf:
+            clip_norm = problem.clip_norm
+        return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
+
+    def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
+        """Average of the last iterates, in the geometry of standardised rows."""
+        steps, classes = self._planned_steps(problem, descent), descent.classes
+        n_steps, first, step_size = steps.n_steps, steps.warm_up, steps.step
+        coef = np.zeros(problem.shape)
+        coef[problem.n_features :] = classes.start
+        penalty = self._penalty(problem, descent.standard)
+        falling = not problem.budget.private and problem.loss.smoothness == math.inf  # nothing else ends at a kink
+        velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
+        for step in range(n_steps):
+            geometry = descent.standard.geometry
+            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, geometry, class_weight=classes.class_weight)
+            gradient = ask(query).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
+            velocity = self.momentum * velocity + gradient
+            length = step_size * (1 - step / n_steps if falling else 1.0)
+            coef = coef - length * velocity
+            coef[: problem.n_features] /= 1 + length / (1 - self.momentum) * penalty  # implicit: never too long a step
+            if step >= first:
+                average += coef / (n_steps - first)
+        return average
+
+    def _planned_steps(self, problem: Problem, descent: Descent) -> NoisySteps:
+        n_steps, mean_weight = self._steps(problem), descent.classes.mean_weight
+        step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
+        if not problem.budget.private:  # nothing is clipped, so the step has to be stable
+            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
+            step_size = min(step_size, stable * mean_weight)  # a class may weigh so much more than the mean
+        first = n_steps - max(1, round(self.tail_average * n_steps))
+        noise = descent.clip_norm * math.sqrt(n_steps / self._steps_share(problem)) / (problem.signal_to_noise * mean_weight)
+        return NoisySteps(n_steps, first, step_size, self.momentum, noise)
+
+    def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
+        """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
+        variances, features = descent.standard.variances, slice(problem.n_features)
+        noise = (
+            descent.clip_norm
+            / (problem.max_weight * descent.classes.mean_weight)
+            / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
+        )
+        decay = DECAY * variances + 1e-12
+        gathered = variances * descent.path * -np.expm1(-2 * decay * descent.path) / (2 * decay)
+        length = float((variances[:, None] * coef[features] ** 2).sum())
+        expected = noise**2 * float(gathered.sum()) * problem.loss.n_outputs
+        kept = coef.copy()
+        kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
+        return kept
+
+    def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
+        """Coefficients with a new slope and offset, and the relative variance of the slope."""
+        features, signal = slice(problem.n_features), problem.signal_to_noise
+        length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
+        direction = coef / length
+        direction[problem.n_features :] = 0.0
+        score = standard.to_rows(problem, direction)
+        weights = None if problem.class_weight is None else np.array(problem.class_weight)
+        offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
+        point, average = np.array([length, offset]), np.zeros(2)
+        step = min(
+            1 / _sharpness(problem.loss),
+            math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps * problem.loss.lipschitz),
+        )
+        step /= problem.max_weight
+        penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
+        free, shrinkage = np.array([1.0, float(bool(problem.intercept_scaling))]), np.array([1 + step * penalty, 1.0])
+        half = self.n_calibration_steps // 2
+        for number in range(self.n_calibration_steps):
+            gradient = ask(ScoreGradient(problem.loss, score, point, _calibration_clip(problem), weights))
+            point = (point - step * gradient / problem.n_samples * free) / shrinkage
+            if number >= half:
+                average += point / (self.n_calibration_steps - half)
+        slope = max(average[0] / length, LEAST_SLOPE)
+        calibrated = coef.copy()
+        calibrated[features] *= slope
+        calibrated[problem.n_features :] = average[1]
+        noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / self.calibration_share) / signal
+        bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
+        steps = NoisySteps(self.n_calibration_steps, half, step, 0.0, noise)
+        return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)
+
+    def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
+        """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
+        return problem.alpha * standard.geometry.scale[:, None] ** 2 + self.ridge / problem.n_samples
+
+    def _labels_share(self, problem: Problem) -> float:
+        """Share at which not knowing the larger class costs no more than is tolerated."""
+        if labels_query(problem) is None:
+            return 0.0
+        if self.labels_share is not None:
+            return float(self.labels_share)
+        per_record, per_budget = TOLERATED
+        tolerated = per_record + per_budget / (problem.n_samples * problem.budget.epsilon)
+        return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
+
+    def _steps_share(self, problem: Problem) -> float:
+        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if _calibrates(problem) else 0.0)
+
+    def _steps(self, problem: Problem) -> int:
+        if self.n_steps is not None:
+            return int(self.n_steps)
+        if not problem.budget.private:
+            return NOISELESS
+        cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
+        affordable = min(max(WORK / cells, FEWEST), MOST)
+        further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))  # the start is forgotten geometrically
+        return int(min(max(affordable, FEWEST + further), NOISELESS))
+
+    def _settled(self, problem: Problem) -> "StandardizedGradientDescent":
+        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
+        check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
+        check_number("labels_share", self.labels_share, above=0.0, below=1.0, optional=True)
+        left = 1 - self._labels_share(problem)
+        check_number("moments_share", self.moments_share, above=0.0, below=left)
+        check_number("calibration_share", self.calibration_share, above=0.0, below=left - float(self.moments_share))
+        check_number("clip", self.clip, above=0.0, maximum=LARGEST)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
+        check_number("momentum", self.momentum, minimum=0.0, below=1.0)
+        check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+        settled = copy.copy(self)
+        for name in ("moments_share", "calibration_share", "clip", "noise", "ridge", "momentum", "tail_average"):
+            setattr(settled, name, float(getattr(self, name)))
+        settled.n_calibration_steps = int(self.n_calibration_steps)
+        return settled
+
+
+def _sharpness(loss: Loss) -> float:
+    """Smoothness of the mean loss: many kinks, at as many margins, add up to a round corner."""
+    return loss.smoothness if loss.smoothness < math.inf else KINK
+
+
+def _longest_step(loss: Loss) -> float:
+    """Length of a step, on average: that of log-odds, which bend by 1/4 each at most, and shorter the sharper others bend."""
+    return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
+
+
+def _calibrates(problem: Problem) -> bool:
+    """Whether the score of two classes is to be a probability: where only the order counts, nothing would change."""
+    return is_binary(problem) and not problem.ranking
+
+
+def _calibration_clip(problem: Problem) -> float:
+    return CALIBRATION_CLIP * problem.max_weight * problem.loss.lipschitz

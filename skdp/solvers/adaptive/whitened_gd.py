@@ -1,0 +1,373 @@
+"""Gradient descent on privately whitened features with an averaged Newton finish: the untuned default for the squared loss."""
+
+import copy
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp._validation import check_integer, check_number
+from skdp.privacy.queries import (
+    DistanceHistogram,
+    FeatureTargetSums,
+    ResidualHistogram,
+    SecondMoment,
+    Standardization,
+    StandardizedGradient,
+    TargetSum,
+)
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._uncertainty import Uncertainty
+from skdp.solvers.adaptive._iterate_noise import INFLATION, hidden_variances
+from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions
+from skdp.solvers.adaptive._shrinkage import posterior_factors, tail_gains
+from skdp.solvers.adaptive._whitening import (
+    BINS,
+    Centre,
+    Frame,
+    Shares,
+    half_vector_noise,
+    hopeless,
+    hopelessness,
+    release_centre,
+    release_frame,
+    release_gradient_norm,
+)
+
+__all__ = ["WhitenedGradientDescent"]
+
+MOST_STEPS, LARGEST_STEP = 10**7, 1.0
+MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
+HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM = 300.0, 0.1  # how the share of a histogram grows with the noise
+MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS, MOST_BUT_HISTOGRAMS = 0.7, 0.75, 8, 0.9  # how that of the means does
+BLURRED = 0.15  # standard deviation of a cumulated share from which a histogram is of no use, and left out
+FALLBACK = 0.15  # clip norm over the usual norm of a row, without a histogram
+WARM_BUDGET, USUAL, LEAST_SHRUNK, DAMPING = 0.4, 1.3, 0.15, 0.3
+LONE_PRIOR = 0.2  # variance of a mean that is all there is: shrinking one near the end of the range costs less than its noise
+LEAST_CURVATURE, LEAST_RESIDUAL = 0.05, 0.05  # of intervals: of a coordinate, and of the variance that is left, over all of it
+WIDER_FROM, WIDER_BY = 0.03, 40.0  # noise from which clipping makes intervals too short, and how fast; set on skewed tables
+UNCLIPPED = 1e9  # without noise: clip norm over the largest row
+
+
+class WhitenedGradientDescent(Solver):
+    r"""Clipped gradient descent on privately whitened features, finished by one Newton step with the average gradient.
+
+    1. Means m of the features and of the targets, from one release.
+    2. A histogram of the lengths :math:`\|x - m\|` tells the radius B within which 60 % of the rows are.
+    3. Second moment of the rows, clipped anew to B. The noise is taken off its eigenvalues h by what is known of the spectrum
+       of random matrices, and :math:`z = (A^\top (x - m) / B, 1)` with :math:`A = V (h + f)^{-1/2}`, where the floor f follows
+       the noise.
+    4. A histogram of the norms of the gradients at the mean target tells the clip norm: a quantile of .9 where noise is small,
+       less where it dominates.
+    5. T gradient steps in z. Once some variance is explained, the clip norm shrinks with the residuals.
+    6. The average of the last iterates, plus one damped Newton step with the average of their gradients: its noise is that of a
+       single release with the whole budget of these steps, whatever T and the step size are.
+    7. Shrinkage by an empirical Bayes rule, with the noise that is known exactly.
+
+    Where n is so small for epsilon and d that nothing could be told of the features, the mean of the targets is all that is
+    released.
+
+    Parameters
+    ----------
+    n_steps : int, default=40
+        Number of gradient steps T.
+    path : float, default=12.0
+        Total step length; a step is at most 1.
+    warm_up : float, default=0.3
+        Fraction of the steps before the clip norm shrinks and the average begins, in [0, 1).
+    means_share : float, default=0.05
+        Share of the squared Gaussian-DP parameter that the means get where n is large, in (0, 0.5).
+    histogram_share : float, default=0.01
+        Share of each histogram where n is large, in (0, 0.2).
+    moment_share : float, default=0.2
+        Share of the second moment in what these leave, in (0, 1). The steps get the rest.
+
+    Notes
+    -----
+    There is no penalty by default: shrinkage takes its place. The estimator's ``clip_norm`` replaces the quantile of step 4; it
+    bounds gradients in z, for targets in [-1, 1]. With more than 1024 features step 3 is left out, and all features are scaled
+    alike. The histograms are left out where their noise would be too large for a quantile.
+
+    **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the sums
+    of ``(x / R, y)`` with sensitivity :math:`k \sqrt 2`, two histograms and the second moment with sensitivity 1 (``zero_out``)
+    or :math:`\sqrt 2` (``replace_one``), and T clipped gradients with sensitivity k C. Centre, radius, geometry and clip norm
+    depend on earlier releases only, and the noise multiplier of every release is fixed in advance. Public: the shape of the
+    table, the data norm R, the range of the targets, and every parameter.
+
+    References
+    ----------
+    .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
+       NeurIPS 2017, Algorithm 4: the steps.
+    .. [2] F. Benaych-Georges, R. R. Nadakuditi, "The eigenvalues and eigenvectors of finite, low rank perturbations of large
+       random matrices", Advances in Mathematics 227 (2011), Theorem 2.1: what noise does to large eigenvalues.
+
+    Examples
+    --------
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.solvers import WhitenedGradientDescent
+    >>> model = DPLinearRegression(target_bounds=(0, 1), solver=WhitenedGradientDescent(n_steps=60))
+    """
+
+    name = "whitened_gd"
+    title = "gradient descent on privately whitened features, with an averaged Newton finish"
+    needs = frozenset({"plain", "squared"})
+
+    def __init__(
+        self,
+        n_steps: int = 40,
+        *,
+        path: float = 12.0,
+        warm_up: float = 0.3,
+        means_share: float = 0.05,
+        histogram_share: float = 0.01,
+        moment_share: float = 0.2,
+    ) -> None:
+        self.n_steps = n_steps
+        self.path = path
+        self.warm_up = warm_up
+        self.means_share = means_share
+        self.histogram_share = histogram_share
+        self.moment_share = moment_share
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return 0: coefficients are shrunk by what is known of the noise."""
+        return 0.0
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return ``inf``: the clip norm is set by an earlier release."""
+        return math.inf
+
+    def remark(self, problem: Problem) -> str:
+        """Return a warning for the report where only the mean is estimated.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        str
+            A sentence, or nothing.
+        """
+        if not hopeless(problem):
+            return ""
+        return (
+            f"n = {problem.n_samples} is too small for this epsilon and {problem.n_features} features: only the mean of the "
+            "targets is estimated, and all coefficients are 0"
+        )
+
+    def noise_level(self, problem: Problem) -> float | None:
+        """Return the noise level where only a constant is estimated, else None."""
+        return hopelessness(problem)
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return the releases: means, lengths, second moment, norms of gradients, T gradients; or the sum of the targets alone.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            Entries weighted so that their shares of the budget are as stated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        return self._settled()._schedule(problem)
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        if hopeless(problem):
+            return Schedule(((1, Release(TargetSum, Gaussian(), 1.0, 1)),))
+        shares, d = self._shares(problem), problem.n_features
+        clip_norm, first = problem.clip_norm if problem.clip_norm < math.inf else None, self._first()
+        kinds = [
+            (1, shares.means, FeatureTargetSums, math.sqrt(2), d + 1),
+            (1, shares.histogram, DistanceHistogram, 1.0, BINS),
+            (1, shares.moment, SecondMoment, 1.0, d * (d + 1) // 2),
+            (1, shares.histogram, ResidualHistogram, 1.0, BINS),
+            (first, shares.warm_up, StandardizedGradient, clip_norm, None),
+            (self.n_steps - first, shares.steps, StandardizedGradient, clip_norm, None),
+        ]
+        return Schedule(
+            tuple(
+                (count, Release(query, Gaussian(math.sqrt(count / share)), bound, size))
+                for count, share, query, bound, size in kinds
+                if share
+            )
+        )
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Centre, whiten, descend, finish.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            Coefficients for rows as they are, and how uncertain they are.
+        """
+        return mean_only(problem, ask) if hopeless(problem) else self._settled()._solve(problem, ask)
+
+    def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        shares = self._shares(problem)
+        centre = release_centre(problem, shares, ask)
+        frame = release_frame(problem, shares, centre, ask)
+        quantile, level = release_gradient_norm(problem, shares, centre, frame, ask)
+        clip_norm = _clip_norm(problem, frame, quantile)
+        estimates, variances, loose, plausible = self._descend(problem, shares, centre, frame, clip_norm, ask)
+        kept = _shrunk(problem, centre, frame, estimates, variances)
+        left_in = _variances_left(problem, centre, frame, estimates, kept, loose)
+        spread = 0.5 if quantile is None else quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
+        left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
+        plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
+        for values in (estimates, kept):
+            values[problem.n_features :] += centre.target
+        noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
+        widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
+        uncertainty = Uncertainty(frame.geometry, estimates, plausible, widening, hidden_directions(frame.curvature))
+        centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
+        noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
+        coef = _outer(problem, frame.geometry, kept)
+        return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
+
+    def _descend(
+        self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Average of the last iterates with its Newton finish, from the centre on, and the variances of its noise.
+
+        The variances are those for the believed curvature, those for a tenth of it, and those for plausible curvatures, with the
+        square of what the steps leave unlearnt.
+        """
+        n_steps, first = self.n_steps, self._first()
+        curvature, step = frame.curvature + frame.penalty, self._step(problem)
+        offset = np.zeros(curvature.size)
+        offset[problem.n_features :] = centre.target
+        noise = np.empty(n_steps)
+        theta, iterates, gradients = np.zeros((3, curvature.size))
+        bound, fading = clip_norm, (1 - step * curvature)[:, None] ** np.arange(first)[::-1] * step
+        for number in range(n_steps):
+            if number == first and problem.clip_norm == math.inf and problem.budget.private:
+                explained = _explained(frame, theta, np.square(fading * noise[:first]).sum(axis=1))
+                usual = clip_norm / (USUAL * math.sqrt(frame.size))
+                bound = clip_norm * math.sqrt(min(max(1 - explained / usual**2, LEAST_SHRUNK), 1.0))
+            share = shares.warm_up / first if number < first else shares.steps / (n_steps - first)
+            noise[number] = bound / (problem.signal_to_noise * math.sqrt(share))
+            query = StandardizedGradient(problem.loss, (offset + theta)[:, None], bound, frame.geometry)
+            gradient = -ask(query) / problem.n_samples - frame.penalty * theta
+            if number >= first:
+                iterates, gradients = iterates + theta, gradients + gradient
+            theta = theta + step * gradient
+        finish = 1 / (curvature + DAMPING)
+        gains = tail_gains(step, curvature, finish, first, n_steps)
+        loose = tail_gains(step, frame.curvature / INFLATION + frame.penalty, finish, first, n_steps)
+        average = (iterates + finish * gradients) / (n_steps - first)
+        steps = TailSteps(step, finish, first, n_steps)
+        plausible = steps.plausible_errors(frame.curvature, frame.penalty, noise, average, problem.n_features)
+        return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1), plausible
+
+    def _shares(self, problem: Problem) -> Shares:
+        noise = 1 / problem.signal_to_noise
+        histogram = min(max(HISTOGRAM_SCALE * noise**2, self.histogram_share), max(MOST_FOR_HISTOGRAM, self.histogram_share))
+        if half_vector_noise(problem) * math.sqrt(BINS / histogram) / 2 > BLURRED:
+            histogram = 0.0
+        means = 0.0
+        if problem.intercept_scaling:
+            growth = min(1.0, (noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)
+            means = min(self.means_share + MOST_FOR_MEANS * growth, MOST_BUT_HISTOGRAMS - 2 * histogram)
+        rest = 1 - means - 2 * histogram
+        moment = self.moment_share * rest if problem.n_features <= MOST_WHITENED else 0.0
+        warm_up = WARM_BUDGET * (rest - moment) if self._first() else 0.0
+        return Shares(means, histogram, moment, warm_up, rest - moment - warm_up)
+
+    def _first(self) -> int:
+        return min(round(self.warm_up * self.n_steps), self.n_steps - 1)
+
+    def _step(self, problem: Problem) -> float:
+        return min(self.path / self.n_steps, LARGEST_STEP) if problem.budget.private else LARGEST_STEP
+
+    def _settled(self) -> "WhitenedGradientDescent":
+        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS)
+        check_number("path", self.path, above=0.0)
+        check_number("warm_up", self.warm_up, minimum=0.0, below=1.0)
+        check_number("means_share", self.means_share, minimum=1e-6, below=0.5)
+        check_number("histogram_share", self.histogram_share, minimum=1e-6, below=0.2)
+        check_number("moment_share", self.moment_share, minimum=1e-6, maximum=0.99)
+        settled = copy.copy(self)
+        settled.n_steps = int(self.n_steps)
+        for name in ("path", "warm_up", "means_share", "histogram_share", "moment_share"):
+            setattr(settled, name, float(getattr(self, name)))
+        return settled
+
+
+def mean_only(problem: Problem, ask: Ask) -> SolverResult:
+    """The mean of the targets as intercept, shrunk to the middle of their range; nothing of the coefficients is known."""
+    d, norm, noise = problem.n_features, problem.data_norm, 1 / problem.signal_to_noise
+    mean = min(max(float(ask(TargetSum())[0]) / problem.n_samples, -1.0), 1.0)
+    estimates, variances = np.zeros(problem.shape[0]), np.full(problem.shape[0], math.inf)
+    geometry = Standardization(np.zeros(d), np.full(d, 1 / norm), bool(problem.intercept_scaling), norm)
+    kept = estimates.copy()
+    kept[d:], estimates[d:] = mean * LONE_PRIOR / (LONE_PRIOR + noise**2), mean
+    left_in = np.zeros((estimates.size, 1))  # all coefficients of features are 0
+    left_in[d:] = (noise * LONE_PRIOR / (LONE_PRIOR + noise**2)) ** 2
+    noise_left = CoefficientNoise(geometry, kept[:, None], left_in)
+    return SolverResult(_outer(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances), noise=noise_left)
+
+
+def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
+    if problem.clip_norm < math.inf:
+        return problem.clip_norm
+    if not problem.budget.private:
+        return UNCLIPPED * frame.geometry.largest_norm
+    return FALLBACK * math.sqrt(frame.size) if quantile is None else min(quantile, math.sqrt(frame.size))
+
+
+def _explained(frame: Frame, theta: np.ndarray, variances: np.ndarray) -> float:
+    """Variance of the targets that a model explains, less what its noise seems to."""
+    return max(0.0, float(frame.curvature @ (np.square(theta) - variances)))
+
+
+def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Coefficients shrunk towards no effect, and the intercept towards the released mean, by how noisy they are."""
+    if not problem.budget.private:
+        return estimates.copy()
+    d = problem.n_features
+    factors = posterior_factors(estimates[:d], variances[:d], 1 / frame.size)
+    return estimates * np.append(factors, centre.variance / np.maximum(centre.variance + variances[d:], 1e-300))
+
+
+def _variances_left(
+    problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, kept: np.ndarray, loose: np.ndarray
+) -> np.ndarray:
+    """Of the noise of shrunk coefficients, in the geometry; see `CoefficientNoise`."""
+    if not problem.budget.private:
+        return np.zeros(estimates.size)
+    d = problem.n_features
+    variances = loose.copy()
+    variances[:d] += hidden_variances(frame.curvature[:d], estimates[:d])
+    variances *= np.square(np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size)))
+    variances[d:] += centre.variance
+    return variances
+
+
+def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
+    """Coefficients for rows as they are, from those in the geometry."""
+    outer = geometry.to_rows(coef[:, None])
+    if problem.intercept_scaling:
+        outer[problem.n_features :] /= problem.intercept_scaling
+    return outer

@@ -1,0 +1,213 @@
+"""Public constants of single coordinates and of blocks: bounds, smoothness, clip norms."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from skdp.samplings import Sampling, draw
+from skdp.solvers._base import Problem
+from skdp.solvers._noise_limits import bearable_noise
+
+__all__ = ["Coordinates", "Terms"]
+
+PROBES = 32  # draws from which the shape of blocks is estimated
+NEAR = 1 / 3  # raw predictions of an optimum, over the noise that one may gather
+MOST, SMALLEST = 1e9, 1e-300
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What coordinate methods know of the coordinates of a problem; the intercept is the last one.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    bounds : ndarray of shape (n_coordinates,)
+        Bounds on the absolute values of the features, and the constant of the intercept.
+    """
+
+    problem: Problem
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Coordinates":
+        """Return the constants of a problem: without ``feature_bounds``, equal parts of ``data_norm``.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Coordinates
+            Bounds are at most ``data_norm``, to which rows are clipped.
+        """
+        given = problem.feature_bounds
+        part = problem.data_norm / math.sqrt(problem.n_features) if given is None else np.asarray(given, dtype=np.float64)
+        features = np.broadcast_to(np.minimum(part, problem.data_norm), (problem.n_features,))
+        constant = [problem.intercept_scaling] if problem.intercept_scaling else []
+        return cls(problem, np.concatenate([features, constant]))
+
+    @property
+    def smoothness_of_each(self) -> np.ndarray:
+        """Smoothness constants M of single coordinates, of one record's loss and the penalty, shape (n_coordinates,)."""
+        return self.slope * self.bounds**2 + self.ridge(np.arange(self.bounds.size))
+
+    @property
+    def clip_norms(self) -> np.ndarray:
+        """Clip norms of single coordinates, shape (n_coordinates,)."""
+        return self.problem.clip_norm * (self.bounds / self.problem.row_norm)
+
+    def clip_norm(self, block: np.ndarray) -> float:
+        """Return the clip norm of a block: the problem's, in the proportion of the norms that parts of rows can have.
+
+        Parameters
+        ----------
+        block : ndarray of int
+            Sorted numbers of coordinates.
+
+        Returns
+        -------
+        float
+            Positive.
+        """
+        return float(self.problem.clip_norm * (self._norm(block) / self.problem.row_norm))
+
+    def smoothness(self, block: np.ndarray) -> np.ndarray:
+        r"""Return a separable bound v of the smoothness of a block: a step of :math:`1 / v_j` per coordinate is safe.
+
+        For a record with :math:`|x_j| \le B_j`, :math:`(\sum_j x_j h_j)^2 \le \sum_j v_j h_j^2` holds for
+        :math:`v_j = B_j \sum_k B_k`, by the Cauchy-Schwarz inequality with weights, and for the squared norm of its part in the
+        block; this is taken where no :math:`v_j` is below it.
+
+        Parameters
+        ----------
+        block : ndarray of int
+            Sorted numbers of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (block.size,)
+            Including the smoothness of the penalty.
+        """
+        bounds, isotropic = self.bounds[block], self._norm(block) ** 2
+        separate = bounds * bounds.sum()
+        loss = np.full(block.size, isotropic) if (separate >= isotropic).all() else separate
+        return self.slope * loss + self.ridge(block)
+
+    def _norm(self, block: np.ndarray) -> float:
+        """Bound on the norm of a row's part in a block."""
+        if block.size == 1:
+            return float(self.bounds[block[0]])
+        features = self.bounds[block[block < self.problem.n_features]]
+        constant = self.problem.intercept_scaling if block[-1] == self.problem.n_features else 0.0
+        return math.hypot(min(float(np.linalg.norm(features)), self.problem.data_norm), constant)
+
+    def ridge(self, block: np.ndarray) -> np.ndarray:
+        """Return the strength of the ridge penalty on the coordinates of a block, 0 for the intercept.
+
+        Parameters
+        ----------
+        block : ndarray of int
+            Numbers of coordinates.
+
+        Returns
+        -------
+        ndarray of shape (block.size,)
+            Its strong convexity and smoothness.
+        """
+        return np.where(block < self.problem.n_features, self.problem.penalty.strong_convexity, 0.0)
+
+    @property
+    def slope(self) -> float:
+        """Smoothness of one record's loss in its raw predictions, class weights included."""
+        return self.problem.max_weight * self.problem.loss.smoothness
+
+
+class Terms(NamedTuple):
+    """What the two theorems say of a sampling: an excess risk of ``distance / (2 K) + K noise / (2 s^2)`` after K steps.
+
+    Parameters
+    ----------
+    size : float
+        Mean number of coordinates in a block.
+    distance : float
+        Of the start from an optimum, in the norm in which the steps are one.
+    noise : float
+        What a step adds at a signal-to-noise ratio of 1.
+    convexity : float
+        Strong convexity in that norm.
+    risk : float
+        Excess risk of the start.
+    """
+
+    size: float
+    distance: float
+    noise: float
+    convexity: float
+    risk: float
+
+    @classmethod
+    def of(cls, coordinates: Coordinates, sampling: Sampling) -> "Terms":
+        """Return the terms of a sampling, from a fixed sequence of its draws.
+
+        Parameters
+        ----------
+        coordinates : Coordinates
+            Public constants.
+        sampling : Sampling
+            Where blocks come from.
+
+        Returns
+        -------
+        Terms
+            Positive numbers, but for a convexity of 0 without ridge.
+        """
+        problem, rng = coordinates.problem, np.random.default_rng(0)
+        single, n_coordinates = coordinates.smoothness_of_each, problem.shape[0]
+        blocks = [draw(sampling, rng, n_coordinates) for _ in range(PROBES)]
+        steps = [coordinates.smoothness(block) for block in blocks]
+        size = float(np.mean([block.size for block in blocks]))
+        coupling = float(np.mean([(step / single[block]).mean() for block, step in zip(blocks, steps, strict=True)]))
+        clip_norms = [coordinates.clip_norm(block) for block in blocks]
+        noise = float(np.mean([clip**2 * (1 / step).sum() for clip, step in zip(clip_norms, steps, strict=True)]))
+        risk = coordinates.slope * (NEAR * bearable_noise(problem)) ** 2
+        ratios = coordinates.ridge(np.arange(n_coordinates)) * np.asarray(sampling.probabilities) / (coupling * single)
+        convexity = float(ratios[: problem.n_features].min())
+        return cls(size, risk * coupling * n_coordinates / size, noise * problem.loss.n_outputs, convexity, risk / 2)
+
+    def convex(self, signal_to_noise: float) -> float:
+        """Return the number of steps at which both terms are equal.
+
+        Parameters
+        ----------
+        signal_to_noise : float
+            That of the problem.
+
+        Returns
+        -------
+        float
+            Positive.
+        """
+        return signal_to_noise * math.sqrt(self.distance / max(self.noise, SMALLEST))
+
+    def strongly_convex(self, signal_to_noise: float) -> tuple[int, int]:
+        """Return rounds and steps of a round: each halves the excess risk, until it is that of the noise.
+
+        Parameters
+        ----------
+        signal_to_noise : float
+            That of the problem.
+
+        Returns
+        -------
+        tuple of int
+            T and K.
+        """
+        n_inner = math.ceil(min(2 * (1 + 1 / max(self.convexity, SMALLEST)), MOST))
+        floor = max(n_inner * self.noise / 2 / signal_to_noise**2, SMALLEST)
+        return 1 + math.ceil(math.log2(max(self.risk / floor, 1.0))), n_inner

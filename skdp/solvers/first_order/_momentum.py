@@ -1,0 +1,259 @@
+"""Momentum on noisy gradients, with a total step length that the noise sets: what "gd" and "sgd" share."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from skdp._validation import check_integer, check_number, check_scale, shown
+from skdp.constraints import L2Ball
+from skdp.privacy.queries import Gradient, StandardizedGradient
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, SinglePass
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
+from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
+from skdp.solvers.first_order._mirror_geometry import mirror_map
+from skdp.solvers.first_order._steps import (
+    HeavyBall,
+    MirrorSteps,
+    Move,
+    default_radius,
+    euclidean_step,
+    mirror_step,
+    steps_in_balance,
+)
+
+__all__ = ["MomentumSolver"]
+
+MOST_STEPS = 10**7
+LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
+
+
+class MomentumSolver(Solver):
+    """Heavy-ball steps on noisy mean gradients, averaged over the last iterates.
+
+    Subclasses have the parameters ``n_steps``, ``step_size``, ``momentum``, ``tail_average``, ``radius`` and ``standardize``.
+    """
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return ``1 / n_samples``; 0 after standardisation, where a penalty in the units of X would hide narrow features.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Strength of the penalty for ``alpha=None``.
+        """
+        return super().default_alpha(problem) if self.standardize is None else 0.0
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Clip norm for ``clip_norm=None``; ``inf`` where a release of the moments will set it.
+        """
+        return noise_limited_clip_norm(problem) if self.standardize is None else math.inf
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return T Gaussian releases of the clipped gradient sum, all on the same terms, perhaps after one of the moments.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            One entry, or two.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        self._check(problem)
+        n_steps, mechanism = self._steps(problem), self._mechanism(problem)
+        if self.standardize is None:
+            return Schedule(((n_steps, Release(Gradient, mechanism, problem.clip_norm)),))
+        clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
+        share = float(self.standardize)
+        if isinstance(mechanism, SinglePass):
+            weight = math.sqrt((1 - share) / share)
+        else:  # by the central limit theorem, T samples are q sqrt(T) as much
+            weight = math.sqrt((1 - share) / share / n_steps) / getattr(mechanism, "sampling_rate", 1.0)
+        first = moments_release(problem, min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT))
+        return Schedule(((1, first), (n_steps, Release(StandardizedGradient, mechanism, clip_norm))))
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Run the T steps from the public start of the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            For the public choice of one iterate, where that is asked for.
+
+        Returns
+        -------
+        SolverResult
+            Average of the last iterates, or one of all.
+        """
+        batches = self._batches(problem, rng)
+        kept = self._kept(batches, rng)
+        if self.standardize is None:
+
+            def plain(coef: np.ndarray, records: np.ndarray | None) -> np.ndarray:
+                return ask(Gradient(problem.loss, coef, problem.clip_norm, records))
+
+            return SolverResult(self._descend(problem, batches, kept, plain), len(batches))
+        query, share = moments(problem), float(self.standardize)
+        features = standard(problem, ask(query), mean_noise(problem, query, share))
+        constant = float(features.geometry.intercept)
+        norm, scales = math.sqrt(max(features.usual - constant, LEAST_NORM)), features.geometry.scale[:, None] ** 2
+        inner = replace(problem, data_norm=norm, intercept_scaling=constant, alpha=problem.alpha * float(scales.max()))
+        if problem.clip_norm == math.inf:
+            largest = problem.max_weight * problem.loss.lipschitz * features.geometry.largest_norm
+            inner = replace(inner, clip_norm=noise_limited_clip_norm(inner) if problem.budget.private else largest)
+
+        def gradient(coef: np.ndarray, records: np.ndarray | None) -> np.ndarray:
+            return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry, records))
+
+        coef = self._descend(inner, batches, kept, gradient, scales / scales.max())
+        return SolverResult(features.to_rows(problem, coef), len(batches))
+
+    def _descend(
+        self,
+        problem: Problem,
+        batches: Sequence[np.ndarray | None],
+        kept: Collection[int],
+        gradient: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
+        penalized: np.ndarray | float = 1.0,
+    ) -> np.ndarray:
+        """Average of the iterates to keep; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
+        n_steps, expected_size = len(batches), self._expected_size(problem)
+        moving = 1 + max(step for step, records in enumerate(batches) if records is None or records.size)
+        iteration = self._start(problem, n_steps)
+        average = np.zeros(problem.shape)
+        for step, records in enumerate(batches):
+            coef = iteration.coef
+            if step in kept:
+                average += coef / len(kept)
+            released = gradient(coef, records).reshape(problem.shape)
+            penalty = problem.penalty_gradient(coef)
+            penalty[: problem.n_features] *= penalized
+            if step < moving:  # what follows is noise alone
+                iteration.move(released / expected_size + penalty)
+        return average + iteration.coef / len(kept) if n_steps in kept else average
+
+    def _start(self, problem: Problem, n_steps: int) -> Move:
+        """The iteration at its start: in the mirror map of the constraint where the loss has a kink, else with momentum."""
+        step_size = self._step_size(problem, n_steps)
+        if _in_mirror(problem):
+            return MirrorSteps(problem, mirror_map(problem), step_size)
+        radius = self._radius(problem) if problem.budget.private or self.radius is not None else None
+        inside = problem if radius is None else replace(problem, constraint=L2Ball(radius))
+        return HeavyBall(inside, step_size, self._beta)
+
+    def _batches(self, problem: Problem, rng: np.random.Generator) -> Sequence[np.ndarray | None]:
+        """Which records each step is of, in public; None where that is all, or a secret sample."""
+        return [None] * self._steps(problem)
+
+    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
+        """Numbers of the iterates whose average is returned; the start is number 0."""
+        n_steps = len(batches)
+        return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)
+
+    def _expected_size(self, problem: Problem) -> float:
+        mechanism = self._mechanism(problem)
+        if isinstance(mechanism, SinglePass):
+            return mechanism.batch_size
+        return getattr(mechanism, "sampling_rate", 1.0) * problem.n_samples
+
+    @abstractmethod
+    def _steps(self, problem: Problem) -> int:
+        """Number of steps, from public facts."""
+
+    @abstractmethod
+    def _mechanism(self, problem: Problem) -> Gaussian | PoissonGaussian | SinglePass:
+        """How a gradient is released: of all records, of a sample, or of records that are used once."""
+
+    def _check(self, problem: Problem) -> None:
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
+        check_number("step_size", self.step_size, above=0.0, optional=True)
+        check_number("momentum", self.momentum, minimum=0.0, below=1.0)
+        check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+        check_number("standardize", self.standardize, above=0.0, below=1.0, optional=True)
+        check_scale("radius", self.radius, optional=True)
+        if self.radius is not None and problem.constraint is not None:
+            raise ValueError(f"radius={shown(self.radius)} with a constraint; expected None: the constraint bounds coefficients.")
+        if self.standardize is not None and not {"plain", "classes"} <= problem.offers:
+            raise ValueError(
+                f"standardize={shown(self.standardize)} is for class labels, without constraint or l1 penalty; expected None."
+            )
+
+    @property
+    def _beta(self) -> float:
+        """Momentum in float64, whatever number was given."""
+        return float(self.momentum)
+
+    def _radius(self, problem: Problem) -> float | None:
+        """Radius of the ball of the features' coefficients; None where there is none."""
+        if self.radius is not None:
+            return float(self.radius)
+        return None if "smooth" in problem.offers or problem.constraint is not None else default_radius(problem)
+
+    def _step_size(self, problem: Problem, n_steps: float) -> float:
+        if self.step_size is not None:
+            return float(self.step_size)
+        if _in_mirror(problem):
+            return mirror_step(problem, mirror_map(problem), n_steps, self._noise(problem, n_steps))
+        return min(self._path(problem, n_steps) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
+
+    def _signal(self, problem: Problem, n_steps: float) -> float:
+        """Largest possible sum of the answers of all steps over its noise; samples are nearly as good as all records."""
+        return problem.signal_to_noise
+
+    def _path(self, problem: Problem, n_steps: float) -> float:
+        """Total step length at which the gathered noise of a raw prediction is all that a fit may bear."""
+        return bearable_noise(problem) * self._signal(problem, n_steps) / (problem.clip_norm * problem.row_norm)
+
+    def _noise(self, problem: Problem, n_steps: float) -> float:
+        """Standard deviation of a coordinate of the noise on a mean gradient."""
+        return problem.clip_norm / self._signal(problem, n_steps) * math.sqrt(n_steps)
+
+    def _needed_steps(self, problem: Problem) -> float:
+        """How many steps the path needs at the largest step; with a kink, from how many on the bound is mostly noise."""
+        if "smooth" not in problem.offers:
+            return steps_in_balance(problem)
+        return self._path(problem, 1) * (1 - self._beta) / self._largest_step(problem, 1)
+
+    def _theorem_step(self, problem: Problem, n_steps: float) -> float:
+        radius = self._radius(problem) or default_radius(problem)
+        return (1 - self._beta) * euclidean_step(problem, radius, n_steps, self._noise(problem, n_steps))
+
+    def _largest_step(self, problem: Problem, n_steps: float) -> float:
+        if "smooth" not in problem.offers:
+            return self._theorem_step(problem, n_steps)
+        return 1.5 * (1 + self._beta) / (problem.smoothness + problem.penalty.smoothness)
+
+
+def _in_mirror(problem: Problem) -> bool:
+    """Whether the steps are in the mirror map of the constraint: it does what a projection cannot where the loss has a kink."""
+    return "smooth" not in problem.offers and "mirror" in problem.offers and not problem.l1_ratio

@@ -1,0 +1,291 @@
+"""Variance reduction on noisy answers: what "svrg" and "svrg++" share, and what their defaults are made of."""
+
+import copy
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp._validation import check_integer, check_number, shown
+from skdp.privacy.queries import Difference, Gradient
+from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
+
+__all__ = ["Settings", "VarianceReduction"]
+
+STEP = 1.5  # largest step of the defaults, over the smoothness of a record: three quarters of the stability limit
+THEOREM_STEP = 48.0  # one over that of the theorem, over the same
+MULTIPLIER = 1.2  # noise multiplier aimed at: from there on sampling amplifies well
+LONGEST = 2.0  # path of one epoch, over the scale on which strong convexity alone contracts
+EPOCHS = 4
+FEWEST, MOST = 25, 500  # inner steps per epoch, on average
+SMALLEST_BATCH, MOST_READ = 32, 4.0  # records; records that differences read, over those that snapshots do
+FORGETTING, LEAST_FRACTION = 0.5, 2.0**-10  # share of a snapshot in the budget, over that of the next one
+LEAST_WEIGHT, LEAST_RATE = 1e-6, 2.0**-53
+MOST_EPOCHS, MOST_STEPS, MOST_THEOREM_STEPS = 1000, 10**7, 10**6
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything public that a run consists of.
+
+    Parameters
+    ----------
+    lengths : tuple of int
+        Inner steps of each epoch.
+    rate : float
+        Probability that a record enters a difference.
+    step_size : float
+        Of every inner step, or the largest.
+    fractions : tuple of float
+        Of the snapshots' budget, per epoch; they sum to 1.
+    smoothness : float
+        What the clip norm of a difference is per distance.
+    """
+
+    lengths: tuple[int, ...]
+    rate: float
+    step_size: float
+    fractions: tuple[float, ...]
+    smoothness: float
+
+
+class VarianceReduction(Solver):
+    """Epochs of a released snapshot gradient and many released differences from it.
+
+    Subclasses say how long epochs are and where the next one starts.
+
+    Attributes
+    ----------
+    noiseless_epochs : int
+        Default number of epochs for ``epsilon=inf``.
+    """
+
+    needs = frozenset({"convex", "pointwise", "smooth"})
+    noiseless_epochs: ClassVar[int]
+
+    def __init__(
+        self,
+        n_epochs: int | None = None,
+        *,
+        n_inner: int | None = None,
+        batch_size: float | None = None,
+        step_size: "float | str | None" = None,
+        snapshot_share: float = 0.8,
+        difference_clip: float = 0.5,
+        theorem: bool = False,
+    ) -> None:
+        self.n_epochs = n_epochs
+        self.n_inner = n_inner
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.snapshot_share = snapshot_share
+        self.difference_clip = difference_clip
+        self.theorem = theorem
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return what "gd" does, or the largest norm that a gradient can have.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Clip norm for ``clip_norm=None``; with ``theorem`` nothing is clipped.
+        """
+        whole = isinstance(self.theorem, (bool, np.bool_)) and self.theorem
+        return problem.lipschitz if whole else noise_limited_clip_norm(problem)
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return, per epoch, one gradient of all records and the differences on samples, all of these on the same terms.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            Two entries per epoch.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        return self._settled(problem)._schedule(problem)
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Run all epochs from the public start of the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            Average of the last epoch.
+        """
+        settled = self._settled(problem)
+        settings = settled._settings(problem)
+        expected = settings.rate * problem.n_samples
+        coef, snapshot, past = problem.start, problem.start, None
+        for length in settings.lengths:
+            gradient = ask(Gradient(problem.loss, snapshot, problem.clip_norm)).reshape(problem.shape) / problem.n_samples
+            step_size = settings.step_size
+            if settled.step_size == "bb" and past is not None:
+                step_size = barzilai_borwein(problem, snapshot - past[0], gradient - past[1], length / expected, step_size)
+            past, average = (snapshot, gradient), np.zeros(problem.shape)
+            for _ in range(length):
+                difference = ask(Difference(problem.loss, coef, snapshot, problem.clip_norm, settings.smoothness))
+                coef = problem.prox(coef - step_size * (difference.reshape(problem.shape) / expected + gradient), step_size)
+                average += coef / length
+            snapshot = average
+            coef = self._restart(coef, average)
+        return SolverResult(snapshot, len(settings.lengths) + sum(settings.lengths))
+
+    @abstractmethod
+    def _proportions(self, n_epochs: int) -> list[float]:
+        """Length of each epoch over that of the first."""
+
+    @abstractmethod
+    def _restart(self, last: np.ndarray, average: np.ndarray) -> np.ndarray:
+        """Where the next epoch starts."""
+
+    @abstractmethod
+    def _theorem(self, problem: Problem) -> tuple[int, int, float]:
+        """Number of epochs, length of the first, and step size of the theorem."""
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        settings, size = self._settings(problem), math.prod(problem.shape)
+        share = self.snapshot_share
+        weight = settings.rate * math.sqrt(sum(settings.lengths) * share / (1 - share))  # by the central limit theorem
+        inner = Release(Difference, PoissonGaussian(settings.rate, bounded(weight)), None, size)
+        entries = []
+        for length, fraction in zip(settings.lengths, settings.fractions, strict=True):
+            outer = Release(Gradient, Gaussian(bounded(1 / math.sqrt(fraction))), problem.clip_norm)
+            entries += [(1, outer), (length, inner)]
+        return Schedule(tuple(entries))
+
+    def _settings(self, problem: Problem) -> Settings:
+        n_epochs, first, step_size = self._theorem(problem) if self.theorem else self._practical(problem)
+        lengths = self._lengths(n_epochs, self.n_inner or first)
+        if isinstance(self.step_size, float):
+            step_size = self.step_size
+        elif not self.theorem:
+            step_size = min(step_size, self._path(problem, n_epochs) / sum(lengths))
+        batch_size = self.batch_size or (1.0 if self.theorem else self._batch(problem, lengths))
+        rate = min(max(batch_size / problem.n_samples, LEAST_RATE), 1.0)
+        clip = 1.0 if self.theorem or not problem.budget.private else self.difference_clip
+        return Settings(lengths, rate, step_size, fractions_of(n_epochs), clip * problem.smoothness)
+
+    def _lengths(self, n_epochs: int, first: int) -> tuple[int, ...]:
+        proportions = self._proportions(n_epochs)
+        if first * sum(proportions) > MOST_STEPS:
+            raise ValueError(
+                f"n_epochs={n_epochs} and n_inner={first} make {first * sum(proportions):.3g} inner steps; expected at most "
+                f"{MOST_STEPS}."
+            )
+        return tuple(int(first * proportion) for proportion in proportions)
+
+    def _practical(self, problem: Problem) -> tuple[int, int, float]:
+        """Number of epochs, length of the first, and largest step size: as many steps as the path takes."""
+        n_epochs = self.n_epochs or (EPOCHS if problem.budget.private else self.noiseless_epochs)
+        largest = STEP / max(problem.smoothness, 1e-300)
+        steps = min(max(self._path(problem, n_epochs) / largest, FEWEST * n_epochs), MOST * n_epochs)
+        return n_epochs, max(1, math.ceil(steps / sum(self._proportions(n_epochs)))), largest
+
+    def _path(self, problem: Problem, n_epochs: int) -> float:
+        """Total length of the steps of all epochs."""
+        proportions = np.array(self._proportions(n_epochs))
+        parts = proportions / proportions.sum()
+        signal, size = problem.signal_to_noise, math.prod(problem.shape)
+        gathered = math.sqrt(float(np.sum(parts**2 / np.array(fractions_of(n_epochs)))))
+        by_snapshots = math.sqrt(self.snapshot_share) * bearable_noise(problem) * signal
+        by_snapshots /= problem.clip_norm * problem.row_norm * gathered
+        by_differences = signal * math.sqrt((1 - self.snapshot_share) / (size * parts.max()))
+        by_differences /= max(self.difference_clip * problem.smoothness, 1e-300)
+        by_convexity = LONGEST / max(problem.penalty.strong_convexity * float(parts.max()), 1e-300)
+        return min(by_snapshots, by_differences, by_convexity)
+
+    def _batch(self, problem: Problem, lengths: tuple[int, ...]) -> float:
+        steps = sum(lengths)
+        wanted = MULTIPLIER * math.sqrt((1 - self.snapshot_share) / steps) * problem.signal_to_noise
+        affordable = MOST_READ * problem.n_samples * len(lengths) / (2 * steps)
+        return max(min(wanted, affordable), SMALLEST_BATCH)
+
+    def _settled(self, problem: Problem) -> Any:
+        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        check_integer("n_epochs", self.n_epochs, minimum=1, maximum=MOST_EPOCHS, optional=True)
+        check_integer("n_inner", self.n_inner, minimum=1, maximum=MOST_STEPS, optional=True)
+        check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)
+        check_number("snapshot_share", self.snapshot_share, minimum=1e-6, maximum=1 - 1e-6)
+        check_number("difference_clip", self.difference_clip, minimum=1e-6, maximum=1.0)
+        if not isinstance(self.theorem, (bool, np.bool_)):
+            raise TypeError(f"theorem={shown(self.theorem)}; expected True or False.")
+        if isinstance(self.step_size, str):
+            if self.step_size != "bb":
+                raise ValueError(f"step_size={shown(self.step_size)}; expected a positive number, 'bb', or None.")
+        else:
+            check_number("step_size", self.step_size, above=0.0, optional=True)
+        settled = copy.copy(self)
+        for name, kind in (("n_epochs", int), ("n_inner", int), ("batch_size", float), ("step_size", float)):
+            value = getattr(self, name)
+            setattr(settled, name, value if value is None or isinstance(value, str) else kind(value))
+        settled.snapshot_share, settled.difference_clip = float(self.snapshot_share), float(self.difference_clip)
+        return settled
+
+
+def barzilai_borwein(problem: Problem, moved: np.ndarray, bent: np.ndarray, length: float, largest: float) -> float:
+    """Return the step size for an epoch from the curvature that was met between two snapshots.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    moved, bent : ndarray of shape ``problem.shape``
+        Changes from one snapshot to the next, and of the gradients released there.
+    length : float
+        Inner steps over the expected size of a sample.
+    largest : float
+        Bound from public facts.
+
+    Returns
+    -------
+    float
+        From the step of the theorem (or ``largest``, if that is smaller) to ``largest``, which is also taken where noise makes
+        the curvature negative.
+    """
+    squared = float(np.vdot(moved, moved))
+    curvature = float(np.vdot(moved, bent)) + problem.penalty.strong_convexity * squared
+    smallest = min(1 / (THEOREM_STEP * max(problem.smoothness, 1e-300)), largest)
+    step_size = squared / (length * curvature) if curvature > 0 else largest
+    return min(max(step_size, smallest), largest)
+
+
+def fractions_of(n_epochs: int) -> tuple[float, ...]:
+    """Return what share of the snapshots' budget each epoch has: the last one half, the one before a quarter, and so on.
+
+    An epoch contracts what is left of the noise of the one before at least by half, by the theorem; what is forgotten may be
+    cheap. The first ones of many have at least ``LEAST_FRACTION`` of the last one's.
+    """
+    relative = [max(FORGETTING ** (n_epochs - 1 - epoch), LEAST_FRACTION) for epoch in range(n_epochs)]
+    return tuple(fraction / sum(relative) for fraction in relative)
+
+
+def bounded(weight: float) -> float:
+    """Return a weight that a schedule accepts."""
+    return min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT)

@@ -1,0 +1,361 @@
+"""DP-SkGD: random block coordinate descent, and its greedy relative."""
+
+import copy
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdp._validation import LARGEST, check_integer, check_number, shown
+from skdp.privacy.queries import BlockGradient, CoordinateScores
+from skdp.privacy.schedule import Gaussian, Release, Schedule, Selection
+from skdp.samplings import Blocks, Full, Importance, Nice, Sampling, Uniform, check_sampling, draw
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._noise_limits import noise_limited_clip_norm
+from skdp.solvers.first_order._coordinate_bounds import Coordinates, Terms
+
+__all__ = ["BlockCoordinateDescent"]
+
+SAMPLINGS = ("uniform", "importance", "nice", "full", "blocks", "greedy")
+MOST_GIVEN, MOST_GREEDY = 10**7, 10**4
+WORK, DERIVATIVE = 3e9, 10  # cells that the steps of a default fit may read; a loss and its derivative cost as much as so many
+FEWEST_PASSES, MOST_PASSES, NOISELESS_PASSES, NOISELESS_ROUNDS = 5, 200, 500, 10
+FEWEST_GREEDY, MOST_GREEDY_BY_DEFAULT = 5, 1000
+SMALLEST = 1e-300  # probability
+
+
+class Lengths(NamedTuple):
+    """Outer rounds, steps in each, and the factor on the paper's steps."""
+
+    n_rounds: int
+    n_inner: int
+    factor: float
+
+
+class BlockCoordinateDescent(Solver):
+    r"""Steps on random blocks of coordinates, each as long as its coordinates are smooth; the iterates of a round are averaged.
+
+    A step draws a set S of coordinates, releases
+    :math:`\tilde g_S = \sum_i \mathrm{clip}(\nabla_S \ell_i(w)) + N(0, \sigma_S^2 I)` and moves
+
+    .. math:: w_j \leftarrow \mathrm{prox}\big(w_j - (\gamma_j / p_j) (\tilde g_j / n + \nabla_j r(w))\big), \quad j \in S, \qquad
+              \gamma_j = f p_j / M_j,
+
+    where :math:`p_j` is the probability that j is in S, and :math:`M_j` its smoothness constant, known from public bounds of the
+    features. The noise is in proportion to what the records can contribute in the block, so narrow columns get little noise and
+    long steps: this is the method for tables whose columns have different scales.
+
+    Parameters
+    ----------
+    sampling : str or object, default="uniform"
+        How S is drawn, independently of the data. "uniform": one coordinate, DP-CD [2]_. "importance": one, with
+        :math:`p_j` proportional to :math:`M_j`, which spends the steps on the wide columns. "nice": ``tau`` of all. "full": all,
+        gradient descent. "blocks": one of ``blocks``. "greedy": the one with nearly the largest gradient over its bound, chosen
+        by the exponential mechanism, for models with few non-zero coefficients; DP-GCD [3]_, without l1 penalty or box, for one
+        raw prediction. Or an object with ``sample(rng)``
+        and ``probabilities``, as those of `skdp.samplings`; the intercept is the last coordinate.
+    n_rounds : int or None, default=None
+        Outer rounds T; each starts from the average of the one before. None takes 1, or the rounds of the second theorem (see
+        Notes) where that takes fewer steps; 10 for ``epsilon=inf``.
+    n_inner : int or None, default=None
+        Steps of a round, K; each is one release, two for "greedy". None: see Notes.
+    step_size : float or None, default=None
+        The factor f on the paper's steps; they are stable below 2. None takes 1, and less where more steps are asked for than
+        the noise bears: a path of :math:`T K f` steps is as long as that of the default.
+    tau : int or None, default=None
+        Size of the sets of "nice"; None takes the root of the number of coordinates, rounded.
+    blocks : list of list of int, or None, default=None
+        The partition of "blocks": columns that are moved together, such as the one-hot columns of a categorical. Columns that
+        are not named are blocks of their own, and so is the intercept, which may be named by the number of features.
+
+    Notes
+    -----
+    **Bounds.** The estimator's ``feature_bounds`` give :math:`B_j`; without them all are ``data_norm`` over the root of the
+    number of features. The intercept has its constant. :math:`M_j = s B_j^2 + \alpha (1 - \rho)` with the smoothness s of the
+    loss and the ridge part of the penalty, which spares the intercept. In a block of several coordinates these constants are not
+    enough: in their place is :math:`v_j = s B_j \sum_{k \in S} B_k` there, or s times the squared norm of a row in the block
+    where that is smaller for all.
+
+    **Clip norms.** A record's gradient in S is clipped to :math:`C_S = C \|B_S\| / R`: the share that a row can have there of the
+    row norm R. ``clip_norm=None`` means, as for "gd", half of the largest norm a gradient can have while noise limits the fit,
+    and opens with the signal until nothing is clipped.
+
+    **Steps.** Without noise K steps reduce the excess risk to :math:`D / 2 K`, with :math:`D = \sum_j M_j (w_j - w_j^*)^2 / p_j`,
+    and noise adds :math:`K N / 2 s^2`, where :math:`N = E \sum_{j \in S} C_S^2 / v_j` and :math:`s = \mu n / k` is the
+    signal-to-noise ratio: :math:`K = s \sqrt{D / N}` is best, in one round (the convex case [1]_, Theorem 8). D is taken for an
+    optimum whose raw predictions are a third of the noise that "gd" lets one gather: 1 for log-odds. With a strong ridge,
+    :math:`K = 2 (1 + 1 / \mu_M)` and T logarithmic are fewer steps (the strongly convex case, Theorem 9), :math:`\mu_M` being the
+    strong convexity in the norm of D. The work limits both: between 5 and 200 passes over the data are made, a step on S
+    being :math:`|S| / d` of one; 500 for ``epsilon=inf``.
+
+    "greedy" takes :math:`(s \sqrt{D / N})^{2/3}` steps (the rate of [3]_), at most 1000, half of the budget for the choices,
+    and returns the last iterate.
+
+    Which sampling is best depends on where the signal is: "uniform" finds it also in narrow columns. "importance" draws these
+    hardly ever, and is of use where wide columns carry the signal and records are few.
+
+    With an l1 penalty or a box the step is proximal, coordinate by coordinate [2]_.
+
+    **Privacy.** T K releases of clipped gradients of blocks, each with sensitivity :math:`k C_S`. The noise multiplier
+    :math:`k \sqrt{T K} / \mu` is that of every block, so they compose exactly to :math:`\mu`-GDP, also though each depends on the
+    ones before; the draws of S are independent of the data, and count as known to everyone. "greedy": as many selections, too,
+    composed by zCDP. Public: the shape of the table, the bounds, the draws, and every parameter.
+
+    References
+    ----------
+    .. [1] A. Maranjyan, A. Sadiev, P. Richtárik, "Differentially private random block coordinate descent", arXiv:2412.17054,
+       2024, Algorithm 1, Theorems 8 and 9.
+    .. [2] P. Mangold, A. Bellet, J. Salmon, M. Tommasi, "Differentially private coordinate descent for composite empirical risk
+       minimization", ICML 2022, Algorithm 1.
+    .. [3] P. Mangold, A. Bellet, J. Salmon, M. Tommasi, "High-dimensional private empirical risk minimization by greedy
+       coordinate descent", AISTATS 2023, Algorithm 1.
+
+    Examples
+    --------
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.solvers import BlockCoordinateDescent
+    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=[(-1, 1), (-100, 100)], solver=BlockCoordinateDescent("uniform"))
+    """
+
+    name = "skgd"
+    title = "DP-SkGD, random block coordinate descent with averaging (Maranjyan, Sadiev, Richtárik 2024, Algorithm 1)"
+    needs = frozenset({"convex", "pointwise", "separable", "smooth"})
+    uses_bounds = True
+
+    def __init__(
+        self,
+        sampling: Any = "uniform",
+        *,
+        n_rounds: int | None = None,
+        n_inner: int | None = None,
+        step_size: float | None = None,
+        tau: int | None = None,
+        blocks: Any = None,
+    ) -> None:
+        self.sampling = sampling
+        self.n_rounds = n_rounds
+        self.n_inner = n_inner
+        self.step_size = step_size
+        self.tau = tau
+        self.blocks = blocks
+
+    def default_alpha(self, problem: Problem) -> float:
+        """Return ``1 / n_samples`` where it is an l1 penalty, and else 0: a ridge in the units of X would hide narrow columns.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Strength of the penalty for ``alpha=None``.
+        """
+        return super().default_alpha(problem) if problem.l1_ratio else 0.0
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Clip norm of whole gradients for ``clip_norm=None``; blocks have their share.
+        """
+        return noise_limited_clip_norm(problem)
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return T K Gaussian releases of block gradients, each after a selection of its coordinate where this is greedy.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            One entry, or two for each step. A clip norm is stated where it is that of all blocks.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range.
+        """
+        self._check(problem)
+        sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
+        lengths = self._lengths(problem, sampling, coordinates)
+        n_steps, size = lengths.n_rounds * lengths.n_inner, _largest(sampling, problem)
+        clip_norms = coordinates.clip_norms if size == 1 else np.empty(0)
+        if size == problem.shape[0] and isinstance(sampling, (Nice, Blocks)):
+            clip_norms = np.array([coordinates.clip_norm(np.arange(size))])
+        clip_norm = float(clip_norms[0]) if np.unique(clip_norms).size == 1 else None
+        gradient = Release(BlockGradient, Gaussian(), clip_norm, size * problem.loss.n_outputs)
+        if not self._greedy:
+            return Schedule(((n_steps, gradient),))
+        choice = Release(CoordinateScores, Selection(), CoordinateScores.clip_norm, problem.shape[0])
+        return Schedule(((1, choice), (1, gradient)) * n_steps)
+
+    def remark(self, problem: Problem) -> str:
+        """Return how large the noise of a block's gradient is.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        str
+            A clause for the report.
+        """
+        sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
+        lengths, share = self._lengths(problem, sampling, coordinates), 2 if self._greedy else 1
+        single = math.sqrt(share * lengths.n_rounds * lengths.n_inner) / problem.signal_to_noise
+        start = f"per coordinate, {single:.3g} times the largest possible mean gradient of its block in each release"
+        if self._greedy:
+            return start + "; which coordinates are asked, noisy scores decide"
+        noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), SMALLEST)))
+        least, most = float(noise.min()), float(noise.max())
+        times = f"{least:.3g}" if most < 1.001 * least else f"from {least:.3g} to {most:.3g}"
+        usual = f"{times} times in the average of all in which it is expected (near 1 and above, noise drowns the signal)"
+        return f"{start}, {usual}; blocks are drawn in public"
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Run the T rounds of K steps from the public start of the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            For the blocks: public, independent of the data.
+
+        Returns
+        -------
+        SolverResult
+            Average of the iterates of the last round; the last iterate where this is greedy.
+        """
+        sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
+        n_rounds, n_inner, factor = self._lengths(problem, sampling, coordinates)
+        result = problem.start
+        for _ in range(n_rounds):
+            coef, average = result, np.zeros(problem.shape)
+            for _ in range(n_inner):
+                block = _choose(coordinates, coef, ask) if self._greedy else draw(sampling, rng, len(coef))
+                coef = _step(coordinates, coef, block, factor, ask)
+                average += coef / n_inner
+            result = coef if self._greedy else average
+        return SolverResult(result, n_rounds * n_inner)
+
+    @property
+    def _greedy(self) -> bool:
+        return isinstance(self.sampling, str) and self.sampling == "greedy"
+
+    def _check(self, problem: Problem) -> None:
+        most = MOST_GREEDY if self._greedy else MOST_GIVEN
+        check_integer("n_rounds", self.n_rounds, minimum=1, maximum=most, optional=True)
+        check_integer("n_inner", self.n_inner, minimum=1, maximum=most, optional=True)
+        if int(self.n_rounds or 1) * int(self.n_inner or 1) > most:
+            raise ValueError(f"n_rounds={self.n_rounds!r} times n_inner={self.n_inner!r}; expected at most {most} steps.")
+        check_number("step_size", self.step_size, above=0.0, maximum=LARGEST, optional=True)
+        check_integer("tau", self.tau, minimum=1, maximum=problem.shape[0], optional=True)
+        if isinstance(self.sampling, str) and self.sampling not in SAMPLINGS:
+            raise ValueError(f"sampling={shown(self.sampling)}; expected one of {SAMPLINGS}, or an object with sample(rng).")
+        if self._greedy and (problem.loss.n_outputs > 1 or "plain" not in problem.offers):
+            raise ValueError(
+                "sampling='greedy' compares slopes of single coefficients: expected one raw prediction per record, no constraint "
+                f"and no l1 penalty; given are n_outputs={problem.loss.n_outputs}, constraint={shown(problem.constraint)}, "
+                f"l1_ratio={problem.l1_ratio:g}."
+            )
+        if (self.blocks is None) == (isinstance(self.sampling, str) and self.sampling == "blocks"):
+            raise ValueError(
+                f"blocks={shown(self.blocks)} with sampling={shown(self.sampling)}; expected a list of lists of column numbers "
+                "for sampling='blocks', and None else."
+            )
+        if self.tau is not None and not (isinstance(self.sampling, str) and self.sampling == "nice"):
+            raise ValueError(f"tau={shown(self.tau)} with sampling={shown(self.sampling)}; expected None: it is for 'nice'.")
+        if not isinstance(self.sampling, str):
+            check_sampling(self.sampling, problem.shape[0])
+            draw(self.sampling, np.random.default_rng(0), problem.shape[0])
+
+    def _sampling(self, problem: Problem) -> Sampling:
+        """The sampling that a name stands for; uniform for "greedy", whose coordinates no sampling draws."""
+        n_coordinates = problem.shape[0]
+        if not isinstance(self.sampling, str):
+            return copy.deepcopy(self.sampling)
+        if self.sampling == "importance":
+            return Importance(tuple(Coordinates.of(problem).smoothness_of_each.tolist()))
+        if self.sampling == "nice":
+            return Nice(n_coordinates, round(math.sqrt(n_coordinates)) if self.tau is None else int(self.tau))
+        if self.sampling == "blocks":
+            return Blocks(n_coordinates, self.blocks)
+        return Full(n_coordinates) if self.sampling == "full" else Uniform(n_coordinates)
+
+    def _lengths(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> Lengths:
+        """T, K and f from the theorems, or as given."""
+        if self.n_rounds is not None and self.n_inner is not None and self.step_size is not None:
+            return Lengths(int(self.n_rounds), int(self.n_inner), float(self.step_size))
+        n_rounds, n_inner, bearable = self._theorems(problem, sampling, coordinates)
+        if self.n_rounds is not None:
+            n_rounds, n_inner = int(self.n_rounds), math.ceil(n_rounds * n_inner / int(self.n_rounds))
+        if self.n_inner is not None:
+            n_inner = int(self.n_inner)
+        if self.step_size is not None:
+            return Lengths(n_rounds, n_inner, float(self.step_size))
+        return Lengths(n_rounds, n_inner, min(1.0, bearable / (n_rounds * n_inner)))
+
+    def _theorems(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> tuple[int, int, float]:
+        """T and K, and the number of steps of full length that the noise bears."""
+        facts = Terms.of(coordinates, sampling)
+        per_pass = problem.shape[0] / facts.size
+        if not problem.budget.private:
+            n_steps = min(NOISELESS_PASSES * per_pass, MOST_GREEDY if self._greedy else MOST_GIVEN)
+            return NOISELESS_ROUNDS, math.ceil(n_steps / NOISELESS_ROUNDS), math.inf
+        bearable = facts.convex(problem.signal_to_noise)
+        if self._greedy:  # half of the budget
+            bearable = max(bearable / math.sqrt(2), FEWEST_GREEDY)
+            return 1, math.ceil(min(bearable ** (2 / 3), MOST_GREEDY_BY_DEFAULT)), bearable
+        affordable = WORK / (problem.n_samples * problem.loss.n_outputs * (facts.size + DERIVATIVE))
+        fewest = FEWEST_PASSES * per_pass
+        most = min(max(affordable, fewest), MOST_PASSES * per_pass, MOST_GIVEN)
+        n_steps = math.ceil(min(max(bearable, fewest), most))
+        n_rounds, n_inner = facts.strongly_convex(problem.signal_to_noise)
+        if n_rounds * n_inner < n_steps:
+            return n_rounds, n_inner, max(bearable, n_rounds * n_inner)
+        return 1, n_steps, bearable
+
+
+def _largest(sampling: Sampling, problem: Problem) -> int:
+    """Largest size of a set."""
+    if isinstance(sampling, Nice):
+        return int(sampling.tau)
+    if isinstance(sampling, Importance):
+        return 1
+    return max(map(len, sampling.blocks)) if isinstance(sampling, Blocks) else problem.shape[0]
+
+
+def _choose(coordinates: Coordinates, coef: np.ndarray, ask: Ask) -> np.ndarray:
+    """The coordinate with nearly the largest gradient over its bound."""
+    problem = coordinates.problem
+    offset = problem.n_samples * problem.penalty_gradient(coef)[:, 0]
+    (chosen,) = ask(CoordinateScores(problem.loss, coef, coordinates.clip_norms, offset))
+    return np.array([int(chosen)])
+
+
+def _step(coordinates: Coordinates, coef: np.ndarray, block: np.ndarray, factor: float, ask: Ask) -> np.ndarray:
+    """The coefficients after a step on a block."""
+    problem, features = coordinates.problem, block[block < coordinates.problem.n_features]
+    released = ask(BlockGradient(problem.loss, coef, block, coordinates.clip_norm(block))).reshape(block.size, -1)
+    steps = (factor / coordinates.smoothness(block))[:, None]
+    moved = coef.copy()
+    moved[block] -= steps * (released / problem.n_samples + coordinates.ridge(block)[:, None] * coef[block])
+    moved[features] = problem.penalty.l1_prox(moved[features], steps[: features.size])
+    return problem.project(moved)

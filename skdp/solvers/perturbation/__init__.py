@@ -1,0 +1,1 @@
+"""Solvers that release one perturbed minimum."""

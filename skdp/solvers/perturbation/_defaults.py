@@ -1,0 +1,143 @@
+"""What the solvers that release a minimum share: its public facts, and defaults that follow from the noise."""
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+
+from skdp.privacy.queries import Gradient, Minimum
+from skdp.privacy.queries._strong_convexity import Minimization
+from skdp.privacy.schedule import Mechanism, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+
+__all__ = ["MinimumSolver", "minimization", "unit_noise"]
+
+CLEAR = 3000.0  # signal-to-noise from which nothing is clipped
+
+
+class MinimumSolver(Solver):
+    """Base of the solvers that release one noisy minimum of the penalised sum of losses, in which the intercept is penalised."""
+
+    needs = frozenset({"binary", "bounded", "convex", "curved", "plain", "pointwise", "smooth"})
+    pure = True
+    penalizes_intercept = True
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return between half and all of the largest norm that a gradient can have: half while noise limits the fit.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Clip norm for ``clip_norm=None``; with ``epsilon=inf`` nothing is clipped.
+        """
+        return min(max(_signal_to_noise(problem) / CLEAR, 0.5), 1.0) * problem.lipschitz
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return the one release.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            A minimum with noise.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of its range, or the penalty too weak for the proof or for float64.
+        """
+        query = self._query(problem)
+        return Schedule(((1, Release(Minimum, self._mechanism(problem), query.clip_norm, query.size)),))
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Ask for the minimum.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            The answer; the number of steps behind it depends on the data and stays behind the gate.
+        """
+        return SolverResult(ask(self._query(problem)).reshape(problem.shape), None)
+
+    @abstractmethod
+    def _mechanism(self, problem: Problem) -> Mechanism:
+        """Which noise."""
+
+    @abstractmethod
+    def _query(self, problem: Problem) -> Minimum:
+        """Which minimum."""
+
+
+def minimization(problem: Problem) -> Minimization:
+    """Return the public facts of the penalised sum of losses; ``n_samples * alpha`` is its strong convexity.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts of the fit.
+
+    Returns
+    -------
+    Minimization
+        For clipped gradients, with the largest class weight in every bound.
+
+    Raises
+    ------
+    ValueError
+        If there is no penalty, so that there may be no minimum.
+    """
+    strength = problem.n_samples * problem.alpha
+    if not strength > 0:
+        raise ValueError(f"alpha={problem.alpha!r}; expected a positive number: without a penalty there may be no minimum.")
+    return Minimization(
+        n_samples=problem.n_samples,
+        size=math.prod(problem.shape),
+        clip_norm=min(problem.clip_norm, problem.lipschitz),
+        smoothness=problem.smoothness,
+        strength=strength,
+        value=problem.max_weight * float(problem.loss.value(np.zeros((2, 1)), np.array([0, 1])).max()),
+        one_sided=bool(getattr(problem.loss, "one_sided", False)),
+    )
+
+
+def _signal_to_noise(problem: Problem) -> float:
+    """Largest possible sum of clipped gradients over the noise of one coordinate of a sum."""
+    budget = problem.budget
+    if budget.delta > 0:
+        return problem.signal_to_noise
+    replaced = Gradient.relative_sensitivity[budget.adjacency]
+    return problem.n_samples * budget.epsilon / (replaced * math.sqrt(math.prod(problem.shape) + 1))
+
+
+def unit_noise(problem: Problem) -> float:
+    """Root mean square of the noise that hides one record's gradient of norm 1 in a sum, per coordinate.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts, with a finite epsilon.
+
+    Returns
+    -------
+    float
+        For the whole budget.
+    """
+    return problem.n_samples / _signal_to_noise(problem)

@@ -1,0 +1,1 @@
+"""Solvers that also release curvature."""

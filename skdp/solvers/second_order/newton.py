@@ -1,0 +1,303 @@
+"""DP-Newton: second-order steps from noisy gradients and noisy curvature."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from skdp._validation import check_integer, check_number, shown
+from skdp.privacy.queries import Curvature, CurvedLoss, Gradient, NewtonDirection, Query
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._noise_limits import noise_limited_clip_norm
+
+__all__ = ["Newton"]
+
+DEFAULT_STEPS, NOISELESS, MOST_STEPS = 30, 300, 10**4  # numbers of steps
+MOST_COORDINATES = 4096  # of which the square is kept in memory
+LARGEST = 1e6
+LEAST_RIDGE = 1e-6  # over the largest possible Hessian: what float64 solves well
+FLOOR = 0.5  # of the eigenvalues of a Hessian, over the edge of the spectrum of its noise
+DIRECTION_NOISE = 0.5  # of a raw prediction, by all directions
+HESSIAN_SHARE, DIRECTION_SHARE = 0.2, 0.5
+HESSIANS = ("released", "direction")
+
+Step = Callable[[int, np.ndarray], np.ndarray]
+
+
+class Newton(Solver):
+    r"""Newton's method on noisy clipped gradients, with the curvature released as well.
+
+    Every step releases the clipped gradient sum :math:`\tilde g_t` and moves by
+
+    .. math:: w_{t+1} = w_t - (\tilde H + \lambda I + n \alpha D)^{-1} (\tilde g_t + n \alpha D w_t),
+
+    where D spares the intercept. The curvature takes a share of the budget, in one of two ways:
+
+    - ``hessian="released"``: the Hessian itself is released, in the first ``n_hessians`` steps, and its eigenvalues are
+      raised to what the noise alone would show. The last one serves all later steps.
+    - ``hessian="direction"``: each step releases the direction in place of the Hessian (double noise). The ridge
+      :math:`\lambda` grows with the released gradient, because the noise of a direction is proportional to
+      :math:`\|\tilde g_t\| / \lambda^2`.
+
+    Parameters
+    ----------
+    n_steps : int or None, default=None
+        Number of steps T, each with one gradient. None takes 30; 300 for ``epsilon=inf``.
+    hessian : {"released", "direction"}, default="released"
+        What is released of the curvature.
+    n_hessians : int or None, default=None
+        How many of the first steps release a Hessian, at most T. None takes 1, and ``epsilon=inf`` all. Not used for
+        ``hessian="direction"``, where every step releases its direction.
+    curvature_share : float or None, default=None
+        Share of the squared Gaussian-DP parameter that the curvature gets, in (0, 1). None takes 0.2 for released Hessians and
+        0.5 for directions; the gradients get the rest.
+    noise : float, default=10.0
+        Noise of a raw prediction that sets the ridge: the ridge is at least :math:`k C R T / (\mu \cdot \mathrm{noise})`, at
+        which the noise of T gradients, if nothing contracted it, adds up to this standard deviation.
+    upper_bound : bool, default=True
+        Whether the curvature is that of parabolas above the loss, which never make a step too long, or the second derivative.
+    tail_average : float, default=0.25
+        Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
+
+    Notes
+    -----
+    Here n is the number of records, :math:`\mu` the Gaussian-DP parameter of the gradients, k is 2 under ``replace_one`` and 1
+    under ``zero_out``, C the clip norm and R the row norm. For two classes only, and for at most 4096 coefficients.
+
+    A single Hessian is taken at zero, where every parabola has the smoothness s of the loss (1/4 for the logistic one): it is s
+    times the second moment of the rows, and bounds the Hessian everywhere, so one release serves all steps [2]_.
+
+    The estimator's ``clip_norm=None`` means half the largest norm that a gradient can have while noise limits the fit, as for
+    `GradientDescent`.
+
+    **Privacy.** T clipped gradient sums of sensitivity k C, and Hessians of sensitivity M (``zero_out``) or :math:`\sqrt 2 M`
+    (``replace_one``), or directions of sensitivity :math:`M \|\tilde g\| / (\lambda (\lambda + M))` for both adjacencies, where
+    :math:`M = s R^2` bounds one record's Hessian by clipping. Their Gaussian-DP parameters square and add up to that of the
+    budget. The noise of a direction depends on earlier releases, its noise multiplier is fixed in advance. Public: the shape of
+    the table, the norm bounds, and every parameter.
+
+    References
+    ----------
+    .. [1] A. Ganesh, M. Haghifam, T. Steinke, A. Thakurta, "Faster Differentially Private Convex Optimization via Second-Order
+       Methods", NeurIPS 2023, Algorithm 4 (double noise) and Lemma 4.1 (the bound by parabolas).
+    .. [2] D. Böhning, B. Lindsay, "Monotonicity of quadratic-approximation algorithms", Ann. Inst. Statist. Math. 40 (1988):
+       one Hessian that bounds all.
+
+    Examples
+    --------
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.solvers import Newton
+    >>> model = DPLogisticRegression(epsilon=1.0, solver=Newton(hessian="direction"))
+    """
+
+    name = "newton"
+    title = "Newton's method with private curvature (Ganesh, Haghifam, Steinke, Thakurta 2023)"
+    needs = frozenset({"binary", "convex", "curved", "plain", "pointwise", "smooth"})
+
+    def __init__(
+        self,
+        n_steps: int | None = None,
+        *,
+        hessian: str = "released",
+        n_hessians: int | None = None,
+        curvature_share: float | None = None,
+        noise: float = 10.0,
+        upper_bound: bool = True,
+        tail_average: float = 0.25,
+    ) -> None:
+        self.n_steps = n_steps
+        self.hessian = hessian
+        self.n_hessians = n_hessians
+        self.curvature_share = curvature_share
+        self.noise = noise
+        self.upper_bound = upper_bound
+        self.tail_average = tail_average
+
+    def default_clip_norm(self, problem: Problem) -> float:
+        """Return between half and all of the largest norm that a gradient can have.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        float
+            Clip norm for ``clip_norm=None``.
+        """
+        return noise_limited_clip_norm(problem)
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Return T gradients, each with a direction, or the first ones with a Hessian.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+
+        Returns
+        -------
+        Schedule
+            Weighted so that the curvature gets its share of the budget.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter of the solver is out of its range, or the Hessian too large.
+        """
+        return self._settled(problem).schedule()
+
+    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Take the T steps from the public start of the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts.
+        ask : callable
+            Answers a query with noise.
+        rng : Generator
+            Not used: nothing public is drawn.
+
+        Returns
+        -------
+        SolverResult
+            Average of the last iterates.
+        """
+        settled = self._settled(problem)
+        first = settled.n_steps - max(1, round(float(self.tail_average) * settled.n_steps))
+        take = settled.hessians(ask) if settled.released else settled.directions(ask)
+        coef, average = problem.start, np.zeros(problem.shape)
+        for step in range(settled.n_steps):
+            coef = take(step, coef)
+            if step >= first:
+                average += coef / (settled.n_steps - first)
+        return SolverResult(average, settled.n_steps)
+
+    def _settled(self, problem: Problem) -> "Settled":
+        """Checked parameters, with numbers in place of None."""
+        self._check(problem)
+        released, private = self.hessian == "released", problem.budget.private
+        n_steps = int(self.n_steps or (DEFAULT_STEPS if private else NOISELESS))
+        n_hessians = min(int(self.n_hessians or 1), n_steps) if released and private else n_steps
+        share = float(self.curvature_share or (HESSIAN_SHARE if released else DIRECTION_SHARE))
+        return Settled(problem, released, n_steps, n_hessians, share, float(self.noise), bool(self.upper_bound))
+
+    def _check(self, problem: Problem) -> None:
+        if problem.shape[0] > MOST_COORDINATES:
+            raise ValueError(
+                f"solver='newton' keeps the square of {problem.shape[0]} coefficients in memory; expected at most "
+                f"{MOST_COORDINATES}. solver='gd' has no such limit."
+            )
+        if not isinstance(problem.loss, CurvedLoss):
+            raise TypeError(f"The {problem.loss.name} loss has no method curvature; expected its second derivative.")
+        if not isinstance(self.hessian, str) or self.hessian not in HESSIANS:
+            raise ValueError(f"hessian={shown(self.hessian)}; expected one of {list(HESSIANS)}.")
+        if not isinstance(self.upper_bound, (bool, np.bool_)):
+            raise TypeError(f"upper_bound={shown(self.upper_bound)}; expected True or False.")
+        check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
+        check_integer("n_hessians", self.n_hessians, minimum=1, maximum=MOST_STEPS, optional=True)
+        check_number("curvature_share", self.curvature_share, above=0.0, below=1.0, optional=True)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A fit's numbers, all of them public.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    released : bool
+        Whether Hessians are released, or directions.
+    n_steps, n_hessians : int
+        Numbers of gradients and of releases of the curvature.
+    share : float
+        Of the budget, for the curvature.
+    noise : float
+        Of a raw prediction, by all gradients.
+    upper_bound : bool
+        Whether the curvature bounds the loss from above.
+    """
+
+    problem: Problem
+    released: bool
+    n_steps: int
+    n_hessians: int
+    share: float
+    noise: float
+    upper_bound: bool
+
+    def schedule(self) -> Schedule:
+        """Return all releases."""
+        gradient = Release(Gradient, Gaussian(math.sqrt(self.n_steps / (1 - self.share))), self.problem.clip_norm)
+        weight, start = Gaussian(math.sqrt(self.n_hessians / self.share)), self.curvature(self.problem.start)
+        if not self.released:
+            return Schedule(((1, gradient), (1, Release(NewtonDirection, weight, None, self.problem.shape[0]))) * self.n_steps)
+        hessian, rest = (1, Release(Curvature, weight, start.clip_norm, start.size)), self.n_steps - self.n_hessians
+        return Schedule((hessian, (1, gradient)) * (self.n_hessians - 1) + (hessian, (rest + 1, gradient)))
+
+    def hessians(self, ask: Ask) -> Step:
+        """Return the step by a released Hessian, whose eigenvalues are raised towards what noise makes of nothing."""
+        order = self.problem.shape[0]
+        edge = self._noise(Curvature, self.n_hessians, self.share) * math.sqrt(2 * order)
+        ridge, inverse = self._penalty + self._least_ridge, np.empty((order, order))
+
+        def take(step: int, coef: np.ndarray) -> np.ndarray:
+            if step < self.n_hessians:
+                query = self.curvature(coef if self.n_hessians > 1 else np.zeros_like(coef))
+                values, vectors = np.linalg.eigh(query.matrix(ask(query)))
+                hessian = (vectors * np.maximum(values, FLOOR * edge * query.clip_norm)) @ vectors.T
+                inverse[:] = np.linalg.inv(hessian + np.diag(ridge))
+            return coef - inverse @ self._gradient(coef, ask)
+
+        return take
+
+    def directions(self, ask: Ask) -> Step:
+        """Return the step by a released direction; the noise of all of them adds up to DIRECTION_NOISE in a raw prediction."""
+        noise = self._noise(NewtonDirection, self.n_steps, self.share) * math.sqrt(self.n_steps)
+        noise *= self.problem.row_norm / DIRECTION_NOISE
+
+        def take(step: int, coef: np.ndarray) -> np.ndarray:
+            gradient, curvature = self._gradient(coef, ask), self.curvature(coef)
+            half = curvature.clip_norm / 2
+            ridge = math.sqrt(half * half + 2 * half * noise * float(np.linalg.norm(gradient))) - half
+            ridges = self._penalty + max(ridge, self._least_ridge)
+            return coef - ask(NewtonDirection(curvature, gradient, ridges, self.problem.n_samples)).reshape(coef.shape)
+
+        return take
+
+    def curvature(self, coef: np.ndarray) -> Curvature:
+        """Return the question for the Hessian at a point."""
+        upper_bound = self.upper_bound or self.n_hessians == 1  # a loss that is straight at zero bends elsewhere
+        return Curvature(cast(CurvedLoss, self.problem.loss), coef, self.problem.smoothness, upper_bound)
+
+    def _gradient(self, coef: np.ndarray, ask: Ask) -> np.ndarray:
+        """Noisy gradient of the summed loss and penalty."""
+        released = ask(Gradient(self.problem.loss, coef, self.problem.clip_norm)).reshape(coef.shape)
+        return released + self.problem.n_samples * self.problem.penalty_gradient(coef)
+
+    def _noise(self, query: type[Query], count: int, share: float) -> float:
+        """Standard deviation over clip norm of one of ``count`` releases that have a share of the budget."""
+        relative = Gradient.relative_sensitivity[self.problem.budget.adjacency]
+        mu = self.problem.signal_to_noise * relative / self.problem.n_samples
+        return query.relative_sensitivity[self.problem.budget.adjacency] * math.sqrt(count / share) / mu
+
+    @property
+    def _penalty(self) -> np.ndarray:
+        """Second derivative of the penalty of the summed loss, per coefficient."""
+        penalty = np.full(self.problem.shape[0], self.problem.n_samples * self.problem.alpha)
+        penalty[self.problem.n_features :] = 0.0
+        return penalty
+
+    @property
+    def _least_ridge(self) -> float:
+        gathered = self._noise(Gradient, self.n_steps, 1 - self.share) * math.sqrt(self.n_steps)
+        ridge = gathered * self.problem.clip_norm * self.problem.row_norm / self.noise
+        return max(ridge, LEAST_RIDGE * self.problem.n_samples * max(self.problem.smoothness, self.problem.alpha))
