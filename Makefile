@@ -5,7 +5,7 @@ DOCS := .venv-docs
 
 PYTEST := python -m pytest -n 2 --dist worksteal
 # What meets scikit-learn, for the oldest one; the rest rests on NumPy and SciPy alone
-OF_SCIKIT_LEARN := tests/estimators tests/preprocessing tests/privacy/test_accountants.py tests/test_frames.py tests/test_imports.py \
+OF_SCIKIT_LEARN := tests/estimators tests/preprocessing tests/privacy/ledger/test_diffprivlib.py tests/test_frames.py tests/test_imports.py \
   tests/test_left_behind.py tests/test_benchmarks.py
 
 # Two processes share the cores already
