@@ -31,7 +31,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.data.storage import BLOCK
-from skdp.privacy.data.training_data import Rows, summation_error
+from skdp.privacy.data.training_data import TrainingData, summation_error
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -85,7 +85,7 @@ def table(n_samples: int = N, n_features: int = D) -> tuple[np.ndarray, np.ndarr
 def gradient_pass() -> dict[str, float]:
     """One full-data gradient against ``X @ w`` plus ``X.T @ r``."""
     X, y = table()
-    rows = Rows(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0)
+    rows = TrainingData(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0)
     query = Gradient(Logistic(), np.ones((D + 1, 1)), 1.0)
     w, r = np.ones(D), np.ones(N)
     theirs = milliseconds(lambda: (X @ w, X.T @ r), 31)
@@ -223,13 +223,13 @@ def coordinate_passes() -> dict[str, float]:
 
 
 def answers(X: object, y: np.ndarray, blocks: list[np.ndarray | None]) -> float:
-    """Milliseconds of one question after another through the gate, each after a step on its block; None is all coordinates."""
+    """Milliseconds of one question after another through the oracle, each after a step on its block; None is all coordinates."""
     kind: Any = Gradient if blocks[0] is None else BlockGradient
     schedule, budget = Schedule(((len(blocks), Release(kind, Gaussian(), 0.1)),)), Budget(1.0, 1e-6, "replace_one")
     scale = calibrate(schedule, budget)
 
     def ask_all() -> float:
-        rows = Rows(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0, by_column=kind is BlockGradient)
+        rows = TrainingData(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0, by_column=kind is BlockGradient)
         oracle = Oracle(rows, schedule, budget, scale, NoiseSource())
         coef, start = np.zeros((101, 1)), time.perf_counter()
         for block in blocks:

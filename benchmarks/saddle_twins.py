@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.twins import FirstRepeated, Halved, Understated, Unscheduled
 from skdp import DPLogisticRegression
 from skdp.minimax import Batch, Factors, SaddleProblem
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Loss
 from skdp.solvers import SGDA, MinimaxProblem, PrivateDiff, Problem
 
@@ -94,7 +94,7 @@ class UnderstatedPrivateDiff(FirstRepeated, PrivateDiff):
 class UnnoisedDual(PrivateDiff):
     """The algorithm as the paper prints it: the primal gradient is taken at dual variables before their noise."""
 
-    rows: Rows
+    rows: TrainingData
 
     def _ascend(self, descent: Any, ask: Any) -> np.ndarray:
         query = descent.dual_query(descent.dual)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy import Schedule
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassMoments, Gradient
 from skdp.privacy.schedule import Release
@@ -82,7 +82,7 @@ class Halved:
 
 
 class Unscheduled:
-    """A gate that answers more often than the schedule says, for a solver that states fewer releases than it asks."""
+    """An oracle that answers more often than the schedule says, for a solver that states fewer releases than it asks."""
 
     number = MORE
 
@@ -187,7 +187,7 @@ class ExactGradientOverSet(DPConstrainedClassifier):
 
 
 class Forgetful(Oracle):
-    """A gate that does not remember which records a single pass has used."""
+    """An oracle that does not remember which records a single pass has used."""
 
     def _use(self, named: np.ndarray | None, release: Release) -> np.ndarray | None:
         self._uses[:] = 0
@@ -205,7 +205,7 @@ class ForgetfulGate(DPLogisticRegression):
 
 
 class Understated:
-    """A solver's schedule less what the gate answers beyond it."""
+    """A solver's schedule less what the oracle answers beyond it."""
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return fewer releases than will be asked."""
@@ -235,7 +235,7 @@ class UnderstatedMirrorDescent(Understated, AcceleratedMirrorDescent):
 class ExactUpdates(AcceleratedMirrorDescent):
     """The algorithm as the paper prints it: the y-update takes the gradient without noise."""
 
-    rows: Rows
+    rows: TrainingData
 
     def _y_update(self, problem: Problem, query: Gradient, move: np.ndarray) -> np.ndarray:
         gradient = query.evaluate(self.rows) / problem.n_samples

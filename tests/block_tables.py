@@ -6,7 +6,7 @@ from seeded import source
 
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 
 __all__ = ["NULL", "STORAGES", "WEIGHTS", "D", "R", "Steep", "clipped", "make", "nasty", "oracle_of", "table"]
@@ -38,7 +38,7 @@ class Steep:
 
 
 def make(storage, X, y, **bounds):
-    return Rows(STORAGES[storage](X), y, data_norm=R, by_column=storage == "converted", **bounds)
+    return TrainingData(STORAGES[storage](X), y, data_norm=R, by_column=storage == "converted", **bounds)
 
 
 def clipped(X, constant=0.0):

@@ -13,7 +13,7 @@ from skdp.losses import Logistic
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem, check_saddle, products
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, Moments
 from skdp.privacy.schedule import Schedule
@@ -143,7 +143,7 @@ def table(rng, n=500):
 def prepared(problem, X, y, share=0.1, standardize=None, seed=0):
     schedule = Schedule(problem.preparation(share, standardize))
     scale = calibrate(schedule, problem.budget) if problem.budget.private else 0.0
-    rows = Rows(X, y, data_norm=2.0, intercept_scaling=problem.intercept_scaling)
+    rows = TrainingData(X, y, data_norm=2.0, intercept_scaling=problem.intercept_scaling)
     oracle = Oracle(rows, schedule, problem.budget, scale, source(seed))
     saddle = problem.prepared(oracle.ask, share, standardize)
     oracle.finish()

@@ -302,7 +302,7 @@ def test_every_table_and_every_label(solver, given):
 
 @pytest.mark.parametrize("loss", ("huber", "welsch", "tukey", "cauchy"))
 def test_every_target_without_bounds(loss):
-    """Targets of 1e300 are behind the gate as the largest that float64 can square."""
+    """Targets of 1e300 are behind the oracle as the largest that float64 can square."""
     for labels in LABELS.values():
         check_fit(fit_of(GradientDescent(2), "robust numbers", loss=loss, threshold=1e-30), X, labels)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skdp.minimax import Batch, GroupDROSaddle, check_saddle
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
 from skdp.scorers import LinearScorer, MLPScorer
 
@@ -92,11 +92,11 @@ def test_no_record_of_any_group_moves_a_sum_by_more_than_the_sensitivity(query, 
         X, targets = table(rng, 10 ** rng.uniform(-2, 3))
         here = (*point(rng, saddle, 10 ** rng.uniform(-2, 2)), *point(rng, saddle))
         asked = query(saddle, here, 10 ** rng.uniform(-4, 2))
-        rows = Rows(X, targets, data_norm=1.7)
+        rows = TrainingData(X, targets, data_norm=1.7)
         for record in (0, *(int(np.flatnonzero(targets // 2 == group)[0]) for group in range(3))):
             other, labels = X.copy(), targets.copy()
             other[record], labels[record] = 10 * rng.normal(size=3), targets[record] ^ 1
-            neighbour = rows.without([record]) if adjacency == "zero_out" else Rows(other, labels, data_norm=1.7)
+            neighbour = rows.without([record]) if adjacency == "zero_out" else TrainingData(other, labels, data_norm=1.7)
             moved = np.linalg.norm(asked.evaluate(rows) - asked.evaluate(neighbour))
             assert moved <= asked.sensitivity(adjacency) * (1 + 1e-9)
 
@@ -110,7 +110,7 @@ def test_a_record_of_the_smallest_group_attains_it_and_others_come_as_near_as_th
     far = np.array([50.0, 50.0, 50.0, 0.0])
     here = (far, alone, -far, alone)
     asked = query(saddle, here, 1e-3)
-    rows = Rows(np.full((1, 3), 1.0), np.array([2 * group], dtype=np.int8), data_norm=9.0)
+    rows = TrainingData(np.full((1, 3), 1.0), np.array([2 * group], dtype=np.int8), data_norm=9.0)
     moved = np.linalg.norm(asked.evaluate(rows) - asked.evaluate(rows.without([0])))
     assert 0.99 <= moved / asked.sensitivity("zero_out") <= 1 + 1e-9
 
@@ -124,11 +124,11 @@ FINITE = [name for name in FINITE if np.isfinite(TABLES[name]).all()]
 def test_hostile_rows_do_not_exceed_it_either(name, query, rng):
     saddle, targets = GroupDROSaddle(LinearScorer(3, CENTRE, SCALE), (12, 8, 4)), np.repeat([0, 1, 2, 3, 4, 5], 4).astype(np.int8)
     with np.errstate(all="ignore"):
-        rows = Rows(TABLES[name], targets, data_norm=1.7)
+        rows = TrainingData(TABLES[name], targets, data_norm=1.7)
         for spread in (1e-300, 1.0, 1e150, 1e300):
             asked = query(saddle, (*point(rng, saddle, spread), *point(rng, saddle, spread)), 1e-3)
             if not asked.clip_norm > 0 or not all(np.isfinite(part).all() for part in asked.parameters()):
-                continue  # the gate refuses it
+                continue  # the oracle refuses it
             for record in (0, 9, 23):
                 moved = asked.evaluate(rows) - asked.evaluate(rows.without(np.array([record])))
                 assert np.linalg.norm(moved) <= asked.sensitivity("zero_out") * (1 + 1e-9)
@@ -143,9 +143,9 @@ def test_a_null_record_is_left_out_and_the_sizes_stay(rng):
     for change in (0, 1):
         changed, labels = X.copy(), targets.copy()
         changed[null], labels[null] = X[null] + 5 * change, targets[null] ^ change
-        values.append(asked.evaluate(Rows(changed, labels, data_norm=1.7).without(null)))
+        values.append(asked.evaluate(TrainingData(changed, labels, data_norm=1.7).without(null)))
     np.testing.assert_array_equal(values[0], values[1])
-    kept = asked.evaluate(Rows(X[others], targets[others], data_norm=1.7))  # by the same problem, of the same sizes
+    kept = asked.evaluate(TrainingData(X[others], targets[others], data_norm=1.7))  # by the same problem, of the same sizes
     np.testing.assert_allclose(values[0], kept, rtol=1e-12)
 
 
@@ -156,8 +156,8 @@ def test_a_target_that_is_no_label_of_a_group_is_left_out(target, rng):
     asked = JointGradient(saddle, *point(rng, saddle), 0.5, 0.5, 0.3)
     other = targets.astype(np.float64)
     other[7] = target
-    expected = asked.evaluate(Rows(X, targets, data_norm=1.7).without([7]))
-    np.testing.assert_allclose(asked.evaluate(Rows(X, other, data_norm=1.7)), expected, rtol=1e-12)
+    expected = asked.evaluate(TrainingData(X, targets, data_norm=1.7).without([7]))
+    np.testing.assert_allclose(asked.evaluate(TrainingData(X, other, data_norm=1.7)), expected, rtol=1e-12)
 
 
 def test_the_reach_is_the_largest_weight_of_a_record(rng):

@@ -1,4 +1,4 @@
-"""No path from the data around the gate: frames, pickles, reports; every estimator, every solver."""
+"""No path from the data around the oracle: frames, pickles, reports; every estimator, every solver."""
 
 import gc
 import inspect
@@ -25,7 +25,7 @@ from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._base import DPEstimator
 from skdp.preprocessing import BoundedScaler
 from skdp.preprocessing._knot_placement import finest
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import SOLVERS, GradientDescent, Solver
@@ -120,10 +120,10 @@ def stored_arrays(X):
 
 
 def arrays_in(value, depth=2):
-    """Arrays that a variable is, contains or has as attributes; tables stay behind `Rows`."""
+    """Arrays that a variable is, contains or has as attributes; tables stay behind `TrainingData`."""
     if sparse.issparse(value) or isinstance(value, np.ndarray):
         return list(stored_arrays(value))
-    if isinstance(value, (type, Rows)) or not depth:
+    if isinstance(value, (type, TrainingData)) or not depth:
         return []
     held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     attributes = vars(value).values() if type(value).__module__.startswith("skdp.") and hasattr(value, "__dict__") else ()
@@ -177,7 +177,7 @@ WAYS = {
 
 
 def leak(monkeypatch, what):
-    """Make the gate hand what it holds to a function of the package's own."""
+    """Make the oracle hand what it holds to a function of the package's own."""
     code = compile("def peek(table):\n    return table\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
     scope, ask = {}, Oracle.ask
     exec(code, scope)
@@ -284,7 +284,7 @@ def test_the_search_sees_what_is_kept(estimator, keep, rng):
 def held():
     """Tables, oracles and sources of noise that are alive; other tests have some of their own."""
     gc.collect()
-    return [thing for thing in gc.get_objects() if isinstance(thing, (Rows, Oracle, NoiseSource))]
+    return [thing for thing in gc.get_objects() if isinstance(thing, (TrainingData, Oracle, NoiseSource))]
 
 
 def held_by(estimator, before):
@@ -295,7 +295,14 @@ def held_by(estimator, before):
     return rows, {kind for kind in FORBIDDEN if kind in content}
 
 
-FORBIDDEN = {b"Oracle", b"NoiseSource", b"generator_ctor", b"randomstate_ctor", b"Rows", b"Records"}  # as pickles name them
+FORBIDDEN = {
+    b"Oracle",
+    b"NoiseSource",
+    b"generator_ctor",
+    b"randomstate_ctor",
+    b"TrainingData",
+    b"Records",
+}  # as pickles name them
 
 
 @every
@@ -311,8 +318,8 @@ def test_what_is_kept_is_seen(estimator, rng):
     """The twin: rows anywhere, and a generator inside of another object."""
     X, y, before = rng.normal(size=(50, 2)), np.arange(50) % 2, held()
     model = fitted(clone(estimator), X, y)
-    model.kept_ = {"deep": [Rows(X, y, data_norm=1.0)]}
+    model.kept_ = {"deep": [TrainingData(X, y, data_norm=1.0)]}
     assert held_by(model, before)[0]
-    assert b"Rows" in held_by(model, before)[1]
+    assert b"TrainingData" in held_by(model, before)[1]
     model.kept_ = {"deep": [np.random.default_rng(0)]}
     assert held_by(model, before) == ([], {b"generator_ctor"})

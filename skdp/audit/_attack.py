@@ -18,7 +18,7 @@ from skdp.audit._canary import Canaries
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning
 from skdp.privacy.noise.source import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
@@ -62,7 +62,7 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
             _derived(estimator, stop).fit(X, y)
         except Planned as end:
             return end.plan
-    raise TypeError(f"{type(estimator).__name__} fits without a run through the gate; expected an estimator that plans one.")
+    raise TypeError(f"{type(estimator).__name__} fits without a run through the oracle; expected an estimator that plans one.")
 
 
 class Attack:
@@ -105,7 +105,7 @@ class Attack:
             self._model.fit(self._canaries.X, self._canaries.labels(absent))
         return self._scores
 
-    def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: Rows, *rest: Any) -> SolverResult:
+    def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: TrainingData, *rest: Any) -> SolverResult:
         """Hand the estimator's own run the rows of the table in question and a solver that records."""
         if self._knowledge is None and "transcript" in self._views:
             self._knowledge = Knowledge.of(self._canaries, rows, plan.row_bounds)
@@ -151,22 +151,22 @@ class Knowledge:
 
     Parameters
     ----------
-    others : Rows
+    others : TrainingData
         The table without its canaries.
     records : tuple of list of Rows
         Each canary as a table of one record, with either label; a null record has none.
     """
 
-    others: Rows
-    records: tuple[list[Rows], ...]
+    others: TrainingData
+    records: tuple[list[TrainingData], ...]
 
     @classmethod
-    def of(cls, canaries: Canaries, rows: Rows, bounds: dict[str, Any]) -> "Knowledge":
+    def of(cls, canaries: Canaries, rows: TrainingData, bounds: dict[str, Any]) -> "Knowledge":
         """Return what follows from a table of which only the other records are used."""
         number = len(canaries.rows)
 
-        def single(code: float) -> list[Rows]:
-            table = Rows(canaries.rows, np.full(number, code), **bounds)
+        def single(code: float) -> list[TrainingData]:
+            table = TrainingData(canaries.rows, np.full(number, code), **bounds)
             return [table.subset(np.array([i])) for i in range(number)]
 
         codes = canaries.codes[:1] if canaries.null else canaries.codes

@@ -51,7 +51,7 @@ def audit(
     n_runs : int, default=1000
         Fits of each table, at least 20. A quarter of them chooses the threshold of the attack, the others are judged.
     views : {"transcript", "final"} or sequence of them, default=("transcript", "final")
-        What the adversary sees: all noisy answers of the gate, which the guarantee covers, or the fitted model only.
+        What the adversary sees: all noisy answers of the oracle, which the guarantee covers, or the fitted model only.
     confidence : float, default=0.95
         Probability that the bound of a view holds: a correct estimator is accused with probability at most
         ``1 - confidence`` for each view. For continuous integration take 0.9999.

@@ -53,7 +53,7 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
         raise TypeError("Canaries are made by the loss of labels or targets; expected an estimator that has one, not DPMinimax.")
     if isinstance(problem, AdditiveProblem):
         raise TypeError(
-            "Canaries are rows as the gate sees them, not columns of a data frame; expected the estimator of the same fit, "
+            "Canaries are rows as the oracle sees them, not columns of a data frame; expected the estimator of the same fit, "
             "DPLogisticRegression or DPLinearRegression with data_norm=basis.data_norm, and basis.transform(X), for basis = the "
             "basis_ of a fitted additive model."
         )

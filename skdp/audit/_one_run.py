@@ -123,7 +123,7 @@ def audit_one_run(
         How many canaries are guessed, half of them as in and half as out; an even number up to ``n_canaries``. It has to be
         fixed beforehand. None takes about a quarter of them.
     view : {"final", "transcript"}, default="final"
-        What the adversary sees: the fitted model, or all noisy answers of the gate.
+        What the adversary sees: the fitted model, or all noisy answers of the oracle.
     confidence : float, default=0.95
         Probability that the bound holds.
     random_state : int or None, default=None

@@ -1,4 +1,4 @@
-"""What all private estimators share: parameters, the run through the gate, attributes set at once."""
+"""What all private estimators share: parameters, the run through the oracle, attributes set at once."""
 
 import math
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import pay
@@ -134,7 +134,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        """Check the training table: public facts, X, and what stands for y behind the gate."""
+        """Check the training table: public facts, X, and what stands for y behind the oracle."""
 
     @abstractmethod
     def _plan_of(self, facts: Facts) -> Plan:
@@ -223,7 +223,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         warn_of_low_signal(self, facts, plan)
         self._pay(plan, statement)
         with _told_when_interrupted():
-            rows = Rows(table, labels, **plan.row_bounds)
+            rows = TrainingData(table, labels, **plan.row_bounds)
             del table, labels
             result = self._run(plan, rows, noise, rng, progress)
             attributes |= self._model(plan, result, facts)
@@ -295,7 +295,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         return Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples)
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
-        """What is public about the rows behind the gate, by the names of `Problem`."""
+        """What is public about the rows behind the oracle, by the names of `Problem`."""
         return row_facts(self, n_features)
 
     def _rows_of(self, X: Any) -> Any:
@@ -320,11 +320,13 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         """Charge the whole schedule, before the training data go behind the oracle."""
         pay(spending(plan, statement), self._ledgers)
 
-    def _run(self, plan: Plan, rows: Rows, noise: NoiseSource, rng: np.random.Generator, progress: Progress) -> SolverResult:
+    def _run(
+        self, plan: Plan, rows: TrainingData, noise: NoiseSource, rng: np.random.Generator, progress: Progress
+    ) -> SolverResult:
         """Solve the problem through the oracle; ``rng`` is for public choices."""
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
-        with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the gate
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle
             result = self._solved(plan, oracle, rng)
         oracle.finish()
         if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():

@@ -1,4 +1,4 @@
-"""Public groups of records: their labels, their sizes, and how they go with the class labels behind the gate."""
+"""Public groups of records: their labels, their sizes, and how they go with the class labels behind the oracle."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def row_bounds(self) -> dict[str, Any]:
-        """Public constants under which the training data go behind the gate."""
+        """Public constants under which the training data go behind the oracle."""
         weights = None if self.problem.class_weight is None else np.array(self.problem.class_weight)
         return {
             "data_norm": self.problem.data_norm,

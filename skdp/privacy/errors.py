@@ -33,7 +33,7 @@ class LedgerError(PrivacyAccountingError):
 
 
 class BudgetExceededError(PrivacyAccountingError):
-    """A fit would exceed the ceiling of a ledger. Raised before the data go behind the gate; nothing was charged.
+    """A fit would exceed the ceiling of a ledger. Raised before the data go behind the oracle; nothing was charged.
 
     Parameters
     ----------

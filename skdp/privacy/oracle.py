@@ -1,4 +1,4 @@
-"""The gate: every value that depends on the training data comes out of here, with noise on it."""
+"""The oracle: every value that depends on the training data comes out of here, with noise on it."""
 
 import math
 import os
@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise
@@ -30,7 +30,7 @@ class Oracle:
 
     Parameters
     ----------
-    rows : Rows
+    rows : TrainingData
         The training data.
     schedule : Schedule
         What may be asked.
@@ -46,7 +46,7 @@ class Oracle:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: TrainingData,
         schedule: Schedule,
         budget: Budget,
         scale: float,
@@ -225,12 +225,12 @@ class Oracle:
         )
         return noise.select(self._evaluate(query, self._rows), self._noise)
 
-    def _evaluate(self, query: Query, rows: Rows) -> np.ndarray:
+    def _evaluate(self, query: Query, rows: TrainingData) -> np.ndarray:
         return _quoting_nothing(type(query).__name__, lambda: query.evaluate(rows))
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
-        """Neither warnings, which may quote data, nor anything else of the gate's in between."""
+        """Neither warnings, which may quote data, nor anything else of the oracle's in between."""
         outer, self._answering = self._answering, True
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():

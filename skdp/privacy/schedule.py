@@ -50,7 +50,7 @@ class SinglePass:
     """Gaussian noise on a query over records that no other release of this kind in the run has used.
 
     The query says which: it has an attribute ``records``, sorted numbers that depend on public choices and earlier releases only,
-    perhaps none. The gate counts, and refuses to use a record twice. So all releases of this kind in a schedule together cost
+    perhaps none. The oracle counts, and refuses to use a record twice. So all releases of this kind in a schedule together cost
     what the one with the least noise does.
 
     *Proof.* Take two tables that differ in one record. A release that does not use it is, given the earlier ones, distributed

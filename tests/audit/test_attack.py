@@ -10,7 +10,7 @@ from seeded import fitted
 from skdp import DPLinearRegression, DPLogisticRegression, DPRobustRegressor
 from skdp.audit._attack import VIEWS, Attack, Recorder, planned
 from skdp.audit._canary import least_direction, make_canaries, random_directions
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.solvers import SGD, GradientDescent, Solver
 
 ADJACENCIES = ("replace_one", "zero_out")
@@ -27,7 +27,7 @@ def canaries_of(model, X, y):
 
 
 def in_table(canaries, absent):
-    """First record of the table, as the gate sees it."""
+    """First record of the table, as the oracle sees it."""
     return canaries.X[0], canaries.labels(absent)[0]
 
 
@@ -151,7 +151,7 @@ def test_the_transcript_s_score_is_the_log_likelihood_ratio(adjacency, absent, l
     tables = []
     for code in canaries.codes:
         codes[0] = code
-        tables.append(Rows(canaries.X, codes.copy(), **plan.row_bounds))
+        tables.append(TrainingData(canaries.X, codes.copy(), **plan.row_bounds))
     tables[1] = tables[1].without(ABSENT) if canaries.null else tables[1]
     expected = 0.0
     for query, answer in releases:
@@ -174,7 +174,7 @@ def test_a_sample_s_score_is_that_of_the_mixture(adjacency, monkeypatch):
         noise = plan.scale * query.sensitivity(adjacency)
         mixtures = []
         for code in canaries.codes:
-            contribution = query.evaluate(Rows(canaries.rows, np.array([code]), **plan.row_bounds))
+            contribution = query.evaluate(TrainingData(canaries.rows, np.array([code]), **plan.row_bounds))
             contribution *= not (canaries.null and code == canaries.codes[1])
             mixtures.append(0.6 * norm.pdf(answer, 0, noise).prod() + 0.4 * norm.pdf(answer, contribution, noise).prod())
         expected += np.log(mixtures[0] / mixtures[1])

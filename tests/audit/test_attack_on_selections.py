@@ -11,7 +11,7 @@ from seeded import source
 from skdp import DPConstrainedClassifier
 from skdp.audit._attack import Adversary, Knowledge, planned
 from skdp.audit._canary import least_direction, make_canaries
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
 from skdp.solvers import FrankWolfe
@@ -24,10 +24,10 @@ def setting(adjacency, alpha=0.5):
     plan = planned(model, X, Y)
     canaries = make_canaries(model, plan.problem, X, Y, least_direction)
     codes = np.searchsorted([0, 1], canaries.y)
-    present = Rows(canaries.X, codes, **plan.row_bounds)
+    present = TrainingData(canaries.X, codes, **plan.row_bounds)
     other = codes.copy()
     other[0] = canaries.codes[1]
-    absent = present.without(np.array([0])) if canaries.null else Rows(canaries.X, other, **plan.row_bounds)
+    absent = present.without(np.array([0])) if canaries.null else TrainingData(canaries.X, other, **plan.row_bounds)
     return plan, canaries, present, absent
 
 

@@ -19,7 +19,7 @@ from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, StandardizedGradient
 from skdp.solvers import Problem, StandardizedGradientDescent
@@ -84,7 +84,7 @@ def test_the_positive_rate_is_never_read_in_the_clear(balance, rng, monkeypatch)
     blind = {
         LabelSum: lambda self, rows: np.array([-200.0]),
         StandardizedGradient: lambda self, rows: evaluate(
-            self, Rows(X, np.arange(400) % 2, data_norm=2.0, intercept_scaling=1.0)
+            self, TrainingData(X, np.arange(400) % 2, data_norm=2.0, intercept_scaling=1.0)
         ),
     }
     for query, answer in blind.items():

@@ -25,7 +25,7 @@ from skdp import (
 from skdp.estimators import DPAdditiveRegressor, DPGroupDROClassifier
 from skdp.preprocessing import BoundedScaler, Schema
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 
 WIDE = [(0, 1), (0, 1e7)]
 SCALING = (
@@ -110,7 +110,7 @@ def test_no_scaled_row_is_longer_than_one_per_column(form, shifts, rng):
     mapping = ColumnScaling.of_bounds(bounds, shifts)
     expected = mapping.scaled(X)
     assert np.abs(expected).max() <= 1
-    rows = Rows(form(X), np.zeros(500, dtype=int), data_norm=2.0, scaling=mapping)
+    rows = TrainingData(form(X), np.zeros(500, dtype=int), data_norm=2.0, scaling=mapping)
     np.testing.assert_allclose(rows.moments(), [expected.sum(axis=0), (expected**2).sum(axis=0)], rtol=1e-9, atol=1e-9)
     coef = np.ones((4, 1))
     everything = rows.sum(coef, lambda raw, records: raw)

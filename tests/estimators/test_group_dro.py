@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPGroupDROClassifier, DPMinimax, load_model, save_model
 from skdp.minimax import GroupDROSaddle
 from skdp.preprocessing import BoundedScaler
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import JointGradient, PrimalGradient
 from skdp.scorers import LinearScorer
@@ -130,7 +130,7 @@ def test_the_report_says_that_groups_are_public_and_kept_by_neighbours(adjacency
 def test_labels_are_never_read_in_the_clear_and_of_groups_only_their_sizes(solver, monkeypatch):
     """Every answer is replaced by one that has neither in it: labels and members can be anything then."""
     X, y, groups = table(100)
-    rows_of = Rows(X, np.arange(100) % 2, data_norm=2.0, intercept_scaling=1.0, by_row=True)
+    rows_of = TrainingData(X, np.arange(100) % 2, data_norm=2.0, intercept_scaling=1.0, by_row=True)
     ask = Oracle.ask
 
     def blind(self, query):

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import GradientDescent, SolverResult
@@ -238,7 +238,7 @@ def test_plan_states_the_same_before_any_data(class_weight, table):
 
 
 def test_noise_that_cannot_be_resolved_is_refused_before_the_data_are_read(table, monkeypatch):
-    monkeypatch.setattr(Rows, "__init__", lambda *args, **given: pytest.fail("the data were read"))
+    monkeypatch.setattr(TrainingData, "__init__", lambda *args, **given: pytest.fail("the data were read"))
     model = DPLogisticRegression(2e-6, delta=1e-9, solver=GradientDescent(10_000))
     for call in (lambda: model.fit(*table), lambda: model.plan(600, 5)):
         with pytest.raises(ValueError, match="expected a larger epsilon"):

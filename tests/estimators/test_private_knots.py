@@ -44,21 +44,21 @@ def model_of(kind, **parameters):
 
 
 class Watch:
-    """Keeps what is asked of each gate, and its schedule; answers hat sums with given numbers where there are any."""
+    """Keeps what is asked of each oracle, and its schedule; answers hat sums with given numbers where there are any."""
 
     def __init__(self, monkeypatch, answer=None):
-        self.asked, self.mapped, self.gate = [], [], None
+        self.asked, self.mapped, self.oracle = [], [], None
         ask, map_rows = Oracle.ask, Oracle.map_rows
 
-        def asking(gate, query):
-            self.gate = gate
-            found = ask(gate, query)
+        def asking(oracle, query):
+            self.oracle = oracle
+            found = ask(oracle, query)
             self.asked.append(query)
             return answer if answer is not None and isinstance(query, HatSums) else found
 
-        def mapping(gate, matrix):
+        def mapping(oracle, matrix):
             self.mapped.append((len(self.asked), matrix))
-            map_rows(gate, matrix)
+            map_rows(oracle, matrix)
 
         monkeypatch.setattr(Oracle, "ask", asking)
         monkeypatch.setattr(Oracle, "map_rows", mapping)
@@ -70,15 +70,17 @@ class Watch:
 def test_the_first_release_is_of_hats_and_the_transcript_is_the_schedule(kind, adjacency, pairs, rng, monkeypatch):
     watch = Watch(monkeypatch)
     model = fitted(model_of(kind, adjacency=adjacency, interactions=pairs), *people(rng))
-    first, *others = watch.gate.transcript
-    assert [type(query) for query in watch.asked] == [line.query for line in watch.gate.transcript]
+    first, *others = watch.oracle.transcript
+    assert [type(query) for query in watch.asked] == [line.query for line in watch.oracle.transcript]
     assert first.query is HatSums and HatSums not in [line.query for line in others] and first.size == 2 * FINEST.size
     assert [place for place, _ in watch.mapped] == [1]
-    scale, budget = watch.gate._scale, watch.gate._budget
-    made = Schedule(tuple((1, line) for line in watch.gate.transcript))
+    scale, budget = watch.oracle._scale, watch.oracle._budget
+    made = Schedule(tuple((1, line) for line in watch.oracle.transcript))
     assert spent_epsilon(made, scale, budget) == pytest.approx(3.0, rel=1e-6)
     assert model.privacy_spent_.epsilon == pytest.approx(3.0, rel=1e-6)
-    mu = [line.query.relative_sensitivity[adjacency] / noise_multiplier(line, scale, adjacency) for line in watch.gate.transcript]
+    mu = [
+        line.query.relative_sensitivity[adjacency] / noise_multiplier(line, scale, adjacency) for line in watch.oracle.transcript
+    ]
     assert mu[0] ** 2 / np.square(mu).sum() == pytest.approx(0.05)
     plan = model.plan(3000) if kind is DPAdditiveRegressor else model.plan(3000, n_classes=2)
     for report in (plan, model.privacy_report_):
@@ -121,7 +123,7 @@ def test_public_knots_know_nothing_of_the_records(kind, rng):
 
 
 def test_without_noise_knots_are_those_of_exact_sums_and_the_fit_is_the_ordinary_one(rng):
-    """On functions of the records with these knots; the matrix of the gate rounds in other places."""
+    """On functions of the records with these knots; the matrix of the oracle rounds in other places."""
     X, y = people(rng, 400)
     with pytest.warns(NotPrivateWarning):
         model = fitted(model_of(DPAdditiveClassifier, epsilon=math.inf, interactions=[("age", "town")]), X, y)
@@ -157,7 +159,7 @@ def test_solvers_with_other_releases_are_refused_before_anything_is_read(kind, r
         fitted(model_of(kind, solver=SGD()), *people(rng))
     with pytest.raises(ValueError, match="'private' or a number"):
         fitted(model_of(kind, knots="privately"), *people(rng))
-    assert watch.gate is None
+    assert watch.oracle is None
 
 
 def test_more_classes_and_numbers_without_a_schema(rng):

@@ -182,7 +182,7 @@ def test_errors_of_floating_point_tell_nothing_of_the_records(target, entry, tab
 )
 @pytest.mark.parametrize("solver", ("whitened_gd", "ssp"))
 def test_objects_that_are_no_finite_targets_are_refused_before_anything_is_released(value, solver, table, monkeypatch):
-    """A NaN behind the gate would come out of it whatever the noise is."""
+    """A NaN behind the oracle would come out of it whatever the noise is."""
     monkeypatch.setattr("skdp.estimators._base.pay", lambda *given: pytest.fail("it was paid for"))
     for y in ([value, *table[1][1:].tolist()], pd.Series([*table[1][1:].tolist(), value], dtype=object)):
         with pytest.raises((TypeError, ValueError)):

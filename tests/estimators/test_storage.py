@@ -12,7 +12,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor, PrivacyLedger
 from skdp.preprocessing import RowNormClipper
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import DistanceHistogram, Standardization
 from skdp.solvers.adaptive._whitening import ranges
@@ -78,9 +78,11 @@ def test_a_dtype_does_not_show(model, kind, monkeypatch):
 @pytest.mark.parametrize("by_row, by_column", ((False, False), (True, False), (False, True), (True, True)))
 def test_the_bound_on_the_rounding_of_sums_is_one_for_dense_and_csr(n, by_row, by_column):
     tables = (np.eye(n, 2), np.asfortranarray(np.eye(n, 2)), sparse.csr_array(np.eye(n, 2)))
-    bounds = {Rows(X, np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error for X in tables}
+    bounds = {TrainingData(X, np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error for X in tables}
     assert len(bounds) == 1
-    columns = Rows(sparse.csc_array(np.eye(n, 2)), np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column).summation_error
+    columns = TrainingData(
+        sparse.csc_array(np.eye(n, 2)), np.zeros(n), data_norm=1.0, by_row=by_row, by_column=by_column
+    ).summation_error
     assert bounds == {columns} if by_row or by_column else max(bounds) <= columns
 
 
@@ -111,7 +113,7 @@ def test_rows_as_long_as_a_public_limit_are_counted_alike(model, bounds, monkeyp
 @pytest.mark.parametrize("transformer", (Normalizer(), RowNormClipper(1.0)), ids=repr)
 def test_rows_that_a_transformer_made_of_length_1_are_counted_alike(transformer, rng):
     X = rng.normal(size=(2000, 40))
-    rows = [Rows(transformer.fit_transform(table), np.zeros(2000), data_norm=2.0) for table in (X, sparse.csr_array(X))]
+    rows = [TrainingData(transformer.fit_transform(table), np.zeros(2000), data_norm=2.0) for table in (X, sparse.csr_array(X))]
     lengths = Standardization(np.zeros(40), np.full(40, 0.5), False, 2.0)
     dense, thin = (DistanceHistogram(lengths, ranges(1.0)).evaluate(stored) for stored in rows)
     np.testing.assert_array_equal(thin, dense)
@@ -122,7 +124,7 @@ def test_lengths_of_rows_are_one_for_dense_and_csr_to_the_last_bit(rng):
     scale, y = rng.uniform(0.5, 2.0, size=40), np.zeros(5000)
     lengths = []
     for table in (X, np.asfortranarray(X), sparse.csr_array(X)):
-        rows = Rows(table, y, data_norm=6.0)
+        rows = TrainingData(table, y, data_norm=6.0)
         view = rows.standardized(np.zeros(40), scale)
         lengths.append(np.stack([rows._scales, rows._inverse_norms, view._inverse_norms]))
     np.testing.assert_array_equal(lengths[1], lengths[0])

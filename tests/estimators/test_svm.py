@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.tables import data_directory, load
 from skdp import DPLinearSVC, DPLogisticRegression, load_model, save_model
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 from skdp.solvers import GradientDescent, Newton, StandardizedGradientDescent
 
@@ -101,7 +101,7 @@ def test_the_gradients_of_all_classes_are_clipped_as_one_vector(loss, rng):
             pair = np.stack([pair[0], -pair[0]]) if trial % 2 else pair
             labels = rng.integers(0, 4, 2).astype(np.int8)
             sums = [
-                Gradient(kind, coef, clip_norm).evaluate(Rows(pair[[i]], labels[[i * (1 - trial % 2)]], data_norm=2.0))
+                Gradient(kind, coef, clip_norm).evaluate(TrainingData(pair[[i]], labels[[i * (1 - trial % 2)]], data_norm=2.0))
                 for i in (0, 1)
             ]
             change = np.linalg.norm(sums[0] - sums[1]) / (2 * clip_norm)

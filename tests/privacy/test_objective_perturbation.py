@@ -1,4 +1,4 @@
-"""Objective perturbation and noise of exponential norm: exact densities against the claims, calibration, the gate."""
+"""Objective perturbation and noise of exponential norm: exact densities against the claims, calibration, the oracle."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ from skdp.losses import HuberHinge, Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_delta
 from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.objective_perturbation import ExponentialNorm, TiltedObjective, smallest_strength, tilted_delta
 from skdp.privacy.oracle import Oracle
@@ -216,7 +216,7 @@ LONE = np.array([[1.0, 0.0]] * 2), np.array([0, 1], dtype=np.int8)
 
 
 def asked(mechanism, budget, scale, seed, query=None):
-    rows = Rows(*LONE, data_norm=1.0)
+    rows = TrainingData(*LONE, data_norm=1.0)
     query = query or Minimum(Logistic(), bounded(mechanism, budget))
     schedule = Schedule(((1, Release(Minimum, mechanism, query.clip_norm, 2)),))
     oracle = Oracle(rows, schedule, budget, scale, source(seed))
@@ -266,7 +266,7 @@ def test_the_gate_refuses_another_minimum_than_the_scheduled_one():
 
 def test_gradients_of_this_file_are_those_of_the_query():
     X, y, w = np.array([[0.3], [-1.0], [0.9]]), np.array([1, 0, 0], dtype=np.int8), np.array([-2.0, 0.0, 3.0])
-    rows = Rows(X, y, data_norm=R)
+    rows = TrainingData(X, y, data_norm=R)
     ours = gradients(w, [(float(x[0]), int(label)) for x, label in zip(X, y, strict=True)], Logistic(), 0.0, 0.4)[0]
     theirs = [Gradient(Logistic(), np.array([[at]]), 0.4).evaluate(rows)[0] for at in w]
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The gate: what it refuses, what it records, and that the noise on its answers is the one that the schedule states."""
+"""The oracle: what it refuses, what it records, and that the noise on its answers is the one that the schedule states."""
 
 import math
 from dataclasses import replace
@@ -11,7 +11,7 @@ from seeded import source
 from skdp.losses import Logistic
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
@@ -22,7 +22,7 @@ FALSE_ALARM = 1e-6
 N_FEATURES = 20_000
 
 
-class Watched(Rows):
+class Watched(TrainingData):
     """Counts how often the data are read."""
 
     reads = 0
@@ -92,7 +92,7 @@ def test_noise_on_a_sample_is_what_the_schedule_states(adjacency, rate):
 def test_every_subsampled_release_draws_a_fresh_sample():
     """Without noise, the sum counts the records that were drawn; its distribution is binomial (false alarm below 1e-6)."""
     X = np.ones((1000, 1))
-    rows = Rows(X, np.zeros(1000, dtype=np.int8), data_norm=1.0)
+    rows = TrainingData(X, np.zeros(1000, dtype=np.int8), data_norm=1.0)
     schedule = Schedule(((400, Release(Gradient, PoissonGaussian(0.3), 1.0)),))
     oracle = oracle_for(rows, schedule, epsilon=math.inf)
     drawn = np.array([oracle.ask(query(rows))[0] / 0.5 for _ in range(400)])

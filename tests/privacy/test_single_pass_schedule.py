@@ -1,4 +1,4 @@
-"""Releases of records that no other release uses: what the gate refuses and counts, the noise, and what all of them cost."""
+"""Releases of records that no other release uses: what the oracle refuses and counts, the noise, and what all of them cost."""
 
 import math
 
@@ -13,7 +13,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger.gaussian_cover import gaussian_cover
 from skdp.privacy.oracle import Oracle
@@ -25,7 +25,7 @@ FALSE_ALARM = 1e-6
 N = 12
 
 
-class Watched(Rows):
+class Watched(TrainingData):
     """Counts how often the data are read."""
 
     def __init__(self, *args, **bounds):
@@ -46,7 +46,7 @@ def schedule_of(count, mechanism=None):
     return Schedule(((count, Release(Gradient, mechanism or SinglePass(4), 1.0)),))
 
 
-def gate(table, schedule, epsilon=1.0, adjacency="replace_one"):
+def oracle_of(table, schedule, epsilon=1.0, adjacency="replace_one"):
     budget = Budget(epsilon, 1e-6, adjacency)
     return Oracle(table, schedule, budget, calibrate(schedule, budget), source())
 
@@ -60,7 +60,7 @@ def query(table, records):
 @pytest.mark.parametrize("second", ([2], [2, 3], [0, 5, 9, 11]))
 def test_a_record_is_refused_a_second_time_before_it_is_read(second, epsilon):
     table = rows()
-    oracle = gate(table, schedule_of(2), epsilon)
+    oracle = oracle_of(table, schedule_of(2), epsilon)
     oracle.ask(query(table, [0, 1, 2]))
     reads = len(table.reads)
     with pytest.raises(PrivacyAccountingError, match="earlier release of the single pass has used"):
@@ -86,7 +86,7 @@ WRONG = {
 @pytest.mark.parametrize("records", WRONG.values(), ids=WRONG)
 def test_other_than_sorted_numbers_of_few_rows_are_refused(records):
     table = rows()
-    oracle = gate(table, schedule_of(1))
+    oracle = oracle_of(table, schedule_of(1))
     with pytest.raises(PrivacyAccountingError, match="single pass"):
         oracle.ask(query(table, records))
     assert not table.reads and not oracle.uses.any()
@@ -96,7 +96,7 @@ def test_other_than_sorted_numbers_of_few_rows_are_refused(records):
 def test_numbers_whose_differences_overflow_are_refused(records):
     """As bytes, -100 is 56 more than 100; both would be the same row, which enters twice and is counted once."""
     table = Watched(np.ones((200, 1)), np.arange(200) % 2, data_norm=1.0)
-    oracle = gate(table, schedule_of(1))
+    oracle = oracle_of(table, schedule_of(1))
     with pytest.raises(PrivacyAccountingError, match="not sorted, distinct numbers"):
         oracle.ask(query(table, records))
     assert not table.reads and not oracle.uses.any()
@@ -106,8 +106,8 @@ def test_numbers_whose_differences_overflow_are_refused(records):
 def test_records_are_for_a_single_pass_only(mechanism):
     table = rows()
     with pytest.raises(PrivacyAccountingError, match="expected a single pass"):
-        gate(table, schedule_of(1, mechanism)).ask(query(table, [1]))
-    assert gate(table, schedule_of(1, mechanism)).uses.size == 0
+        oracle_of(table, schedule_of(1, mechanism)).ask(query(table, [1]))
+    assert oracle_of(table, schedule_of(1, mechanism)).uses.size == 0
 
 
 @pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csc_array), ids=lambda s: s.__name__)
@@ -116,7 +116,7 @@ def test_the_named_records_enter_and_no_others(storage):
     schedule = schedule_of(3)
     assert schedule.by_row and schedule.passes_once and not schedule.samples
     table = rows(storage=storage, by_row=schedule.by_row)
-    oracle = gate(table, schedule, math.inf)
+    oracle = oracle_of(table, schedule, math.inf)
     for records in ([1, 4, 7], [], [0, 11]):
         alone = query(table, None).evaluate(rows().subset(np.array(records, dtype=int)))
         np.testing.assert_allclose(oracle.ask(query(table, records)), alone)
@@ -140,7 +140,7 @@ def test_what_is_counted_is_what_is_read():
     shifting = object.__new__(Shifting)
     for name, value in (("loss", Logistic()), ("coef", np.zeros((3, 1))), ("clip_norm", 1.0)):
         object.__setattr__(shifting, name, value)
-    oracle = gate(table, Schedule(((1, Release(Shifting, SinglePass(4), 1.0)),)), math.inf)
+    oracle = oracle_of(table, Schedule(((1, Release(Shifting, SinglePass(4), 1.0)),)), math.inf)
     answer = oracle.ask(shifting)
     (used,) = np.flatnonzero(oracle.uses)
     np.testing.assert_allclose(answer, query(table, None).evaluate(rows().subset(np.array([used]))))
@@ -148,7 +148,7 @@ def test_what_is_counted_is_what_is_read():
 
 def test_the_counter_that_is_shown_is_a_copy():
     table = rows()
-    oracle = gate(table, schedule_of(2))
+    oracle = oracle_of(table, schedule_of(2))
     oracle.ask(query(table, [0, 1]))
     oracle.uses[:] = 0
     with pytest.raises(PrivacyAccountingError):
@@ -161,7 +161,7 @@ def test_the_noise_is_that_of_one_release(adjacency, weight):
     """Normal with the stated deviation, whatever the number of releases; a wrong one is seen."""
     width = 20_000
     table = Watched(np.zeros((N, width)), np.arange(N) % 2, data_norm=1.0)
-    oracle = gate(table, schedule_of(50, SinglePass(4, weight)), 1.0, adjacency)
+    oracle = oracle_of(table, schedule_of(50, SinglePass(4, weight)), 1.0, adjacency)
     noise = oracle.ask(query(table, [0, 3]))
     expected = {"replace_one": 2.0, "zero_out": 1.0}[adjacency] / gaussian_mu(1.0, 1e-6)
     assert kstest(noise / expected, "norm").pvalue > FALSE_ALARM

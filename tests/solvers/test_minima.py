@@ -10,7 +10,7 @@ from seeded import source
 from skdp.constraints import Box, L1Ball, L2Ball, Simplex
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import SVRG, GradientDescent, Problem, SVRGPlusPlus
 
@@ -112,7 +112,7 @@ def test_the_minimum_is_found(solver, loss, given):
     facts, (X, y) = problem_of(loss, **given), table(loss)
     chosen, tolerance = SOLVERS[solver]
     schedule = chosen.schedule(facts)
-    rows = Rows(X, y, data_norm=facts.data_norm, intercept_scaling=1.0, by_row=True)
+    rows = TrainingData(X, y, data_norm=facts.data_norm, intercept_scaling=1.0, by_row=True)
     oracle = Oracle(rows, schedule, facts.budget, 0.0, source())
     coef = chosen.solve(facts, oracle.ask, np.random.default_rng(0)).coef
     oracle.finish()

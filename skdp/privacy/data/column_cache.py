@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.kernels import SHORTEST, clip_residuals
-from skdp.privacy.data.storage import BLOCK, Blocks, Part, row_squares, scaled
+from skdp.privacy.data.storage import BLOCK, Part, Storage, row_squares, scaled
 
-__all__ = ["Columns", "entries"]
+__all__ = ["ColumnCache", "entries"]
 
 WIDEST = 64  # columns of a block of rows that are copied at a time: 2**18 cells
 RENEWAL = 10  # raw predictions are worked out anew after so many times as many columns were read as there are
@@ -20,7 +20,7 @@ SHRINKING = 2.0**20  # or where the coefficients have become so many times small
 Slopes = Callable[[np.ndarray, Part], np.ndarray]  # from raw predictions (m, k) of some rows to residuals (m, k), not clipped
 
 
-class Columns:
+class ColumnCache:
     """The clipped rows, column by column, and their raw predictions at one point after another.
 
     Moving to a point reads the columns of the coefficients that changed. A record's raw prediction depends on the record and on
@@ -28,7 +28,7 @@ class Columns:
 
     Parameters
     ----------
-    blocks : Blocks
+    blocks : Storage
         The whole table, dense or CSC.
     scales : ndarray of shape (n_samples,)
         Factor of each row.
@@ -36,7 +36,7 @@ class Columns:
         What the intercept appends to each row; 0 where there is none.
     """
 
-    def __init__(self, blocks: Blocks, scales: np.ndarray, constant: float) -> None:
+    def __init__(self, blocks: Storage, scales: np.ndarray, constant: float) -> None:
         self._blocks, self._scales, self._constant = blocks, scales, constant
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
@@ -260,7 +260,7 @@ def groups_of(columns: np.ndarray) -> list[np.ndarray]:
     return [columns[start : start + WIDEST] for start in range(0, columns.size, WIDEST)]
 
 
-def entries(blocks: Blocks, part: Part, columns: np.ndarray, scales: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+def entries(blocks: Storage, part: Part, columns: np.ndarray, scales: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return some columns of some clipped rows of a dense table, shape (m, columns.size), the transpose of ``out``."""
     chosen = np.empty((columns.size, scales.size)) if out is None else out
     for row, column in zip(chosen, columns, strict=True):

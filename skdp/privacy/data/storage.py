@@ -11,8 +11,8 @@ from skdp.privacy.data.column_scaling import ColumnScaling
 
 __all__ = [
     "BLOCK",
-    "Blocks",
     "Part",
+    "Storage",
     "clipped_products",
     "dense",
     "entry_sums",
@@ -35,7 +35,7 @@ CELLS = 2**18  # of a dense block that are clipped at a time
 Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
 
 
-class Blocks:
+class Storage:
     """A table, or a sample of its rows, block by block.
 
     Parameters
@@ -58,7 +58,7 @@ class Blocks:
         self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
         self._scaling = scaling
 
-    def subset(self, indices: np.ndarray) -> "Blocks":
+    def subset(self, indices: np.ndarray) -> "Storage":
         """Return the same table reduced to some of its rows, which are gathered block by block, when they are read.
 
         Parameters
@@ -68,7 +68,7 @@ class Blocks:
 
         Returns
         -------
-        Blocks
+        Storage
             The sample.
 
         Raises
@@ -82,7 +82,7 @@ class Blocks:
         sample.sample = indices
         return sample
 
-    def mapped(self, matrix: Any) -> "Blocks":
+    def mapped(self, matrix: Any) -> "Storage":
         """Return the rows times a matrix, each worked out by itself, in the order of its columns.
 
         Parameters
@@ -92,7 +92,7 @@ class Blocks:
 
         Returns
         -------
-        Blocks
+        Storage
             Stored as CSR: a sum that is not defined is 0, one that overflows the largest number.
         """
         if self._scaling is not None:
@@ -102,7 +102,7 @@ class Blocks:
         product = rows @ sparse.csr_array(matrix).astype(np.float64)
         product.sort_indices()
         np.nan_to_num(product.data, copy=False)
-        blocks = Blocks(product)
+        blocks = Storage(product)
         blocks.sample = self.sample
         return blocks
 
@@ -224,7 +224,7 @@ def squares_in_order(block: Any) -> np.ndarray:
     return squares
 
 
-def entry_sums(blocks: Blocks, scales: np.ndarray) -> np.ndarray:
+def entry_sums(blocks: Storage, scales: np.ndarray) -> np.ndarray:
     """Return the sums over all rows, scaled, of their entries and of the squares, of shape (2, n_features)."""
     total = np.zeros((2, blocks.n_features))
     if blocks.by_column:
@@ -243,7 +243,7 @@ def dense(block: Any) -> np.ndarray:
     return block.toarray() if sparse.issparse(block) else block
 
 
-def row_norms(blocks: Blocks) -> np.ndarray:
+def row_norms(blocks: Storage) -> np.ndarray:
     """Return the norm of each row; infinite where its square overflows."""
     squares = np.zeros(blocks.n_samples)
     if blocks.by_column:
@@ -255,7 +255,7 @@ def row_norms(blocks: Blocks) -> np.ndarray:
     return np.sqrt(squares, out=squares)
 
 
-def largest_entries(blocks: Blocks, limits: np.ndarray) -> np.ndarray:
+def largest_entries(blocks: Storage, limits: np.ndarray) -> np.ndarray:
     """Return the largest absolute value of each row, every entry over the limit of its column; 0 for rows outside of a sample."""
     largest = np.zeros(blocks.n_samples)
     if blocks.by_column:
@@ -319,14 +319,14 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     return total
 
 
-def standardized_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the squared norm of each row in another geometry, rounded up where it comes from a difference or a product.
 
     Around a centre of 0, which is no release, it is the same for dense and CSR.
 
     Parameters
     ----------
-    blocks : Blocks
+    blocks : Storage
         The table.
     scales : ndarray of shape (n_samples,)
         Factor of each row x.
@@ -358,7 +358,7 @@ def standardized_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray,
     return squares
 
 
-def _whitened_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     if blocks.by_column:
         raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
     squares = np.zeros(blocks.n_samples)
@@ -370,7 +370,7 @@ def _whitened_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, sc
     return squares
 
 
-def _sparse_squares(blocks: Blocks, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     squares, products = np.zeros((2, blocks.n_samples))
     sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
     chunks = blocks.columns() if blocks.by_column else ((part, blocks.rows(part)) for part in blocks.parts())

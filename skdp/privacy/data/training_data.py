@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.data.column_cache import Columns
+from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.column_sums import ColumnSums
-from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, fixed
+from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, fixed
 from skdp.privacy.data.storage import (
-    Blocks,
     Part,
+    Storage,
+    clipped_products,
     dense,
     entry_sums,
+    largest_entries,
     pieces,
     row_norms,
     scaled,
@@ -23,13 +24,13 @@ from skdp.privacy.data.storage import (
     transposed,
 )
 
-__all__ = ["SHORTEST", "Batch", "Records", "Rows", "summation_error"]
+__all__ = ["SHORTEST", "Batch", "Records", "TrainingData", "summation_error"]
 
 CELLS = 2**20  # of a dense batch of whole rows
 
 
-class Rows(ColumnSums):
-    """Training data behind the gate: rows clipped to ``data_norm``, then extended by ``intercept_scaling``.
+class TrainingData:
+    """Training data behind the oracle: rows clipped to ``data_norm``, then extended by ``intercept_scaling``.
 
     Clipping is a factor per row, applied to raw predictions and residuals; the table itself is never copied. A row whose
     squared norm overflows float64 counts as a row of zeros.
@@ -66,13 +67,13 @@ class Rows(ColumnSums):
         by_column: bool = False,
         scaling: ColumnScaling | None = None,
     ) -> None:
-        self._blocks, self._y = Blocks(X, by_row, by_column, scaling), y
+        self._blocks, self._y = Storage(X, by_row, by_column, scaling), y
         self._by_column = self._blocks.by_column or (by_column and not by_row)
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
-        self._whole: Rows | None = None  # the table that this is a sample of
-        self._view: tuple[np.ndarray, np.ndarray, Rows] | None = None
+        self._whole: TrainingData | None = None  # the table that this is a sample of
+        self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
-        self._columns: Columns | None = None
+        self._columns: ColumnCache | None = None
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
         self._data_norm, self._intercept_scaling, self._class_weight = data_norm, intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
@@ -83,7 +84,7 @@ class Rows(ColumnSums):
         """Bound on the float64 error of a sum over the rows, over the largest norm of a term; the same for dense and CSR."""
         return summation_error(self.n_samples, self._by_column)
 
-    def subset(self, indices: np.ndarray) -> "Rows":
+    def subset(self, indices: np.ndarray) -> "TrainingData":
         """Return the same table reduced to a sample of its rows, which are gathered block by block, when they are summed.
 
         Parameters
@@ -93,7 +94,7 @@ class Rows(ColumnSums):
 
         Returns
         -------
-        Rows
+        TrainingData
             Sums over it have the error bound of the whole table.
 
         Raises
@@ -105,7 +106,7 @@ class Rows(ColumnSums):
         sample._blocks, sample._whole = self._blocks.subset(indices), self
         return sample
 
-    def without(self, indices: np.ndarray) -> "Rows":
+    def without(self, indices: np.ndarray) -> "TrainingData":
         """Return the same table with null records in place of some, as the adjacency ``zero_out`` understands them.
 
         A null record has no bound left for its residual, which `clip_residuals` therefore makes 0.
@@ -117,7 +118,7 @@ class Rows(ColumnSums):
 
         Returns
         -------
-        Rows
+        TrainingData
             As many records; the null ones contribute nothing to the answer of any query.
         """
         table = self._copied()
@@ -129,7 +130,7 @@ class Rows(ColumnSums):
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
 
-    def mapped(self, matrix: Any) -> "Rows":
+    def mapped(self, matrix: Any) -> "TrainingData":
         """Return the same records with rows ``x @ matrix``, x as it was given, clipped to ``data_norm`` anew.
 
         Parameters
@@ -139,7 +140,7 @@ class Rows(ColumnSums):
 
         Returns
         -------
-        Rows
+        TrainingData
             Stored as CSR; null records stay null.
         """
         table, blocks = self._copied(), self._blocks.mapped(matrix)
@@ -147,7 +148,7 @@ class Rows(ColumnSums):
         table._clip()
         return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))
 
-    def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "Rows":
+    def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
 
         Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
@@ -161,7 +162,7 @@ class Rows(ColumnSums):
 
         Returns
         -------
-        Rows
+        TrainingData
             A view, kept until others are asked for. Without intercept the last entry of 1 is missing.
         """
         if self._whole is not None and self._blocks.sample is not None:
@@ -349,6 +350,96 @@ class Rows(ColumnSums):
             total += block.T @ (block * (factors if present is None else factors * present[:, None]))
         return total
 
+    def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel, clip_norm: float) -> np.ndarray:
+        r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, r_i being the kernel's.
+
+        Raw predictions are kept from call to call; columns of coefficients that are the same as in the last call are not read,
+        unless the table is a sample or stored by rows and sparse.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, k)
+            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+        block : ndarray of int of shape (n_block,)
+            Ascending coordinates.
+        kernel : callable
+            Maps raw predictions (rows of a block, k) and their `Records` to residuals (rows of the block, k) of any size.
+        clip_norm : float
+            Bound on the Frobenius norm of a term.
+
+        Returns
+        -------
+        ndarray of shape (n_block, k)
+            The sum, accumulated in float64.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row of coefficients per coordinate: sums of one coordinate could stand for several.
+        """
+        if len(coef) != self.n_features + (self._intercept_scaling > 0):
+            raise ValueError("Sums over a block of coordinates are for coefficients of all coordinates.")
+
+        def slopes(raw: np.ndarray, part: Part) -> np.ndarray:
+            records = self._records(part)
+            residuals = kernel(raw, records)
+            if records.present is not None:
+                residuals *= records.present[:, None]  # what is not finite becomes NaN, and that 0
+            return residuals
+
+        def clipped(raw: np.ndarray, records: Records) -> np.ndarray:
+            return clip_residuals(kernel(raw, records), records.inverse_norms, clip_norm)
+
+        if block.size == coef.shape[0]:
+            return self.sum(coef, clipped)
+        if not self._blocks.keeps_columns:
+            return self._block_sum_by_rows(coef, block, slopes, clip_norm)
+        return self._kept_columns().block_sum(coef, block, slopes, clip_norm)
+
+    def clipped_sum(self, coef: np.ndarray, kernel: Kernel, limits: float | np.ndarray, *, kept: bool = False) -> np.ndarray:
+        """Return ``sum_i clip(x_i kernel(x_i^T coef)^T)``, where every product of an entry and a residual is clipped.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, k)
+            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+        kernel : callable
+            Maps raw predictions (rows of a block, k) and their `Records` to finite residuals (rows of the block, k).
+        limits : float or ndarray of shape (n_coordinates,)
+            Bound on the absolute value of a product, by the coordinate of the entry.
+        kept : bool, default=False
+            Move the raw predictions of `block_sum` to the point, in place of working them out.
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, k)
+            The sum, accumulated in float64.
+
+        Raises
+        ------
+        ValueError
+            If there is not one row of coefficients per coordinate.
+        """
+        if len(coef) != self.n_features + (self._intercept_scaling > 0):
+            raise ValueError(
+                "Products are clipped for coefficients of all coordinates: without intercept only where it has none."
+            )
+        limits, constant = np.broadcast_to(np.asarray(limits, dtype=np.float64), len(coef)), self._intercept_scaling
+        bounds, last = limits[: self.n_features], np.zeros((1 if constant else 0, coef.shape[1]))
+        if self._largest is None or not np.array_equal(self._largest[0], bounds):
+            self._largest = bounds.copy(), largest_entries(self._blocks, bounds)
+
+        def counted(raw: np.ndarray, records: Records) -> np.ndarray:
+            residuals = kernel(raw, records)
+            if constant:
+                products = np.clip(constant * residuals, -limits[-1], limits[-1])
+                np.add(last, products.sum(axis=0) if records.present is None else records.present @ products, out=last)
+            return residuals
+
+        raw = self._kept_columns().raw(coef) if kept and self._blocks.keeps_columns else None
+        products = self._products_by_columns if self._blocks.by_column else self._products_by_rows
+        return np.concatenate([products(coef, counted, raw, *self._largest), last])
+
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         total: np.ndarray | None = None
         for part in self._blocks.parts():
@@ -382,6 +473,56 @@ class Rows(ColumnSums):
         residuals *= self._scales[part, None]
         return residuals, intercept
 
+    def _products_by_rows(
+        self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, limits: np.ndarray, largest: np.ndarray
+    ) -> np.ndarray:
+        total: Any = 0.0
+        for part in self._blocks.parts():
+            block = self._blocks.rows(part)
+            residuals = self._slopes(coef, kernel, raw, part, block)
+            total = total + clipped_products(block, residuals, largest[part], limits)
+        return np.asarray(total)
+
+    def _products_by_columns(
+        self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, limits: np.ndarray, largest: np.ndarray
+    ) -> np.ndarray:
+        if raw is None:
+            residuals, _ = self._residuals_by_columns(coef, kernel)
+        else:
+            residuals = np.concatenate([self._slopes(coef, kernel, raw, part, None) for part in self._blocks.parts()])
+        chunks = self._blocks.columns()
+        return np.concatenate([clipped_products(chunk, residuals, largest, limits[place]) for place, chunk in chunks])
+
+    def _slopes(self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, part: Part, block: Any) -> np.ndarray:
+        """Residuals of some rows times the row scales; from the raw predictions that are kept, where they are."""
+        if raw is None:
+            return self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)[0]
+        return kernel(raw[part].copy(), self._records(part)) * self._scales[part, None]
+
+    def _block_sum_by_rows(self, coef: np.ndarray, block: np.ndarray, slopes: Any, clip_norm: float) -> np.ndarray:
+        total, features = np.zeros((block.size, coef.shape[1])), block[block < self.n_features]
+        constant = self._intercept_scaling if features.size < block.size else 0.0
+        for part in self._blocks.parts():
+            rows = self._blocks.rows(part)
+            residuals = slopes(self._clipped(self._blocks.predictions(rows, coef[: self.n_features]), coef, part), part)
+            chunk = dense(scaled(rows[:, features], self._scales[part]))
+            total += clipped_term(chunk, constant, residuals, clip_norm)
+        return total
+
+    def _kept_columns(self) -> ColumnCache:
+        if self._columns is None:
+            self._columns = ColumnCache(self._blocks, self._scales, self._intercept_scaling)
+        return self._columns
+
+    def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:
+        """Raw predictions of clipped rows, with intercept, from those of the rows as given; in place."""
+        scales = self._scales[part, None]
+        raw *= scales
+        np.copyto(raw, 0.0, where=scales == 0)  # 0 times a product that overflowed, at some points and not at others
+        if self._intercept_scaling:
+            raw += self._intercept_scaling * coef[self.n_features]
+        return raw
+
     def _clip(self) -> None:
         with np.errstate(all="ignore"):
             norms, longest = row_norms(self._blocks), self._data_norm
@@ -389,7 +530,7 @@ class Rows(ColumnSums):
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
 
-    def _copied(self) -> "Rows":
+    def _copied(self) -> "TrainingData":
         """The same table without what was kept for later queries, which may not hold for what it is made into."""
         table = copy.copy(self)
         table._view = table._counts = table._columns = table._largest = None

@@ -5,7 +5,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from skdp.privacy.data.kernels import clip_residuals
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 
 __all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
 
@@ -46,14 +46,14 @@ class Query(Protocol):
         ...
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the earlier releases that the question contains, for the gate to check."""
+        """Return the earlier releases that the question contains, for the oracle to check."""
         ...
 
     def sensitivity(self, adjacency: str) -> float:
         """Return the largest change of the answer between neighbours; the proof is the docstring."""
         ...
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
         ...
 

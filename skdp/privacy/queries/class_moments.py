@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.queries.standardized_gradient import Standardization
@@ -90,12 +90,12 @@ class ClassMoments:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sums.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data, with class numbers 0 and 1 as labels.
 
         Returns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import SHORTEST, Records, Rows
+from skdp.privacy.data.training_data import SHORTEST, Records, TrainingData
 from skdp.privacy.queries._base import Loss, clip_residuals
 
 __all__ = ["Difference"]
@@ -71,14 +71,13 @@ class Difference:
         """Return 2D under ``replace_one`` and D under ``zero_out``, D being the clip norm.
 
         Proof. Both points, C and the smoothness are the same for both tables, so D is, and the terms of all records that the
-        tables share cancel, as computed, too: `Rows` works out the raw predictions of a record at both points from it alone.
-        What is left is the term of the replaced record less that of the other one. A term is a rank-one matrix of norm
+        tables share cancel, as computed, too: `TrainingData` works out the raw predictions of a record at both points from it
+        alone. What is left is the term of the replaced record less that of the other one. A term is a rank-one matrix of norm
         ``||x_i|| ||d_i||``, and the last thing that happens to ``d_i`` is ``clip_residuals`` to D, which bounds that norm by D
-        for every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever
-        the subtraction made of rounding errors, infinities or NaN; its own rounding is in the noise's allowance, relative to
-        D like everything else there. That is so because D is at least 2**-480 or 0: times the scale of a long row, a bound below
-        2**-530 or so would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With D = 0 nothing is
-        read.
+        for every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever the
+        subtraction made of rounding errors, infinities or NaN; its own rounding is in the noise's allowance, relative to D like
+        everything else there. That is so because D is at least 2**-480 or 0: times the scale of a long row, a bound below 2**-530
+        or so would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With D = 0 nothing is read.
 
         Parameters
         ----------
@@ -92,12 +91,12 @@ class Difference:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data, or a sample.
 
         Returns

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import Loss, clip_residuals
 
 __all__ = ["Gradient"]
@@ -27,7 +27,7 @@ class Gradient:
     clip_norm : float
         Bound on the Frobenius norm of one record's gradient.
     records : ndarray of int or None, default=None
-        Which records a release of a single pass is of; the gate takes them out.
+        Which records a release of a single pass is of; the oracle takes them out.
     """
 
     loss: Loss
@@ -49,11 +49,11 @@ class Gradient:
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
-        Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share
-        cancel. What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null
-        record has ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss.
-        The shared terms cancel as computed, too: `Rows` works out a raw prediction from its record alone, in an order that
-        only public facts set; the rounding of the sum itself is in the noise's allowance.
+        Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share cancel.
+        What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null record has
+        ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss. The shared terms
+        cancel as computed, too: `TrainingData` works out a raw prediction from its record alone, in an order that only public
+        facts set; the rounding of the sum itself is in the noise's allowance.
 
         Parameters
         ----------
@@ -67,12 +67,12 @@ class Gradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -83,7 +83,7 @@ class Gradient:
         return rows.sum(self.coef, self.residuals).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the clipped derivative of each record in its raw predictions; a kernel for `Rows.sum`."""
+        """Return the clipped derivative of each record in its raw predictions; a kernel for `TrainingData.sum`."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

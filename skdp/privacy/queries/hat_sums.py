@@ -9,7 +9,7 @@ from scipy import sparse
 
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.data.storage import row_squares
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 
 __all__ = ["HatSums"]
 
@@ -73,12 +73,12 @@ class HatSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sums.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 
 __all__ = ["ClassCounts", "LabelSum"]
 
@@ -40,12 +40,12 @@ class LabelSum:
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -93,12 +93,12 @@ class ClassCounts:
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries.standardized_gradient import Standardization
 
@@ -52,9 +52,9 @@ class DistanceHistogram:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from this record and earlier releases alone, also as computed: `Rows` works out its
-        length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers one
-        count by 1 and raises another by 1, or changes nothing.
+        Proof. The range of a record follows from this record and earlier releases alone, also as computed: `TrainingData` works
+        out its length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers
+        one count by 1 and raises another by 1, or changes nothing.
 
         Parameters
         ----------
@@ -68,12 +68,12 @@ class DistanceHistogram:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the counts.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

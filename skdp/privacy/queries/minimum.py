@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import LinAlgError, solve
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries._base import Loss
 from skdp.privacy.queries._newton_minimizer import conjugate_gradients, minimize
@@ -34,7 +34,7 @@ class Minimum:
     facts : Minimization
         Public facts, with the clip norm and the penalty.
     tilt : ndarray of shape (size,) or None, default=None
-        The vector b; drawn by the gate.
+        The vector b; drawn by the oracle.
     """
 
     loss: Loss
@@ -83,15 +83,15 @@ class Minimum:
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def tilted(self, tilt: np.ndarray) -> "Minimum":
-        """Return the same question with another b; only the gate calls this."""
+        """Return the same question with another b; only the oracle calls this."""
         return replace(self, tilt=tilt)
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the minimum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -117,7 +117,7 @@ class Minimum:
         step = 1 / (facts.strength + facts.n_samples * facts.smoothness)
         return minimize(gradient, newton, facts.size, step, facts.precision - facts.gradient_error)
 
-    def _solved(self, rows: Rows, point: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    def _solved(self, rows: TrainingData, point: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """The inverse of the Hessian times a gradient; approximately where there are many coordinates."""
         strength = self.facts.strength
         if self.size <= LARGEST_HESSIAN:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from skdp.privacy.data.training_data import Records, Rows, summation_error
+from skdp.privacy.data.training_data import Records, TrainingData, summation_error
 from skdp.privacy.queries._base import CurvedLoss
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 
@@ -70,12 +70,12 @@ class Curvature:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised Hessian.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -210,12 +210,12 @@ class NewtonDirection:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised direction.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

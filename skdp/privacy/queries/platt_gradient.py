@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries._base import Loss
 
 __all__ = ["ScoreGradient"]
@@ -70,12 +70,12 @@ class ScoreGradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

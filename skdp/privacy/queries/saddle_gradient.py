@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp.privacy.data.gradient_factors import CANCELLED, Factors, clipped_sum, differences, lengths, n_entries
 from skdp.privacy.data.kernels import fixed
-from skdp.privacy.data.training_data import SHORTEST, Batch, Rows
+from skdp.privacy.data.training_data import SHORTEST, Batch, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 
 __all__ = ["DualGradient", "JointGradient", "PrimalDifference", "PrimalGradient", "Saddle", "SaddlePoint"]
@@ -119,7 +119,7 @@ class _OneSide(_AtPoint):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, of shape (size,)."""
 
         def terms(batch: Batch) -> np.ndarray:
@@ -213,7 +213,7 @@ class JointGradient(_AtPoint):
         Parameters
         ----------
         answer : ndarray of shape (n_primal + n_dual,)
-            From the gate.
+            From the oracle.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class JointGradient(_AtPoint):
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised answer, of shape (n_primal + n_dual,)."""
         primal_weight, dual_weight = math.sqrt(1 - self.dual_share), math.sqrt(self.dual_share)
 
@@ -327,7 +327,7 @@ class PrimalDifference(_AtPoint):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, of shape (n_primal,)."""
 
         def terms(batch: Batch) -> np.ndarray:

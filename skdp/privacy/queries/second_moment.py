@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import lengths_of
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size
 from skdp.privacy.queries.standardized_gradient import Standardization
@@ -77,12 +77,12 @@ class SecondMoment:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import Loss, clip_residuals
 
 __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
@@ -38,7 +38,7 @@ class Standardization:
             own.setflags(write=False)
             object.__setattr__(self, name, own)
 
-    def view(self, rows: Rows) -> Rows:
+    def view(self, rows: TrainingData) -> TrainingData:
         """Return the rows with the norms that they have in this geometry."""
         return rows.standardized(self.centre, self.scale)
 
@@ -134,7 +134,7 @@ class StandardizedGradient:
     geometry : Standardization
         From earlier releases.
     records : ndarray of int or None, default=None
-        Which records a release of a single pass is of; the gate takes them out.
+        Which records a release of a single pass is of; the oracle takes them out.
     class_weight : tuple of float or None, default=None
         Factor u of a record's gradient before the clip, per class, beside the public weights; from earlier releases.
     """
@@ -184,12 +184,12 @@ class StandardizedGradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from skdp.privacy.data.storage import BLOCK
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 
 __all__ = ["JointMoments", "SmallestEigenvalue"]
@@ -73,12 +73,12 @@ class SmallestEigenvalue:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised eigenvalue.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -151,12 +151,12 @@ class JointMoments:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised products.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 
@@ -55,12 +55,12 @@ class TargetExponents:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the counts.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -122,12 +122,12 @@ class TargetHistogram:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the counts.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 
 __all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
@@ -34,8 +34,8 @@ class TargetSum:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
-        Proof. Shared records cancel; a target is in [-1, 1], because `Rows.totals` clips it, which changes nothing where it was
-        brought there by its public range, and a null record is not counted.
+        Proof. Shared records cancel; a target is in [-1, 1], because `TrainingData.totals` clips it, which changes nothing where
+        it was brought there by its public range, and a null record is not counted.
 
         Parameters
         ----------
@@ -49,12 +49,12 @@ class TargetSum:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -114,12 +114,12 @@ class FeatureTargetSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sums.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -181,12 +181,12 @@ class FeatureSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.data.training_data import Records, Rows
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries._base import Loss
 
@@ -150,8 +150,8 @@ class Vertex:
         r"""Return 2CR under ``replace_one`` and CR under ``zero_out``, with clip norm C and l1 radius R.
 
         Proof. ``coef``, the loss, C, the vertices and the offset are the same for both tables, so of the sum only the replaced
-        record is left: a score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most
-        :math:`\|v\|_1 \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. `Rows.clipped_sum` makes
+        record is left: a score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most :math:`\|v\|_1
+        \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. `TrainingData.clipped_sum` makes
         :math:`|h_j| \le C` for every finite record, label, weight and loss. It is attained by rows all of whose gradients'
         coordinates are clipped.
 
@@ -185,12 +185,12 @@ class Vertex:
         offset = float(np.abs(self.offset).max(initial=0.0)) / self.clip_norm
         return score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
 
-    def evaluate(self, rows: Rows) -> np.ndarray:
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised scores.
 
         Parameters
         ----------
-        rows : Rows
+        rows : TrainingData
             The training data.
 
         Returns
@@ -202,7 +202,7 @@ class Vertex:
         return -self.vertices.products(gradient.ravel())
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw predictions, finite; a kernel for `Rows.clipped_sum`."""
+        """Return the derivative of each record in its raw predictions, finite; a kernel for `TrainingData.clipped_sum`."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

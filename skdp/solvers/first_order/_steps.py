@@ -69,7 +69,7 @@ class MirrorSteps:
         self.coef: np.ndarray = mirror.point(self._state).reshape(problem.shape)
 
     def move(self, gradient: np.ndarray) -> None:
-        """Step; gradients that are not finite are for the gate to refuse."""
+        """Step; gradients that are not finite are for the oracle to refuse."""
         self._state = self._mirror.step(self._state, gradient.ravel(), self._step_size)
         self.coef = self._mirror.point(self._state).reshape(gradient.shape)
 

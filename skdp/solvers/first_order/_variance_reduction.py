@@ -14,7 +14,7 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
 
-__all__ = ["Settings", "VarianceReduction"]
+__all__ = ["EpochSettings", "VarianceReduction"]
 
 STEP = 1.5  # largest step of the defaults, over the smoothness of a record: three quarters of the stability limit
 THEOREM_STEP = 48.0  # one over that of the theorem, over the same
@@ -29,7 +29,7 @@ MOST_EPOCHS, MOST_STEPS, MOST_THEOREM_STEPS = 1000, 10**7, 10**6
 
 
 @dataclass(frozen=True)
-class Settings:
+class EpochSettings:
     """Everything public that a run consists of.
 
     Parameters
@@ -180,7 +180,7 @@ class VarianceReduction(Solver):
             entries += [(1, outer), (length, inner)]
         return Schedule(tuple(entries))
 
-    def _settings(self, problem: Problem) -> Settings:
+    def _settings(self, problem: Problem) -> EpochSettings:
         n_epochs, first, step_size = self._theorem(problem) if self.theorem else self._practical(problem)
         lengths = self._lengths(n_epochs, self.n_inner or first)
         if isinstance(self.step_size, float):
@@ -190,7 +190,7 @@ class VarianceReduction(Solver):
         batch_size = self.batch_size or (1.0 if self.theorem else self._batch(problem, lengths))
         rate = min(max(batch_size / problem.n_samples, LEAST_RATE), 1.0)
         clip = 1.0 if self.theorem or not problem.budget.private else self.difference_clip
-        return Settings(lengths, rate, step_size, fractions_of(n_epochs), clip * problem.smoothness)
+        return EpochSettings(lengths, rate, step_size, fractions_of(n_epochs), clip * problem.smoothness)
 
     def _lengths(self, n_epochs: int, first: int) -> tuple[int, ...]:
         proportions = self._proportions(n_epochs)

@@ -76,7 +76,7 @@ class SGD(MomentumSolver):
     + q N(\pm 1, z^2)` (``replace_one``), or one of them and :math:`N(0, z^2)` (``zero_out``), also though it depends on the
     releases before; their privacy loss distributions are composed numerically, rounded up. Which records were drawn is not
     released. In a single pass each record enters one release at most, and which one depends on public draws alone, so that the
-    releases are (k / z)-GDP, however many they are: exact, for any delta. The gate counts the uses of each record and refuses
+    releases are (k / z)-GDP, however many they are: exact, for any delta. The oracle counts the uses of each record and refuses
     a second. With ``standardize``, a full-data release of the moments comes first. Samples need delta of at least 1e-12.
 
     References

@@ -17,7 +17,7 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers.minimax._problem import MinimaxProblem
 
-__all__ = ["Descent", "SaddleSolver", "Settings", "mechanism", "signal"]
+__all__ = ["SaddleDescent", "SaddleSettings", "SaddleSolver", "mechanism", "signal"]
 
 StepSizes = Callable[[float], tuple[float, float]]
 
@@ -30,7 +30,7 @@ SMALLEST_SHARE, SMALLEST_RATE, LEAST_WEIGHT = 1e-6, 2.0**-53, 1e-6
 
 
 @dataclass(frozen=True)
-class Settings:
+class SaddleSettings:
     """Everything public that a run consists of, but for what releases will set.
 
     Parameters
@@ -135,17 +135,17 @@ class SaddleSolver(Solver):
         return ""
 
     @abstractmethod
-    def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:
+    def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
         """Largest possible sum of primal gradients over the noise of their average over all steps."""
 
-    def _settings(self, problem: MinimaxProblem) -> Settings:
+    def _settings(self, problem: MinimaxProblem) -> SaddleSettings:
         """Public settings, all parameters checked."""
         self._check(problem)
         batch_size = problem.batch_size if self.batch_size is None else float(self.batch_size)
         rate = 1.0 if batch_size is None else min(max(batch_size / problem.n_samples, SMALLEST_RATE), 1.0)
         before = problem.preparation(float(self.preparation_share), self.standardize)
         share = sum(count / release.mechanism.weight**2 for count, release in before if isinstance(release.mechanism, Gaussian))
-        return Settings(self._steps(problem, rate), rate, share, float(self.dual_share))
+        return SaddleSettings(self._steps(problem, rate), rate, share, float(self.dual_share))
 
     def _steps(self, problem: MinimaxProblem, rate: float) -> int:
         given = getattr(self, self._length)
@@ -177,7 +177,7 @@ class SaddleSolver(Solver):
             dual if self.dual_clip_norm is None else float(self.dual_clip_norm),
         )
 
-    def _descent(self, problem: MinimaxProblem, ask: Ask, rng: np.random.Generator, settings: Settings) -> "Descent":
+    def _descent(self, problem: MinimaxProblem, ask: Ask, rng: np.random.Generator, settings: SaddleSettings) -> "SaddleDescent":
         """Everything that the steps need, after the releases of the preparation; the first iterate is at its place."""
         kept = _kept(self.output, settings.n_steps, rng)
         saddle = problem.prepared(ask, float(self.preparation_share), self.standardize)
@@ -186,7 +186,7 @@ class SaddleSolver(Solver):
         clips = [float(norm if own is None else own) for own, norm in zip(given, usual, strict=True)]
         steps = self._step_sizes(saddle, self._signal(problem, settings), settings.n_steps)
         expected, shortens = settings.rate * problem.n_samples, self.primal_clip_norm is None
-        return Descent(problem, saddle, expected, steps, (clips[0], clips[1]), shortens, kept, rng)
+        return SaddleDescent(problem, saddle, expected, steps, (clips[0], clips[1]), shortens, kept, rng)
 
     def _step_sizes(self, saddle: SaddleProblem, signal: float, n_steps: int) -> "StepSizes":
         """Both steps by how long primal gradients may be over the usual clip norm: noise is as much smaller."""
@@ -201,7 +201,7 @@ class SaddleSolver(Solver):
         return sizes
 
 
-class Descent:
+class SaddleDescent:
     """Iterates of both sides, the steps that move them, and the average of those that are returned.
 
     Parameters

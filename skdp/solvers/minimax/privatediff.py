@@ -10,7 +10,15 @@ from skdp.privacy.queries import DualGradient, PrimalDifference, PrimalGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers.minimax._problem import MinimaxProblem
-from skdp.solvers.minimax._saddle_steps import MOST_STEPS, SMALLEST_SHARE, Descent, SaddleSolver, Settings, mechanism, signal
+from skdp.solvers.minimax._saddle_steps import (
+    MOST_STEPS,
+    SMALLEST_SHARE,
+    SaddleDescent,
+    SaddleSettings,
+    SaddleSolver,
+    mechanism,
+    signal,
+)
 
 __all__ = ["PrivateDiff"]
 
@@ -205,7 +213,7 @@ class PrivateDiff(SaddleSolver):
             descent.move(descent.primal_gradient(estimate, primal, dual), dual)
         return descent.result()
 
-    def _ascend(self, descent: Descent, ask: Ask) -> np.ndarray:
+    def _ascend(self, descent: SaddleDescent, ask: Ask) -> np.ndarray:
         """The dual variables after the noisy steps of one round."""
         dual = descent.dual
         for _ in range(int(self.n_dual_steps)):
@@ -215,7 +223,7 @@ class PrivateDiff(SaddleSolver):
     def _restarts(self, number: int) -> bool:
         return number % int(self.restart_every) == 0
 
-    def _releases(self, problem: MinimaxProblem, settings: Settings) -> tuple[Release, Release, Release]:
+    def _releases(self, problem: MinimaxProblem, settings: SaddleSettings) -> tuple[Release, Release, Release]:
         """A dual gradient, a restart and a difference, with the noise that gives each kind its share."""
         n_restarts, n_differences = self._counts(settings)
         left, share = 1 - settings.preparation_share, self._restart_share(settings)
@@ -234,15 +242,15 @@ class PrivateDiff(SaddleSolver):
             Release(PrimalDifference, difference, None, n_primal),
         )
 
-    def _counts(self, settings: Settings) -> tuple[int, int]:
+    def _counts(self, settings: SaddleSettings) -> tuple[int, int]:
         """Numbers of restarts and of differences."""
         n_restarts = math.ceil(settings.n_steps / int(self.restart_every))
         return n_restarts, settings.n_steps - n_restarts
 
-    def _restart_share(self, settings: Settings) -> float:
+    def _restart_share(self, settings: SaddleSettings) -> float:
         return float(self.restart_share) if self._counts(settings)[1] else 1.0
 
-    def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:
+    def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
         _, restart, _ = self._releases(problem, settings)
         how = cast(Gaussian | PoissonGaussian, restart.mechanism)
         return signal(problem, how, self._counts(settings)[0])

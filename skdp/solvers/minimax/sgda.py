@@ -9,7 +9,7 @@ from skdp.privacy.queries import JointGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers.minimax._problem import MinimaxProblem
-from skdp.solvers.minimax._saddle_steps import SaddleSolver, Settings, mechanism, signal
+from skdp.solvers.minimax._saddle_steps import SaddleSettings, SaddleSolver, mechanism, signal
 
 __all__ = ["SGDA"]
 
@@ -161,9 +161,9 @@ class SGDA(SaddleSolver):
             descent.move(descent.primal_gradient(primal_total, primal, dual), descent.ascended(dual_total, primal, dual))
         return descent.result()
 
-    def _mechanism(self, problem: MinimaxProblem, settings: Settings) -> Gaussian | PoissonGaussian:
+    def _mechanism(self, problem: MinimaxProblem, settings: SaddleSettings) -> Gaussian | PoissonGaussian:
         return mechanism(problem, settings.n_steps, 1 - settings.preparation_share, settings.rate)
 
-    def _signal(self, problem: MinimaxProblem, settings: Settings) -> float:
+    def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
         both = signal(problem, self._mechanism(problem, settings), settings.n_steps)
         return both * math.sqrt(1 - settings.dual_share)

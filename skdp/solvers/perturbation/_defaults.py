@@ -73,7 +73,7 @@ class MinimumSolver(Solver):
         Returns
         -------
         SolverResult
-            The answer; the number of steps behind it depends on the data and stays behind the gate.
+            The answer; the number of steps behind it depends on the data and stays behind the oracle.
         """
         return SolverResult(ask(self._query(problem)).reshape(problem.shape), None)
 

@@ -1,4 +1,4 @@
-"""Rows that earlier releases map: what queries are about from then on, and what the gate refuses."""
+"""Rows that earlier releases map: what queries are about from then on, and what the oracle refuses."""
 
 import math
 
@@ -12,7 +12,7 @@ from skdp.losses import Logistic, Multinomial
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.gaussian import MAX_FEATURES
 from skdp.privacy.oracle import Oracle
@@ -34,7 +34,7 @@ def coarse(rng):
     return sparse.csr_array(rng.normal(size=(FINE, COARSE)) * (rng.random((FINE, COARSE)) < 0.8))
 
 
-def gate(rows, *queries, budget=FREE, **more):
+def oracle_of(rows, *queries, budget=FREE, **more):
     schedule = Schedule(tuple((1, Release(type(query), Gaussian())) for query in queries))
     return Oracle(rows, schedule, budget, calibrate(schedule, budget), source(), **more)
 
@@ -54,29 +54,33 @@ def test_queries_are_about_the_mapped_rows(storage, null, rng):
     """Clipped anew: rows that were longer than the norm are mapped as they were given."""
     (X, y), matrix = table(rng), coarse(rng)
     bounds = {"data_norm": R, "intercept_scaling": 0.7, "class_weight": np.array([1.0, 0.3]), "by_row": True}
-    rows, expected = Rows(STORAGES[storage](X), y, **bounds), Rows(np.asarray(X @ matrix), y, **bounds)
+    rows, expected = TrainingData(STORAGES[storage](X), y, **bounds), TrainingData(np.asarray(X @ matrix), y, **bounds)
     if null:
         rows, expected = rows.without(NULL), expected.without(NULL)
     assert (np.linalg.norm(X @ matrix, axis=1) > R).any() and (np.linalg.norm(X @ matrix, axis=1) < R).any()
     asked = questions(rng)
-    oracle = gate(rows, Moments(R, FINE), *asked)
+    oracle = oracle_of(rows, Moments(R, FINE), *asked)
     np.testing.assert_array_equal(oracle.ask(Moments(R, FINE)), Moments(R, FINE).evaluate(rows))
     oracle.map_rows(matrix)
     for query in asked:
         np.testing.assert_allclose(oracle.ask(query), query.evaluate(expected), rtol=1e-12, atol=1e-14)
     oracle.finish()
-    np.testing.assert_array_equal(rows.moments(), Rows(STORAGES[storage](X), y, **bounds).without(NULL[: 2 * null]).moments())
+    np.testing.assert_array_equal(
+        rows.moments(), TrainingData(STORAGES[storage](X), y, **bounds).without(NULL[: 2 * null]).moments()
+    )
 
 
 def test_rows_can_be_mapped_again_and_samples_are_of_mapped_rows(rng):
     (X, y), first, second = table(rng), coarse(rng), sparse.csc_array(rng.normal(size=(COARSE, 2)))
-    rows = Rows(sparse.csr_array(X), y, data_norm=R, intercept_scaling=1.0)
+    rows = TrainingData(sparse.csr_array(X), y, data_norm=R, intercept_scaling=1.0)
     twice, drawn = rows.mapped(first).mapped(second), np.array([1, 5, 30])
     np.testing.assert_allclose(twice.moments(), rows.mapped(first @ second).moments(), rtol=1e-12)
     query = Gradient(Logistic(), rng.normal(size=(COARSE + 1, 1)), 0.4)
     one = query.evaluate(rows.mapped(first).subset(drawn))
     np.testing.assert_array_equal(query.evaluate(rows.subset(drawn).mapped(first)), one)
-    np.testing.assert_allclose(one, query.evaluate(Rows((X @ first)[drawn], y[drawn], data_norm=R, intercept_scaling=1.0)))
+    np.testing.assert_allclose(
+        one, query.evaluate(TrainingData((X @ first)[drawn], y[drawn], data_norm=R, intercept_scaling=1.0))
+    )
 
 
 def in_disorder(rows, rng):
@@ -92,9 +96,9 @@ def test_a_mapped_row_is_the_same_whatever_the_others_are(shuffled, rng):
     whole = in_disorder(X, rng) if shuffled == "all" else X
     if shuffled == "others":
         whole = sparse.csr_array(sparse.vstack([X[:30], in_disorder(X[30:], rng)]))
-    mapped = Rows(whole, np.zeros(60), data_norm=R).mapped(matrix)._blocks.table
+    mapped = TrainingData(whole, np.zeros(60), data_norm=R).mapped(matrix)._blocks.table
     for place in (0, 29, 59):
-        alone = Rows(X[[place]], np.zeros(1), data_norm=R).mapped(matrix)._blocks.table
+        alone = TrainingData(X[[place]], np.zeros(1), data_norm=R).mapped(matrix)._blocks.table
         assert alone.indices.tolist() == mapped[[place]].indices.tolist()
         np.testing.assert_array_equal(alone.data, mapped[[place]].data)
     assert mapped.has_sorted_indices and not np.shares_memory(whole.data, mapped.data)
@@ -108,15 +112,15 @@ def test_no_mapped_row_moves_a_gradient_further_than_its_clip_norm(size, rng):
     query = Gradient(Logistic(), np.full((COARSE + 1, 1), 3.0), 0.4)
     for row in X:
         with np.errstate(all="ignore"):
-            rows = Rows(sparse.csr_array(row[None]), np.array([1]), data_norm=R, intercept_scaling=1.0).mapped(matrix)
+            rows = TrainingData(sparse.csr_array(row[None]), np.array([1]), data_norm=R, intercept_scaling=1.0).mapped(matrix)
             moved = query.evaluate(rows)
         assert np.isfinite(moved).all() and np.linalg.norm(moved) <= 0.4 * (1 + 1e-9)
 
 
 def test_matrices_that_are_not_finite_or_do_not_fit_are_refused_and_nothing_changes(rng):
     (X, y), query = table(rng), Moments(R, FINE)
-    rows = Rows(sparse.csr_array(X), y, data_norm=R)
-    oracle = gate(rows, query)
+    rows = TrainingData(sparse.csr_array(X), y, data_norm=R)
+    oracle = oracle_of(rows, query)
     good = coarse(rng).toarray()
     for wrong in (good[1:], good[:, :0], good.T, sparse.csr_array((FINE, MAX_FEATURES + 1)), good + 1j, good > 0):
         with pytest.raises(PrivacyAccountingError, match="Rows are mapped by"):
@@ -143,7 +147,7 @@ def test_rows_are_not_mapped_while_a_query_is_answered(rng):
             return super().evaluate(rows)
 
     X, y = table(rng)
-    oracle = gate(Rows(X, y, data_norm=R), Mapping(R, FINE))
+    oracle = oracle_of(TrainingData(X, y, data_norm=R), Mapping(R, FINE))
     oracle.ask(Mapping(R, FINE))
     assert len(seen) == 2
     oracle.map_rows(sparse.eye_array(FINE, format="csr"))
@@ -155,9 +159,9 @@ def test_a_failing_map_quotes_nothing(kind, shown, rng, monkeypatch):
         raise kind(f"no room for {X[3, 3]}")
 
     X, y = table(rng)
-    monkeypatch.setattr(Rows, "mapped", failing)
+    monkeypatch.setattr(TrainingData, "mapped", failing)
     with pytest.raises(shown, match="The map of rows") as caught:
-        gate(Rows(X, y, data_norm=R)).map_rows(coarse(rng))
+        oracle_of(TrainingData(X, y, data_norm=R)).map_rows(coarse(rng))
     assert str(X[3, 3]) not in str(caught.value) and caught.value.__context__ is None
 
 
@@ -199,7 +203,7 @@ def choices(with_record, exact, runs):
     has the clip norm, so that nothing weakens an attack.
     """
     matrices = [sparse.csr_array(np.eye(2)), sparse.csr_array(np.eye(2)[::-1])]
-    rows, present = Rows(np.array([[1.0, 0.0]]), np.array([1]), data_norm=1.0), np.array([1.0, 0.0])
+    rows, present = TrainingData(np.array([[1.0, 0.0]]), np.array([1]), data_norm=1.0), np.array([1.0, 0.0])
     table = rows if with_record else rows.without(np.array([0]))
     first, second = HatSums(np.array([0, 1])), Gradient(Logistic(), np.zeros((2, 1)), 0.5)
     schedule = Schedule(((1, Release(Gradient, Gaussian(), 0.5)),)).preceded_by(Release(HatSums, Gaussian(), 1.0, 2), 0.3)

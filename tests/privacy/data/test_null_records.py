@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 
 NULL = np.array([0, 3])
@@ -19,9 +19,9 @@ def test_the_sum_is_that_of_the_others(storage, loss, intercept_scaling, rng):
     X, y = rng.normal(size=(8, 3)), np.arange(8) % max(2, loss.n_outputs)
     query = Gradient(loss, rng.normal(size=(3 + bool(intercept_scaling), loss.n_outputs)), 0.8)
     constants = {"data_norm": 1.2, "intercept_scaling": intercept_scaling}
-    rows = Rows(storage(X), y, **constants)
+    rows = TrainingData(storage(X), y, **constants)
     whole = query.evaluate(rows)
-    expected = query.evaluate(Rows(storage(X[OTHERS]), y[OTHERS], **constants))
+    expected = query.evaluate(TrainingData(storage(X[OTHERS]), y[OTHERS], **constants))
     np.testing.assert_allclose(query.evaluate(rows.without(NULL)), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(query.evaluate(rows), whole)
     assert rows.without(NULL).n_samples == 8
@@ -32,7 +32,7 @@ def test_the_sum_is_that_of_the_others(storage, loss, intercept_scaling, rng):
 def test_samples_may_draw_null_records(intercept_scaling, rng):
     X, y = rng.normal(size=(8, 3)), np.arange(8) % 2
     query = Gradient(Logistic(), rng.normal(size=(3 + bool(intercept_scaling), 1)), 0.8)
-    rows = Rows(X, y, data_norm=1.2, intercept_scaling=intercept_scaling)
+    rows = TrainingData(X, y, data_norm=1.2, intercept_scaling=intercept_scaling)
     drawn, left = np.array([0, 2, 3, 6]), np.array([2, 6])
     expected = query.evaluate(rows.subset(left))
     np.testing.assert_allclose(query.evaluate(rows.without(NULL).subset(drawn)), expected, rtol=1e-12)
@@ -42,5 +42,5 @@ def test_samples_may_draw_null_records(intercept_scaling, rng):
 
 def test_the_table_is_not_copied(rng):
     X = rng.normal(size=(8, 3))
-    null = Rows(X, np.zeros(8, dtype=int), data_norm=1.0).without(NULL)
+    null = TrainingData(X, np.zeros(8, dtype=int), data_norm=1.0).without(NULL)
     assert np.shares_memory(null._blocks.table, X)

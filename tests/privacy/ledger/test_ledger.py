@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, NotPrivateWarning, PrivacyLedger
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger._chain import Chain
@@ -147,7 +147,7 @@ def test_an_overdraft_is_refused_before_the_data_go_behind_the_gate(ledger, monk
     with ledger:
         GD.fit(X, y)
         before = pickle.dumps(vars(GD)["coef_"])
-        for part in (Rows, Oracle):
+        for part in (TrainingData, Oracle):
             monkeypatch.setattr(part, "__init__", lambda *a, **k: pytest.fail("the data were touched"))
         with pytest.raises(
             BudgetExceededError, match=r"would spend epsilon=3, .*full-data fit with .* up to 2\.\d+ would still"

@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm, poisson
 from skdp.losses import Multinomial
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.storage import BLOCK
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -37,7 +37,7 @@ STORAGES = {
 def test_a_real_release_has_the_stated_noise_and_no_other(storage, rate, adjacency, k):
     """Kolmogorov-Smirnov on 20000 coordinates of one release, whose exact part is 0; false alarm 1e-6."""
     X = STORAGES[storage](np.zeros((10, SIZE - 1)))
-    rows = Rows(X, np.zeros(10, dtype=np.int8), data_norm=1.0, by_row=rate < 1)
+    rows = TrainingData(X, np.zeros(10, dtype=np.int8), data_norm=1.0, by_row=rate < 1)
     mechanism = Gaussian(0.5) if rate == 1 else PoissonGaussian(rate, 0.5)
     schedule = Schedule(((1, Release(Gradient, mechanism, 1.5)),))
     oracle = Oracle(rows, schedule, Budget(1.0, 1e-6, adjacency), 3.0, seeded.source(20261121))
@@ -207,7 +207,7 @@ def test_sums_are_within_their_allowance(kind, layout, n, rng):
         return residuals
 
     with np.errstate(all="ignore"):
-        rows = Rows(LAYOUTS[layout](X), np.arange(n), data_norm=2.0)
+        rows = TrainingData(LAYOUTS[layout](X), np.arange(n), data_norm=2.0)
         value = rows.sum(np.full((2, 1), 1e300), kernel)[:, 0]  # raw predictions of 1e300 and beyond
     factors = [terms[i] * scale for i, scale in enumerate(rows._scales.tolist())]
     for column, got in zip(X.T.tolist(), value.tolist(), strict=True):
@@ -248,7 +248,7 @@ def test_neighbouring_sums_differ_by_no_more_than_is_covered(kind, layout, clip_
     with np.errstate(all="ignore"):
         for X, changed in neighbours(kind, n, rng):
             tables = ((X, y), (changed, other_y))
-            all_rows = [Rows(LAYOUTS[layout](t), labels, data_norm=1.0, intercept_scaling=0.5) for t, labels in tables]
+            all_rows = [TrainingData(LAYOUTS[layout](t), labels, data_norm=1.0, intercept_scaling=0.5) for t, labels in tables]
             first, second = (query.evaluate(rows) for rows in all_rows)
             covered = query.sensitivity("replace_one") * (1 + 2**-30) + 2 * all_rows[0].summation_error * clip_norm
             assert np.linalg.norm(first - second) <= covered
@@ -269,8 +269,8 @@ def test_layout_and_dtype_do_not_change_the_sum_beyond_its_error(largest, rng):
     forms = (sparse.csr_array, sparse.csc_array, with_long_indices, with_explicit_zeros, shuffled)
     tables += [form(cast) for cast in casts if cast.dtype.isnative and cast.dtype != np.float16 for form in forms]
     assert len(tables) >= 5 * 3 + 3 * 5
-    sums = [query.evaluate(Rows(table, y, data_norm=1.5, intercept_scaling=0.3)) for table in tables]
-    allowance = Rows(sparse.csc_array(X), y, data_norm=1.5).summation_error * 0.7
+    sums = [query.evaluate(TrainingData(table, y, data_norm=1.5, intercept_scaling=0.3)) for table in tables]
+    allowance = TrainingData(sparse.csc_array(X), y, data_norm=1.5).summation_error * 0.7
     assert max(np.linalg.norm(value - sums[0]) for value in sums) <= 2 * allowance
 
 

@@ -1,4 +1,4 @@
-"""Selections: what they spend, against the library and exact worst cases, and that the gate chooses as the mechanism says."""
+"""Selections: what they spend, against the library and exact worst cases, and that the oracle chooses as the mechanism says."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.accounting.noise_calibration import calibrate, selection_epsilon, spent_epsilon
 from skdp.privacy.accounting.zcdp import zcdp_epsilon, zcdp_rho
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger.gaussian_cover import pure_cover, selection_cover
 from skdp.privacy.noise.selection import GUMBEL_ERROR, GumbelNoise
@@ -63,7 +63,7 @@ def selections(count, weight=1.0, clip_norm=1.0):
 
 def electorate(counts=(3, 1, 0, 2)):
     labels = np.repeat(np.arange(len(counts), dtype=np.int8), counts)
-    return Rows(np.zeros((len(labels), 1)), labels, data_norm=1.0)
+    return TrainingData(np.zeros((len(labels), 1)), labels, data_norm=1.0)
 
 
 def oracle_for(schedule, epsilon, rows=None, delta=1e-6, adjacency="replace_one", seed=0):
@@ -285,7 +285,7 @@ def test_the_gate_chooses_as_the_exponential_mechanism_does(adjacency, weight):
 
 
 def test_equal_scores_are_chosen_alike():
-    rows = Rows(np.zeros((3, 1)), np.full(3, 4, dtype=np.int8), data_norm=1.0)
+    rows = TrainingData(np.zeros((3, 1)), np.full(3, 4, dtype=np.int8), data_norm=1.0)
     oracle = oracle_for(selections(2000), 10.0, rows)
     observed = np.bincount([oracle.ask(Votes())[0] for _ in range(2000)], minlength=4)
     assert chisquare(observed).pvalue > FALSE_ALARM
@@ -297,7 +297,7 @@ def test_without_privacy_the_best_is_chosen():
 
 
 def test_clip_norm_zero_chooses_the_first_and_reads_nothing():
-    class Unread(Rows):
+    class Unread(TrainingData):
         def label_counts(self, n_classes):
             raise AssertionError
 
@@ -317,7 +317,7 @@ def test_a_query_without_scores_is_refused_before_it_is_read():
 def test_scores_are_not_released_with_gaussian_noise(mechanism):
     """What bounds every score alone says little of all together: their norm may move by the root of their number as much."""
 
-    class Unread(Rows):
+    class Unread(TrainingData):
         def label_counts(self, n_classes):
             raise AssertionError
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.data import column_cache as columns
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import BlockGradient, Curvature, Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
@@ -150,7 +150,7 @@ def test_a_step_reads_the_columns_of_the_block_and_of_the_last_step(storage, rng
 
     monkeypatch.setattr(columns, "entries", watched("entries", lambda _, part, block, *rest: block, columns.entries))
     for name in ("_stored", "_runs"):
-        monkeypatch.setattr(columns.Columns, name, watched(name, lambda _, block: block, getattr(columns.Columns, name)))
+        monkeypatch.setattr(columns.ColumnCache, name, watched(name, lambda _, block: block, getattr(columns.ColumnCache, name)))
     BlockGradient(Logistic(), coef, np.array([2]), 0.3).evaluate(rows)
     for block, last in (([4], [2]), ([1, 2, 7], [4]), ([0], [1, 2]), ([7], [0]), ([3], [])):
         coef = coef.copy()
@@ -176,7 +176,7 @@ def test_no_pair_of_records_is_further_apart_than_the_sensitivity(storage, const
         for number, x in enumerate(X):
             y = np.array([number % len(loss.slopes)], dtype=np.int8)
             with np.errstate(all="ignore"):
-                rows = Rows(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
+                rows = TrainingData(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
                 terms += [BlockGradient(loss, coef, block, clip_norm).evaluate(rows) for coef in points]
                 assert not BlockGradient(loss, points[0], block, clip_norm).evaluate(rows.without(np.array([0]))).any()
         query, terms = BlockGradient(loss, points[0], block, clip_norm), np.array(terms)
@@ -220,7 +220,7 @@ def test_sums_are_within_their_allowance(storage, block, rng):
     """Against the exact sum, of terms of mixed signs and sizes."""
     n = 9 * columns.BLOCK + 5
     X = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * (1 - 2.0**-30 * rng.random((n, 2)))
-    rows = Rows(STORAGES[storage](np.column_stack([X, np.zeros(n)])), np.zeros(n, dtype=np.int8), data_norm=R)
+    rows = TrainingData(STORAGES[storage](np.column_stack([X, np.zeros(n)])), np.zeros(n, dtype=np.int8), data_norm=R)
     value = BlockGradient(Steep(), np.zeros((3, 1)), np.array(block), 10.0).evaluate(rows)
     for column, got in zip(X.T, value, strict=False):
         assert abs(Fraction(math.fsum(column)) - Fraction(float(got))) <= Fraction(rows.summation_error * math.sqrt(len(block)))
@@ -321,7 +321,7 @@ def test_a_schedule_says_how_it_reads():
 def test_a_table_is_converted_once_and_not_copied_otherwise(rng):
     X, y = table(rng)
     for storage, given in (("C", np.ascontiguousarray(X)), ("F", np.asfortranarray(X)), ("csc", sparse.csc_matrix(X))):
-        assert Rows(given, y, data_norm=R, by_column=True)._blocks.table is given, storage
+        assert TrainingData(given, y, data_norm=R, by_column=True)._blocks.table is given, storage
     csr = sparse.csr_matrix(X)
-    assert Rows(csr, y, data_norm=R, by_column=True)._blocks.by_column
-    assert Rows(csr, y, data_norm=R)._blocks.table is csr
+    assert TrainingData(csr, y, data_norm=R, by_column=True)._blocks.by_column
+    assert TrainingData(csr, y, data_norm=R)._blocks.table is csr

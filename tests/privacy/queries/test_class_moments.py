@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassMoments, Standardization
@@ -53,7 +53,7 @@ def clipped(X):
 def test_it_is_what_it_says(storage, intercept, null, size, table, rng):
     X, y = STORAGES[storage](table[0].clip(-1e15, 1e15) if storage == "float32" else table[0]), table[1]
     frame = geometry(rng, size, intercept)
-    rows, kept = Rows(X, y, data_norm=R, intercept_scaling=0.7 * intercept, by_row=True), np.ones(N, dtype=bool)
+    rows, kept = TrainingData(X, y, data_norm=R, intercept_scaling=0.7 * intercept, by_row=True), np.ones(N, dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
     z = (clipped(X) - frame.centre) * frame.scale
@@ -75,12 +75,14 @@ def test_it_is_what_it_says(storage, intercept, null, size, table, rng):
 def test_a_table_by_columns_is_converted(table, rng):
     assert ClassMoments.by_row
     with pytest.raises(ValueError, match="by_row=True"):
-        ClassMoments(geometry(rng)).evaluate(Rows(sparse.csc_matrix(table[0]), table[1], data_norm=R, intercept_scaling=1.0))
+        ClassMoments(geometry(rng)).evaluate(
+            TrainingData(sparse.csc_matrix(table[0]), table[1], data_norm=R, intercept_scaling=1.0)
+        )
 
 
 def contribution(query, x, label):
     constant = 1.0 * query.geometry.intercept
-    return query.evaluate(Rows(np.atleast_2d(x), np.array([label]), data_norm=R, intercept_scaling=constant))
+    return query.evaluate(TrainingData(np.atleast_2d(x), np.array([label]), data_norm=R, intercept_scaling=constant))
 
 
 @pytest.mark.parametrize("intercept", (True, False))
@@ -141,7 +143,9 @@ def test_the_bound_of_the_proof_holds_for_all_weights(g, h, rng):
 def test_rows_of_any_size_in_any_geometry_are_clipped(size, scale, intercept, rng):
     query = ClassMoments(geometry(rng, scale, intercept))
     for storage in (np.asarray, sparse.csr_matrix):
-        rows = Rows(storage(rng.normal(size=(1, D)) * size), np.array([1]), data_norm=R, intercept_scaling=1.0 * intercept)
+        rows = TrainingData(
+            storage(rng.normal(size=(1, D)) * size), np.array([1]), data_norm=R, intercept_scaling=1.0 * intercept
+        )
         allowed = query.clip_norm * (1 + 2.0**-30 + rows.summation_error * query.rounding)
         assert np.linalg.norm(query.evaluate(rows)) <= allowed
 
@@ -158,7 +162,7 @@ def test_rounding_stays_within_its_allowance(rng):
     X = np.full(D, 0.6) + 1e-4 * rng.normal(size=(5000, D))
     X *= R / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), R)
     y, frame = rng.integers(0, 2, 5000), Standardization(X.mean(axis=0), np.full(D, 5e3), True, R)
-    query, rows = ClassMoments(frame), Rows(X, y, data_norm=R, intercept_scaling=1.0)
+    query, rows = ClassMoments(frame), TrainingData(X, y, data_norm=R, intercept_scaling=1.0)
     z = (X.astype(np.longdouble) - frame.centre) * frame.scale
     v = z / np.maximum(np.sqrt(np.square(z).sum(axis=1, keepdims=True)), 1)
     _, sums, products = query.parts(query.evaluate(rows))

@@ -1,4 +1,4 @@
-"""The choice of a coordinate by the size of its gradient: definitions, neighbours, and what the gate refuses."""
+"""The choice of a coordinate by the size of its gradient: definitions, neighbours, and what the oracle refuses."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,7 @@ from skdp.losses import Logistic
 from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.data import column_cache as columns
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import BlockGradient, CoordinateScores
 from skdp.privacy.schedule import Gaussian, Release, Schedule, Selection
@@ -48,7 +48,7 @@ def test_no_score_moves_further_than_the_sensitivity(storage, constant, rng):
     for number, x in enumerate(X):
         y = np.array([number % len(Steep.slopes)], dtype=np.int8)
         with np.errstate(all="ignore"):
-            rows = Rows(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
+            rows = TrainingData(STORAGES[storage](x[None]), y, data_norm=R, intercept_scaling=constant)
             queries = [CoordinateScores(Steep(), coef, clip_norms, offset) for coef in points]
             scores += [query.evaluate(rows) for query in queries]
             alone.append(queries[0].evaluate(rows.without(np.array([0]))))
@@ -66,7 +66,7 @@ def test_scores_are_within_their_rounding_error(storage, rng):
     n = 2 * columns.BLOCK + 5
     X = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] * (1 - 2.0**-30 * rng.random((n, 2)))
     rows, clip_norms, offset = (
-        Rows(STORAGES[storage](X), np.zeros(n, dtype=np.int8), data_norm=R),
+        TrainingData(STORAGES[storage](X), np.zeros(n, dtype=np.int8), data_norm=R),
         np.full(2, 0.3),
         np.full(2, 1e6),
     )
@@ -110,7 +110,7 @@ def test_choices_and_gradients_by_turns_spend_the_budget(adjacency, weight):
 
 
 def test_the_best_coordinate_is_chosen_and_moved(rng):
-    """Greedy steps through the gate, with hardly any noise."""
+    """Greedy steps through the oracle, with hardly any noise."""
     X, y = table(rng, n=2000)
     y = (X[:, 4] > 0).astype(np.int8)
     chosen, moved = Release(CoordinateScores, Selection(), 1.0), Release(BlockGradient, Gaussian(), None, 1)
@@ -128,7 +128,7 @@ def test_the_best_coordinate_is_chosen_and_moved(rng):
 def test_a_sample_of_a_sample_is_clipped_whatever_was_kept(rng):
     """What is known of the largest entries of one sample says nothing of rows outside of it."""
     X, y = 100 * rng.normal(size=(50, D)), np.arange(50) % 2
-    whole, slopes = Rows(X, y, data_norm=1e3), lambda raw, records: np.ones(raw.shape)
+    whole, slopes = TrainingData(X, y, data_norm=1e3), lambda raw, records: np.ones(raw.shape)
     first, second = whole.subset(np.arange(25)), np.arange(25, 50)
     first.clipped_sum(np.zeros((D, 1)), slopes, 1.0)
     asked = [rows.subset(second).clipped_sum(np.zeros((D, 1)), slopes, 1.0) for rows in (first, whole)]

@@ -10,7 +10,7 @@ from seeded import source
 from skdp.losses import Cauchy, Logistic, Multinomial, Squared, Welsch
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Difference, Gradient
 from skdp.privacy.schedule import PoissonGaussian, Release, Schedule
@@ -54,7 +54,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
 def rows_of(X, y, storage="C", scaling=SCALING, weights=None):
-    return Rows(STORAGES[storage](X), y, data_norm=R, intercept_scaling=scaling, class_weight=weights)
+    return TrainingData(STORAGES[storage](X), y, data_norm=R, intercept_scaling=scaling, class_weight=weights)
 
 
 def points(rng, loss, distance, scaling=SCALING, n_features=4):
@@ -165,7 +165,7 @@ def test_bounds_that_scales_make_denormal_are_kept(storage, entry, norm):
     for distance in np.geomspace(1e-160, 1e-20, 300):
         query = Difference(Steep([1.0, -1.0]), np.full((1, 2), distance), np.zeros((1, 2)), 1e-50, norm**2)
         with np.errstate(all="ignore"):
-            rows = Rows(STORAGES[storage](np.full((1, 1), entry)), np.zeros(1, dtype=np.int8), data_norm=norm)
+            rows = TrainingData(STORAGES[storage](np.full((1, 1), entry)), np.zeros(1, dtype=np.int8), data_norm=norm)
             largest = np.abs(query.evaluate(rows)).max()
         assert largest == 0 or largest * np.sqrt(2) <= query.clip_norm * (1 + 2**-30)
 
@@ -180,7 +180,7 @@ def test_one_record_does_not_change_how_the_others_are_rounded(storage):
     query, y = Difference(Logistic(), coef, snapshot, 8.0, 16.0), np.zeros(5042, dtype=np.int8)
     other = X.copy()
     other[0] = 0.0
-    first, second = (query.evaluate(Rows(STORAGES[storage](table), y, data_norm=8.0)) for table in (X, other))
+    first, second = (query.evaluate(TrainingData(STORAGES[storage](table), y, data_norm=8.0)) for table in (X, other))
     assert np.linalg.norm(first - second) <= query.sensitivity("zero_out") * (1 + 1e-6)
 
 
@@ -199,7 +199,7 @@ def test_a_sample_sums_its_own_rows(loss, rng):
 def test_residuals_do_not_depend_on_who_else_is_in_the_sample(loss, storage, rng):
     """Bit by bit, over samples of many sizes: exponentials, sums over classes, and clips go by vectors of several records."""
     X, y = rng.normal(size=(300, 9)), rng.integers(0, 2, 300).astype(np.int8)
-    rows = Rows(STORAGES[storage](X), y, data_norm=R, intercept_scaling=SCALING, class_weight=np.linspace(0.5, 2.0, 11))
+    rows = TrainingData(STORAGES[storage](X), y, data_norm=R, intercept_scaling=SCALING, class_weight=np.linspace(0.5, 2.0, 11))
     query, known = Difference(loss, *points(rng, loss, 1e-9, n_features=9), 0.8, loss.smoothness * ROW**2), {}
     for size in (300, 299, 1, 1, 2, 3, 5, 17, 64, 131):
         chosen, kept = np.sort(rng.choice(300, size, replace=False)), []
@@ -214,10 +214,10 @@ def test_residuals_do_not_depend_on_who_else_is_in_the_sample(loss, storage, rng
 
 
 def answers(distance, times=400):
-    """Of the gate, less the un-noised sums, on a table of rows of zeros without intercept: noise alone."""
+    """Of the oracle, less the un-noised sums, on a table of rows of zeros without intercept: noise alone."""
     budget = Budget(1.0, 1e-6, "zero_out")
     schedule = Schedule(((times, Release(Difference, PoissonGaussian(0.1), None)),))
-    rows = Rows(np.zeros((50, 10)), np.zeros(50, dtype=np.int8), data_norm=1.0, by_row=True)
+    rows = TrainingData(np.zeros((50, 10)), np.zeros(50, dtype=np.int8), data_norm=1.0, by_row=True)
     oracle = Oracle(rows, schedule, budget, calibrate(schedule, budget), source())
     snapshot, coef = np.zeros((10, 1)), np.zeros((10, 1))
     coef[0] = distance

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from skdp.minimax import Factors, SaddleProblem
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
 
@@ -45,7 +45,7 @@ class Longer(Factors):
 
 
 def asked(query, saddle):
-    rows = Rows(np.ones((2, 1)), np.zeros(2), data_norm=1.0).without(np.array([1]))
+    rows = TrainingData(np.ones((2, 1)), np.zeros(2), data_norm=1.0).without(np.array([1]))
     return query(saddle, (np.zeros(2), np.zeros(1))).evaluate(rows)
 
 

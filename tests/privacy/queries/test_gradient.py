@@ -10,7 +10,7 @@ from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.data.storage import BLOCK
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 from skdp.privacy.queries._base import clip_residuals
 
@@ -62,7 +62,7 @@ def test_sum_equals_the_definition(storage, loss, intercept_scaling, clip_norm, 
     weights = np.array([0.5, 2.0, 1.0])
     coef = rng.normal(size=(4 + bool(intercept_scaling), loss.n_outputs))
     stored = STORAGES[storage](X)
-    rows = Rows(stored, y, data_norm=1.3, intercept_scaling=intercept_scaling, class_weight=weights)
+    rows = TrainingData(stored, y, data_norm=1.3, intercept_scaling=intercept_scaling, class_weight=weights)
     X = np.asarray(stored.astype(np.float64).todense() if sparse.issparse(stored) else stored)
     expected = gradient_by_hand(X, y, loss, coef, clip_norm, 1.3, intercept_scaling, weights)
     np.testing.assert_allclose(Gradient(loss, coef, clip_norm).evaluate(rows), expected, rtol=1e-12, atol=1e-12)
@@ -74,7 +74,7 @@ def test_blocks_meet_without_gap_or_overlap(n_samples, storage, rng):
     X = rng.normal(size=(n_samples, 3))
     y = rng.integers(0, 2, n_samples).astype(np.int8)
     coef = rng.normal(size=(4, 1))
-    value = Gradient(Logistic(), coef, 10.0).evaluate(Rows(STORAGES[storage](X), y, data_norm=9.0, intercept_scaling=1.0))
+    value = Gradient(Logistic(), coef, 10.0).evaluate(TrainingData(STORAGES[storage](X), y, data_norm=9.0, intercept_scaling=1.0))
     extended = np.column_stack([X, np.ones(n_samples)])
     expected = extended.T @ (1 / (1 + np.exp(-extended @ coef[:, 0])) - y)
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-8)
@@ -96,7 +96,7 @@ def test_no_record_contributes_more_than_the_clip_norm(
     X = STORAGES[storage](np.array([entries]))
     coef = np.zeros((3 + bool(intercept_scaling), n_outputs))
     with np.errstate(all="ignore"):
-        rows = Rows(X, np.zeros(1, dtype=np.int8), data_norm=data_norm, intercept_scaling=intercept_scaling)
+        rows = TrainingData(X, np.zeros(1, dtype=np.int8), data_norm=data_norm, intercept_scaling=intercept_scaling)
         value = Gradient(Steep([slopes[:n_outputs]]), coef, clip_norm).evaluate(rows)
     assert np.isfinite(value).all()
     largest = np.abs(value).max()
@@ -122,7 +122,7 @@ def test_sensitivity_is_attained_and_never_exceeded(adjacency, loss, clip_share,
         other_y[0] = y[0] if worst else 1 - y[0]
         tables = ((X, y), (other_X, other_y)) if adjacency == "replace_one" else ((X, y), (X[1:], y[1:]))
         query = Gradient(loss, coef, clip_norm)
-        first, second = (query.evaluate(Rows(*table, data_norm=data_norm, intercept_scaling=scaling)) for table in tables)
+        first, second = (query.evaluate(TrainingData(*table, data_norm=data_norm, intercept_scaling=scaling)) for table in tables)
         ratios.append(np.linalg.norm(first - second) / query.sensitivity(adjacency))
     assert 0.99 <= max(ratios) <= 1 + 2**-30
 
@@ -138,7 +138,7 @@ def confident_intercept(loss):
 def test_float_error_of_the_sum_stays_within_its_bound(storage, rng):
     """Against an exact rational sum, with residuals looked up by a label that numbers the rows."""
     X, slopes = rng.normal(size=(9000, 1)), rng.normal(size=(9000, 1))
-    rows = Rows(STORAGES[storage](X), np.arange(9000), data_norm=1e3)
+    rows = TrainingData(STORAGES[storage](X), np.arange(9000), data_norm=1e3)
     value = rows.sum(np.zeros((1, 1)), lambda raw, records: slopes[records.labels])
     exact = sum(Fraction(float(x)) * Fraction(float(s)) for x, s in zip(X[:, 0], slopes[:, 0], strict=True))
     assert abs(float(Fraction(float(value[0, 0])) - exact)) <= rows.summation_error * float(np.abs(X * slopes).max())
@@ -153,7 +153,7 @@ def test_one_record_does_not_change_how_the_others_are_rounded(storage, rng):
     query, y = Gradient(Logistic(), coef, 8.0), np.zeros(5042, dtype=np.int8)
     other = X.copy()
     other[0] = 0.0
-    first, second = (query.evaluate(Rows(STORAGES[storage](table), y, data_norm=8.0)) for table in (X, other))
+    first, second = (query.evaluate(TrainingData(STORAGES[storage](table), y, data_norm=8.0)) for table in (X, other))
     assert np.linalg.norm(first - second) <= query.sensitivity("zero_out") * (1 + 1e-6)
 
 
@@ -175,9 +175,9 @@ def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
     bounds = {"data_norm": 1.2, "intercept_scaling": 0.7, "class_weight": np.array([1.0, 2.0, 3.0])}
     query = Gradient(loss, rng.normal(size=(5, loss.n_outputs)), 0.8)
     chosen = np.sort(rng.choice(n, size, replace=False))
-    sample = query.evaluate(Rows(STORAGES[storage](X), y, by_row=True, **bounds).subset(chosen))
+    sample = query.evaluate(TrainingData(STORAGES[storage](X), y, by_row=True, **bounds).subset(chosen))
     X = np.asarray(STORAGES[storage](X).todense() if sparse.issparse(STORAGES[storage](X)) else STORAGES[storage](X))
-    expected = query.evaluate(Rows(X[chosen], y[chosen], **bounds)) if size else np.zeros(5 * loss.n_outputs)
+    expected = query.evaluate(TrainingData(X[chosen], y[chosen], **bounds)) if size else np.zeros(5 * loss.n_outputs)
     np.testing.assert_allclose(sample, expected, rtol=1e-12, atol=1e-12 * max(size, 1))
 
 
@@ -187,7 +187,7 @@ def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
 def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_features, n_outputs, rng):
     """BLAS would round a row by its place in the block: compared bit by bit, over samples of many sizes."""
     X = 1e3 * rng.normal(size=(300, n_features))
-    rows = Rows(STORAGES[storage](X), np.arange(300, dtype=np.int16), data_norm=1e6)
+    rows = TrainingData(STORAGES[storage](X), np.arange(300, dtype=np.int16), data_norm=1e6)
     coef = rng.normal(size=(n_features, n_outputs))
     seen: dict[int, bytes] = {}
 
@@ -202,6 +202,6 @@ def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_featur
 
 
 def test_a_table_by_columns_gives_no_samples():
-    rows = Rows(sparse.csc_array(np.eye(3)), np.zeros(3, dtype=np.int8), data_norm=1.0)
+    rows = TrainingData(sparse.csc_array(np.eye(3)), np.zeros(3, dtype=np.int8), data_norm=1.0)
     with pytest.raises(ValueError, match="by_row=True"):
         rows.subset(np.array([0]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import HatSums
 
 STORAGES = {"C": np.ascontiguousarray, "csr": sparse.csr_matrix, "csc": sparse.csc_array}
@@ -18,7 +18,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
 def rows_of(storage, X, norm=R):
-    return Rows(STORAGES[storage](X), np.zeros(len(X)), data_norm=norm, intercept_scaling=0.7, by_row=True)
+    return TrainingData(STORAGES[storage](X), np.zeros(len(X)), data_norm=norm, intercept_scaling=0.7, by_row=True)
 
 
 def contributions(X, norm=R):

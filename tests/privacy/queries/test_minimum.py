@@ -10,7 +10,7 @@ from scipy.optimize import minimize as reference
 from scipy.special import expit
 
 from skdp.losses import HuberHinge, Logistic
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Gradient, Minimum
 from skdp.privacy.queries import minimum as module
@@ -68,7 +68,7 @@ def test_the_minimum_is_that_of_the_clipped_loss(storage, clip_norm, scaling, he
     given = STORAGES[storage](X.clip(-1e15, 1e15) if storage == "float32" else X)
     weights, size = np.array([0.5, 2.0]), 3 + bool(scaling)
     tilt, known = rng.normal(size=size), facts(60, size, 1.5, clip_norm, 2.0, scaling)
-    rows = Rows(given, y, data_norm=R, intercept_scaling=scaling, class_weight=weights, by_row=True)
+    rows = TrainingData(given, y, data_norm=R, intercept_scaling=scaling, class_weight=weights, by_row=True)
     x = clipped(X if storage != "float32" else X.clip(-1e15, 1e15))
     x = np.column_stack([x, np.full(60, scaling)]) if scaling else x
     kept = np.ones(60, dtype=bool)
@@ -91,10 +91,10 @@ def test_no_pair_of_neighbours_moves_the_minimum_further_and_one_comes_near(adja
         labels[n] = 1 - labels[0] if trial % 3 else labels[n]
         known = facts(n, 2, strength, clip_norm)
         query = Minimum(Logistic(), replace(known, tilt=3.0), rng.normal(size=2))
-        first = Rows(x[:n], labels[:n], data_norm=R)
-        second = first.without(np.array([0])) if adjacency == "zero_out" else Rows(x[1:], labels[1:], data_norm=R)
+        first = TrainingData(x[:n], labels[:n], data_norm=R)
+        second = first.without(np.array([0])) if adjacency == "zero_out" else TrainingData(x[1:], labels[1:], data_norm=R)
         if adjacency == "replace_one":
-            second = Rows(np.roll(x[1:], 1, axis=0), np.roll(labels[1:], 1), data_norm=R)
+            second = TrainingData(np.roll(x[1:], 1, axis=0), np.roll(labels[1:], 1), data_norm=R)
         moved = np.linalg.norm(query.evaluate(first) - query.evaluate(second))
         assert moved <= query.sensitivity(adjacency)
         largest = max(largest, moved / query.sensitivity(adjacency))
@@ -106,7 +106,7 @@ def test_no_pair_of_neighbours_moves_the_minimum_further_and_one_comes_near(adja
 def test_the_gradient_of_every_finite_record_is_monotone(storage, row, rng):
     """Also of one whose products with the coefficients overflow at some of them only."""
     X, y = np.stack([np.full(4, row), row * rng.choice([-1, 1], 4)]), np.array([0, 1], dtype=np.int8)
-    rows = Rows(storage(X), y, data_norm=R, intercept_scaling=0.5)
+    rows = TrainingData(storage(X), y, data_norm=R, intercept_scaling=0.5)
     points = rng.normal(size=(200, 5)) * 10.0 ** rng.uniform(-2, 1, (200, 1))
     with np.errstate(all="ignore"):
         values = np.array([Gradient(Logistic(), point[:, None], 0.4).evaluate(rows) for point in points])
@@ -118,7 +118,7 @@ def test_records_whose_products_overflow_move_the_minimum_no_further():
     """Near the point where they do, one record decides whether 40 others pull at the intercept."""
     X, y = np.full((60, 8), 1.7e308), np.ones(60, dtype=np.int8)
     X[40:], X[40:50], y[40:50] = 1 / 8**0.5, -1 / 8**0.5, 0
-    tables = [Rows(X, np.append(y[:-1], label), data_norm=R, intercept_scaling=1.0) for label in (0, 1)]
+    tables = [TrainingData(X, np.append(y[:-1], label), data_norm=R, intercept_scaling=1.0) for label in (0, 1)]
     for strength in np.geomspace(15, 30, 20):
         query = Minimum(Logistic(), facts(60, 9, strength, scaling=1.0))
         with np.errstate(all="ignore"):
@@ -149,7 +149,7 @@ def test_the_rounding_of_gradients_is_below_its_bound(scale, clip_norm, rng):
     residuals = np.exp(-np.logaddexp(0, -(x @ long))) - y
     limits = clip_norm / np.sqrt((x * x).sum(axis=1))
     exact = x.T @ np.clip(residuals, -limits, limits) + known.strength * long
-    computed = Gradient(Logistic(), w[:, None], clip_norm).evaluate(Rows(X, y, data_norm=R)) + known.strength * w
+    computed = Gradient(Logistic(), w[:, None], clip_norm).evaluate(TrainingData(X, y, data_norm=R)) + known.strength * w
     error = float(np.linalg.norm(computed - exact))
     assert 0 < error <= known.gradient_error
     assert known.precision == 1000 * known.gradient_error
@@ -167,7 +167,7 @@ def test_the_rounding_of_raw_predictions_is_in_the_bound(rng):
         X, y = np.repeat(row[None] * R / np.linalg.norm(row), 50, axis=0), np.zeros(50, dtype=np.int8)
         long = np.float64(1) * X[0].astype(np.longdouble) @ w.astype(np.longdouble)
         exact = 50 * X[0] / (1 + np.exp(-long))
-        error = float(np.linalg.norm(Gradient(Logistic(), w[:, None], R).evaluate(Rows(X, y, data_norm=R)) - exact))
+        error = float(np.linalg.norm(Gradient(Logistic(), w[:, None], R).evaluate(TrainingData(X, y, data_norm=R)) - exact))
         assert error <= known.gradient_error
         largest = max(largest, error)
     assert largest > replace(known, strength=1e6, tilt=0.0).gradient_error  # where raw predictions are short
@@ -180,7 +180,7 @@ def test_the_minimum_has_a_gradient_below_the_precision_and_a_norm_below_the_bou
         known = facts(len(X), size, strength)
         tilt = rng.normal(size=size) * 10.0 ** rng.integers(-2, 3)
         known = replace(known, tilt=float(np.linalg.norm(tilt)))
-        rows = Rows(X, y, data_norm=R)
+        rows = TrainingData(X, y, data_norm=R)
         found = Minimum(Logistic(), known, tilt).evaluate(rows)
         slope = Gradient(Logistic(), found[:, None], known.clip_norm).evaluate(rows) + strength * found + tilt
         assert np.linalg.norm(slope) <= known.precision * (1 - 1e-3)
@@ -200,7 +200,7 @@ def test_an_objective_that_float64_cannot_minimise_is_refused(change):
 
 def test_a_table_of_another_size_is_refused(rng):
     with pytest.raises(PrivacyAccountingError, match="another number of records"):
-        Minimum(Logistic(), facts(61, 3)).evaluate(Rows(*table(rng), data_norm=R))
+        Minimum(Logistic(), facts(61, 3)).evaluate(TrainingData(*table(rng), data_norm=R))
 
 
 @pytest.mark.parametrize("row", (0.0, 1e-57, 1e-58, 1e-59))
@@ -209,7 +209,7 @@ def test_a_direction_below_the_range_of_float64_does_not_end_the_search(row):
     X = np.zeros((4, module.LARGEST_HESSIAN + 1))
     X[0, 0] = row
     known = Minimization(4, X.shape[1], 1e-100, 0.25e-150, 4e-110, 1e-50, True)
-    rows = Rows(X, np.zeros(4, dtype=np.int8), data_norm=1e-50, class_weight=np.full(2, 1e-50))
+    rows = TrainingData(X, np.zeros(4, dtype=np.int8), data_norm=1e-50, class_weight=np.full(2, 1e-50))
     found = Minimum(Logistic(), known).evaluate(rows)
     assert np.linalg.norm(found) <= known.largest
 
@@ -219,7 +219,7 @@ def test_a_hessian_that_cannot_be_solved_does_not_end_the_search(rng, monkeypatc
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(module, "solve", fail)
-    rows, known = Rows(*table(rng), data_norm=R), facts(60, 3)
+    rows, known = TrainingData(*table(rng), data_norm=R), facts(60, 3)
     found = Minimum(Logistic(), known).evaluate(rows)
     slope = Gradient(Logistic(), found[:, None], known.clip_norm).evaluate(rows) + known.strength * found
     assert np.linalg.norm(slope) <= known.precision
@@ -287,7 +287,7 @@ def test_bends_that_a_short_clip_leaves_are_seen(monkeypatch):
         known = Minimization(1000, 2, 1e-4, 1.0, strength, 1.0, True)
         X, y = rng.normal(size=(1000, 2)), rng.integers(0, 2, 1000)
         tilt = rng.normal(size=2) / 1e4
-        Minimum(HuberHinge(), known, tilt).evaluate(Rows(X, y, data_norm=1.0))
+        Minimum(HuberHinge(), known, tilt).evaluate(TrainingData(X, y, data_norm=1.0))
         calls.clear()
 
 

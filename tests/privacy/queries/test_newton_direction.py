@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp.losses import Logistic
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Curvature, NewtonDirection
@@ -40,7 +40,7 @@ class Foreign(Logistic):
 
 def rows_of(X, scaling=0.0, y=None, **more):
     y = np.zeros(X.shape[0], dtype=np.int8) if y is None else y
-    return Rows(X, y, data_norm=R, intercept_scaling=scaling, by_row=True, **more)
+    return TrainingData(X, y, data_norm=R, intercept_scaling=scaling, by_row=True, **more)
 
 
 def extended(X, scaling=0.0):
@@ -167,7 +167,7 @@ def test_no_loss_is_infinite_where_the_limit_of_a_short_row_overflows(length):
     clip_norm, X = 0.25e100, np.array([[length, 0.0]])
     query = Curvature(Foreign([math.inf]), np.zeros((2, 1)), clip_norm, upper_bound=False)
     with np.errstate(all="ignore"):
-        answer = query.evaluate(Rows(X, np.zeros(1, dtype=np.int8), data_norm=1e50, by_row=True))
+        answer = query.evaluate(TrainingData(X, np.zeros(1, dtype=np.int8), data_norm=1e50, by_row=True))
     assert np.linalg.norm(answer) <= clip_norm * (1 + 1e-9)
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem
 from skdp.privacy.data.gradient_factors import CANCELLED
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
 from skdp.scorers import LinearScorer, MLPScorer
@@ -44,7 +44,7 @@ R = 1.7
 
 
 def rows_of(X, y, storage="C"):
-    return Rows(STORAGES[storage](X), y, data_norm=R, by_row=True)
+    return TrainingData(STORAGES[storage](X), y, data_norm=R, by_row=True)
 
 
 def points(rng, saddle, spread=1.0, distance=1.0):
@@ -195,7 +195,7 @@ def test_hostile_rows_do_not_exceed_it_either(name, saddle, kind, storage, rng):
             for distance in (1e-300, 1e-9, 1.0, 1e300):
                 query = query_of(kind, saddle, points(rng, saddle, spread, distance), 1e-3)
                 if not query.clip_norm > 0 or not all(np.isfinite(point).all() for point in query.parameters()):
-                    continue  # the gate refuses it
+                    continue  # the oracle refuses it
                 for record in (0, 2, 5):
                     moved = query.evaluate(rows) - query.evaluate(rows.without(np.array([record])))
                     assert np.linalg.norm(moved) <= query.sensitivity("zero_out") * (1 + 1e-9)
@@ -232,7 +232,7 @@ def test_one_record_does_not_change_how_the_others_are_rounded(storage, width, r
     moved = point.copy()
     moved[-3] += 1e-9
     query = PrimalDifference(saddle, moved, np.zeros(1), point, np.zeros(1), 1.0, 0.0, 1.0)
-    rows = Rows(STORAGES[storage](X), y, data_norm=8.0, by_row=True)
+    rows = TrainingData(STORAGES[storage](X), y, data_norm=8.0, by_row=True)
     assert query.clip_norm == pytest.approx(1e-9, rel=1e-6)
     for stop in (2, 3, 4, 5, 8, 18, 517):
         first, second = (query.evaluate(rows.subset(np.arange(start, stop))) for start in (0, 1))
@@ -269,12 +269,12 @@ def test_no_record_of_a_foreign_problem_contributes_more_than_the_clip_norm(kind
     n, fixed = len(left), np.full((len(left), 2), 0.5)
     fixed[:, :1] = left
     saddle = Foreign(fixed, np.hstack([right, np.ones_like(right)]), left)
-    rows = Rows(np.ones((n, 1)), np.arange(n), data_norm=1.0)
+    rows = TrainingData(np.ones((n, 1)), np.arange(n), data_norm=1.0)
     for sign in (1.0, -1.0, 1e-300, 1e300):
         here = (np.zeros(4), np.full(1, sign), np.zeros(4), np.full(1, -0.5 * sign))
         query = query_of(kind, saddle, here, clip_norm)
         if query.clip_norm == 0:
-            continue  # the gate does not ask
+            continue  # the oracle does not ask
         with np.errstate(all="ignore"):
             for record in range(n):
                 value = query.evaluate(rows.subset(np.array([record])))
@@ -291,7 +291,7 @@ def test_a_record_whose_one_side_is_not_finite_adds_the_other():
     ):
         saddle = Foreign(np.full((1, 2), left), np.ones((1, 2)), np.full((1, 1), dual))
         query = JointGradient(saddle, np.zeros(4), np.ones(1), 1.0, 1.0, 0.36)
-        np.testing.assert_allclose(query.evaluate(Rows(np.ones((1, 1)), np.zeros(1, dtype=int), data_norm=1.0)), expected)
+        np.testing.assert_allclose(query.evaluate(TrainingData(np.ones((1, 1)), np.zeros(1, dtype=int), data_norm=1.0)), expected)
 
 
 def twice(matrix):
@@ -331,7 +331,7 @@ def test_factors_that_are_no_gradients_are_refused(wrong, kind):
             left, right = (change or (lambda part: part) for change in WRONG[wrong])
             return [Factors(left(np.ones((len(self.batch.targets), 1))), right(np.ones((len(self.batch.targets), 1))))]
 
-    rows = Rows(np.ones((3, 1)), np.arange(3), data_norm=1.0)
+    rows = TrainingData(np.ones((3, 1)), np.arange(3), data_norm=1.0)
     query = query_of(kind, Broken(None, None, None), (np.zeros(4), np.ones(1), np.zeros(4), np.zeros(1)), 1.0)
     with pytest.raises((PrivacyAccountingError, AttributeError), match=r"Factors of gradients must be|one row per record|shape"):
         query.evaluate(rows)
@@ -346,7 +346,7 @@ def test_shapes_that_change_between_two_points_are_refused(first, second):
 
     query = query_of("difference", Changing(None, None, None), (np.zeros(4), np.ones(1), np.zeros(4), -np.ones(1)), 1.0)
     with pytest.raises(PrivacyAccountingError, match="differ in shape"):
-        query.evaluate(Rows(np.ones((3, 1)), np.arange(3), data_norm=1.0))
+        query.evaluate(TrainingData(np.ones((3, 1)), np.arange(3), data_norm=1.0))
 
 
 def test_unsorted_entries_are_no_harm(rng):
@@ -355,13 +355,13 @@ def test_unsorted_entries_are_no_harm(rng):
     order = np.argsort(rng.random((20, 3)), axis=1)
     shuffled = sparse.csr_array((np.take_along_axis(X, order, axis=1).ravel(), order.ravel(), 3 * np.arange(21)), shape=(20, 3))
     query = PrimalGradient(SADDLES["linear"], *points(rng, SADDLES["linear"])[:2], 0.5)
-    value = query.evaluate(Rows(shuffled, y, data_norm=R))
+    value = query.evaluate(TrainingData(shuffled, y, data_norm=R))
     np.testing.assert_allclose(value, query.evaluate(rows_of(X, y)), rtol=1e-12)
 
 
 @every_query
 def test_a_table_by_columns_is_refused(kind, rng):
-    rows = Rows(sparse.csc_array(np.eye(3)), np.zeros(3, dtype=np.int8), data_norm=1.0)
+    rows = TrainingData(sparse.csc_array(np.eye(3)), np.zeros(3, dtype=np.int8), data_norm=1.0)
     with pytest.raises(ValueError, match="by_row=True"):
         query_of(kind, SADDLES["linear"], points(rng, SADDLES["linear"]), 1.0).evaluate(rows)
 

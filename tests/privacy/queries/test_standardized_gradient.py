@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassCounts, LabelSum, Moments, ScoreGradient, Standardization, StandardizedGradient
@@ -48,7 +48,7 @@ def geometry(rng, d=4, intercept=True):
 def test_moments_are_the_sums(storage, intercept_scaling, null, rng):
     X, y = table(rng, n_classes=3)
     X = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15))
-    rows = Rows(X, y, data_norm=R, intercept_scaling=intercept_scaling)
+    rows = TrainingData(X, y, data_norm=R, intercept_scaling=intercept_scaling)
     x, kept = clipped(X), np.ones(50, dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
@@ -56,14 +56,14 @@ def test_moments_are_the_sums(storage, intercept_scaling, null, rng):
     np.testing.assert_allclose(Moments(R, 4).evaluate(rows), np.concatenate(expected), rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(ClassCounts(3).evaluate(rows), np.bincount(y[kept], minlength=3))
     y2 = (y > 0).astype(np.int8)
-    rows = Rows(X, y2, data_norm=R, intercept_scaling=intercept_scaling)
+    rows = TrainingData(X, y2, data_norm=R, intercept_scaling=intercept_scaling)
     rows = rows.without(NULL) if null else rows
     assert LabelSum().evaluate(rows) == [(2.0 * y2[kept] - 1).sum()]
 
 
 @pytest.mark.parametrize("query, n_labels", ((LabelSum(), 2), (ClassCounts(2), 2), (ClassCounts(4), 4)))
 def test_labels_move_as_far_as_the_sensitivity(query, n_labels):
-    values = [query.evaluate(Rows(np.ones((1, 1)), np.array([label]), data_norm=R)) for label in range(n_labels)]
+    values = [query.evaluate(TrainingData(np.ones((1, 1)), np.array([label]), data_norm=R)) for label in range(n_labels)]
     assert max(np.linalg.norm(a - b) for a in values for b in values) == query.sensitivity("replace_one")
     assert max(np.linalg.norm(a) for a in values) == query.sensitivity("zero_out") == query.clip_norm
 
@@ -72,7 +72,7 @@ def test_moments_never_move_further_than_the_sensitivity_and_come_near(rng):
     query = Moments(R, 3)
 
     def contribution(x, label):
-        return query.evaluate(Rows(np.array([x]), np.array([label], dtype=np.int8), data_norm=R))
+        return query.evaluate(TrainingData(np.array([x]), np.array([label], dtype=np.int8), data_norm=R))
 
     def moved(flat):
         return -np.linalg.norm(contribution(flat[:3], 0) - contribution(flat[3:], 1))
@@ -100,7 +100,7 @@ def test_the_gradient_is_that_of_standardised_rows(storage, loss, intercept_scal
     residuals = weights[y][:, None] * loss.derivative(z @ coef, y)
     sizes = np.linalg.norm(z, axis=1) * np.linalg.norm(residuals, axis=1)
     residuals *= np.minimum(1, clip_norm / np.maximum(sizes, 1e-300))[:, None]
-    rows = Rows(X, y, data_norm=R, intercept_scaling=intercept_scaling, class_weight=weights)
+    rows = TrainingData(X, y, data_norm=R, intercept_scaling=intercept_scaling, class_weight=weights)
     if null:
         rows, residuals[NULL] = rows.without(NULL), 0.0
     value = StandardizedGradient(loss, coef, clip_norm, frame).evaluate(rows)
@@ -118,7 +118,7 @@ def test_released_weights_of_the_classes_are_as_public_ones(storage, clip_norm, 
     frame, coef = geometry(rng), rng.normal(size=(5, 1))
     answers = []
     for weights, class_weight in ((public, released), (np.array(released) * (1.0 if public is None else public), None)):
-        rows = Rows(X, y, data_norm=R, intercept_scaling=1.0, class_weight=weights)
+        rows = TrainingData(X, y, data_norm=R, intercept_scaling=1.0, class_weight=weights)
         rows = rows.without(NULL) if null else rows
         answers.append(StandardizedGradient(Logistic(), coef, clip_norm, frame, class_weight=class_weight).evaluate(rows))
     np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
@@ -141,7 +141,8 @@ def test_whatever_the_weights_no_pair_of_records_moves_the_sum_beyond_the_sensit
         labels = rng.integers(0, 2, 2)
         with np.errstate(all="ignore"):
             one, other = (
-                query.evaluate(Rows(pair[[i]], labels[[i]].astype(np.int8), data_norm=R, intercept_scaling=1.0)) for i in (0, 1)
+                query.evaluate(TrainingData(pair[[i]], labels[[i]].astype(np.int8), data_norm=R, intercept_scaling=1.0))
+                for i in (0, 1)
             )
         largest["zero_out"] = max(largest["zero_out"], np.linalg.norm(one))
         largest["replace_one"] = max(largest["replace_one"], np.linalg.norm(one - other))
@@ -164,7 +165,7 @@ def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage
         query = StandardizedGradient(Logistic(), coef, 0.3, frame)
         table = STORAGES[storage](X)
         for label in (0, 1):
-            rows = Rows(table, np.full(300, label, dtype=np.int8), data_norm=R, intercept_scaling=1.0)
+            rows = TrainingData(table, np.full(300, label, dtype=np.int8), data_norm=R, intercept_scaling=1.0)
             view = rows.standardized(frame.centre, frame.scale)
             x = clipped(table)
             z = np.column_stack([frame.scale * (x - frame.centre), np.ones(300)])
@@ -174,7 +175,9 @@ def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage
                 record = (
                     rows.subset(np.array([i]))
                     if storage != "csc"
-                    else Rows(table.tocsr(), np.full(300, label), data_norm=R, intercept_scaling=1.0).subset(np.array([i]))
+                    else TrainingData(table.tocsr(), np.full(300, label), data_norm=R, intercept_scaling=1.0).subset(
+                        np.array([i])
+                    )
                 )
                 size = np.linalg.norm(query.evaluate(record))
                 assert size <= 0.3 * (1 + 2.0**-30) + 1e-12 * frame.rounding
@@ -184,7 +187,7 @@ def test_one_standardised_gradient_never_exceeds_the_clip_and_reaches_it(storage
 
 def test_views_are_kept_for_the_same_geometry_only(rng):
     X, y = table(rng)
-    rows, frame = Rows(X, y, data_norm=R, intercept_scaling=1.0), geometry(rng)
+    rows, frame = TrainingData(X, y, data_norm=R, intercept_scaling=1.0), geometry(rng)
     view = rows.standardized(frame.centre, frame.scale)
     assert rows.standardized(frame.centre, frame.scale) is view
     scale = frame.scale.copy()
@@ -199,7 +202,7 @@ def test_views_are_kept_for_the_same_geometry_only(rng):
 @pytest.mark.parametrize("null", (False, True))
 def test_the_score_gradient_is_that_of_rounded_scores(null, rng):
     X, y = table(rng)
-    rows, kept = Rows(X, y, data_norm=R, intercept_scaling=0.7), np.ones(50, dtype=bool)
+    rows, kept = TrainingData(X, y, data_norm=R, intercept_scaling=0.7), np.ones(50, dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
     coef, point, weights = rng.normal(size=(5, 1)) * 3, np.array([1.7, -0.4]), np.array([0.5, 2.0])
@@ -223,7 +226,7 @@ def test_one_score_gradient_never_exceeds_the_clip_and_reaches_it(rng):
     for _ in range(300):
         X, label = rng.normal(size=(1, 2)) * 10.0 ** rng.integers(-2, 3), int(rng.integers(2))
         coef, point = rng.normal(size=(3, 1)) * 10.0 ** rng.integers(-1, 4), rng.normal(size=2) * 10.0 ** rng.integers(-1, 4)
-        rows = Rows(X, np.array([label], dtype=np.int8), data_norm=R, intercept_scaling=1.0)
+        rows = TrainingData(X, np.array([label], dtype=np.int8), data_norm=R, intercept_scaling=1.0)
         sizes.append(np.linalg.norm(ScoreGradient(Logistic(), coef, point, 0.9).evaluate(rows)))
     assert 0.99 * 0.9 < max(sizes) <= 0.9 * (1 + 1e-12)
 
@@ -252,7 +255,7 @@ def test_squares_that_underflow_are_not_lost(storage):
 
     X = np.full((1, 1001), 1.5e-162)
     frame = Standardization(np.zeros(1001), np.full(1001, 1e53), False, 1e-50)
-    rows = Rows(STORAGES[storage](X), np.zeros(1, dtype=np.int8), data_norm=1e-50)
+    rows = TrainingData(STORAGES[storage](X), np.zeros(1, dtype=np.int8), data_norm=1e-50)
     with np.errstate(all="ignore"):
         assert np.linalg.norm(StandardizedGradient(Steep(), np.zeros((1001, 1)), 1.0, frame).evaluate(rows)) <= 1 + 1e-9
 

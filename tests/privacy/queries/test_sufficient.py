@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import JointMoments, SmallestEigenvalue
 
 STORAGES = {
@@ -22,7 +22,7 @@ NULL = np.array([0, 3])
 
 def rows_of(X, y=None, scaling=0.0):
     y = np.zeros(X.shape[0]) if y is None else np.asarray(y, dtype=float)
-    return Rows(X, y, data_norm=R, intercept_scaling=scaling, by_row=True)
+    return TrainingData(X, y, data_norm=R, intercept_scaling=scaling, by_row=True)
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Absolute, EpsilonInsensitive, Quantile
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
@@ -36,7 +36,10 @@ null_or_not = pytest.mark.parametrize("null", (False, True))
 
 
 def rows_of(storage, X, y, null, intercept=True):
-    rows, kept = Rows(STORAGES[storage](X), y, data_norm=R, intercept_scaling=0.7 * intercept), np.ones(len(y), dtype=bool)
+    rows, kept = (
+        TrainingData(STORAGES[storage](X), y, data_norm=R, intercept_scaling=0.7 * intercept),
+        np.ones(len(y), dtype=bool),
+    )
     if null:
         rows, kept[NULL] = rows.without(NULL), False
     return rows, kept
@@ -74,7 +77,7 @@ def test_a_record_moves_no_other_where_the_edges_are_in_disorder(kind, rng):
         query = TargetHistogram(edges) if kind == "targets" else DistanceHistogram(plain, edges)
         values, changed = rng.uniform(0, 3, size=(2, N))
         changed[1:] = values[1:]
-        first, second = (query.evaluate(Rows(v[:, None], v, data_norm=9.0)) for v in (values, changed))
+        first, second = (query.evaluate(TrainingData(v[:, None], v, data_norm=9.0)) for v in (values, changed))
         assert np.linalg.norm(first - second) <= query.sensitivity("replace_one") + 1e-12
 
 
@@ -136,7 +139,7 @@ def moves(query, rng, intercept):
     records = [np.zeros(D), *(size * row / np.linalg.norm(row) for row in directions for size in (1e-9, 0.2, 1.0, R, 1e6, 1e200))]
     vectors = np.stack(
         [
-            query.evaluate(Rows(x[None], np.array([y]), data_norm=R, intercept_scaling=1.0 * intercept))
+            query.evaluate(TrainingData(x[None], np.array([y]), data_norm=R, intercept_scaling=1.0 * intercept))
             for x in records
             for y in (0.0, 0.3, -1e308, 1e308)
         ]
@@ -164,7 +167,7 @@ def test_no_record_moves_a_query_further_than_its_sensitivity_and_some_come_near
 def test_two_opposite_rows_attain_the_sensitivity_of_a_quantile_without_intercept():
     geometry = Standardization(np.zeros(1), np.ones(1), False, R)
     query = ShortenedGradient(Quantile(0.1), np.zeros((1, 1)), 0.9, geometry)
-    sums = [query.evaluate(Rows(np.array([[x]]), np.array([-1.0]), data_norm=R))[0] for x in (R, -R)]
+    sums = [query.evaluate(TrainingData(np.array([[x]]), np.array([-1.0]), data_norm=R))[0] for x in (R, -R)]
     assert sums[0] - sums[1] == pytest.approx(query.sensitivity("replace_one"))
 
 

@@ -12,7 +12,7 @@ from skdp.constraints import L1Ball, Simplex
 from skdp.losses import Logistic, Multinomial, Squared
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
@@ -51,7 +51,7 @@ def test_the_scores_are_those_of_gradients_clipped_by_coordinate(storage, loss, 
     X = STORAGES[storage](rng.normal(size=(50, 4)) * rng.choice([0, 0.1, 1, 5], size=(50, 4)))
     y, weights = rng.integers(max(2, loss.n_outputs), size=50), np.array([0.5, 2.0, 1.0])
     coef, offset = rng.normal(size=(2, 4, loss.n_outputs))
-    rows = Rows(X, y, data_norm=R, class_weight=weights)
+    rows = TrainingData(X, y, data_norm=R, class_weight=weights)
     rows = rows.without(null) if len(null) else rows
     expected = (definition(X, y, loss, coef, clip_norm, weights, null) + offset).ravel()
     for polytope in (*POLYTOPES[coef.size], Vertices(rng.normal(size=(5, coef.size)))):
@@ -69,10 +69,10 @@ def test_blocks_and_samples_add_up(rng):
     query = Vertex(Logistic(), rng.normal(size=(3, 1)), 0.2, ball(3), np.zeros((3, 1)))
     expected = -ball(3).products(definition(X, y, Logistic(), query.coef, 0.2, None).ravel())
     for storage in STORAGES.values():
-        np.testing.assert_allclose(query.evaluate(Rows(storage(X), y, data_norm=R)), expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(query.evaluate(TrainingData(storage(X), y, data_norm=R)), expected, rtol=1e-4, atol=1e-3)
     some = np.arange(0, 9000, 2)
     for storage in (STORAGES["C"], STORAGES["csr"]):
-        sample = Rows(storage(X), y, data_norm=R).subset(some)
+        sample = TrainingData(storage(X), y, data_norm=R).subset(some)
         only = -ball(3).products(definition(X[some], y[some], Logistic(), query.coef, 0.2, None).ravel())
         np.testing.assert_allclose(query.evaluate(sample), only, rtol=1e-9, atol=1e-9)
 
@@ -105,7 +105,7 @@ def test_no_neighbour_moves_a_score_further_than_stated_and_some_do(storage, rng
             loss, clip_norm = (Steep(), 0.3) if trial % 5 else (Squared(), 0.01)
             for polytope in POLYTOPES[3]:
                 query = Vertex(loss, coef, clip_norm, polytope, np.zeros((3, 1)))
-                tables = [Rows(STORAGES[storage](T), z, data_norm=R) for T, z in ((X, labels), (other, changed))]
+                tables = [TrainingData(STORAGES[storage](T), z, data_norm=R) for T, z in ((X, labels), (other, changed))]
                 tables.append(tables[0].without(np.array([2])))
                 scores = [query.evaluate(table) for table in tables]
                 assert all(np.isfinite(score).all() for score in scores)
@@ -119,7 +119,7 @@ def test_no_neighbour_moves_a_score_further_than_stated_and_some_do(storage, rng
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("excess", (1.0, 1.001, 1.05, 2.0))
 def test_a_coordinate_just_beyond_the_clip_is_clipped_and_no_other(storage, excess):
-    rows = Rows(STORAGES[storage](np.array([[1.0, 0.25]])), np.array([-0.5 * excess]), data_norm=R)
+    rows = TrainingData(STORAGES[storage](np.array([[1.0, 0.25]])), np.array([-0.5 * excess]), data_norm=R)
     scores = Vertex(Squared(), np.zeros((2, 1)), 0.5, ball(2), np.zeros((2, 1))).evaluate(rows)
     assert scores == pytest.approx([-0.5, -0.125 * excess, 0.5, 0.125 * excess], rel=1e-12)
     assert np.abs(scores).max() <= 0.5
@@ -137,7 +137,7 @@ def test_rounding_stays_below_its_bound(storage, n_samples, rng):
     X = STORAGES[storage](rng.choice([-1.0, 1.0], size=(n_samples, 3)) * rng.uniform(0.1, 1, size=(n_samples, 1)))
     y, offset = rng.integers(2, size=n_samples), rng.normal(size=(3, 1)) * 1e6
     query = Vertex(Logistic(), np.zeros((3, 1)), 0.1, ball(3, 3.0), offset)
-    rows = Rows(X, y, data_norm=R)
+    rows = TrainingData(X, y, data_norm=R)
     plain = (X.toarray() if sparse.issparse(X) else X).astype(np.longdouble)
     terms = np.clip(plain * (0.5 - y[:, None]), np.longdouble(-0.1), np.longdouble(0.1))
     exact = -3 * np.concatenate([side * (terms.sum(axis=0) + offset[:, 0].astype(np.longdouble)) for side in (1, -1)])
@@ -150,7 +150,7 @@ def test_a_sparse_table_is_never_dense(rng):
     X = sparse.random(5000, 30_000, density=2e-4, format="csr", random_state=rng)
     y, point = rng.integers(2, size=5000), np.zeros((30_000, 1))
     for table in (X, X.tocsc()):
-        rows, query = Rows(table, y, data_norm=1.0), Vertex(Logistic(), point, 1e-3, ball(30_000), point)
+        rows, query = TrainingData(table, y, data_norm=1.0), Vertex(Logistic(), point, 1e-3, ball(30_000), point)
         tracemalloc.start()
         query.evaluate(rows)
         peak = tracemalloc.get_traced_memory()[1]
@@ -160,7 +160,10 @@ def test_a_sparse_table_is_never_dense(rng):
 
 def test_a_dense_table_is_not_copied(rng):
     X = rng.normal(size=(20_000, 200))
-    rows, query = Rows(X, np.arange(20_000) % 2, data_norm=1.0), Vertex(Logistic(), np.zeros((200, 1)), 1e-3, ball(200), 0.0)
+    rows, query = (
+        TrainingData(X, np.arange(20_000) % 2, data_norm=1.0),
+        Vertex(Logistic(), np.zeros((200, 1)), 1e-3, ball(200), 0.0),
+    )
     tracemalloc.start()
     query.evaluate(rows)
     peak = tracemalloc.get_traced_memory()[1]
@@ -169,7 +172,7 @@ def test_a_dense_table_is_not_copied(rng):
 
 
 def test_rows_with_an_intercept_are_refused():
-    rows = Rows(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0, intercept_scaling=1.0)
+    rows = TrainingData(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0, intercept_scaling=1.0)
     with pytest.raises(ValueError, match="without intercept"):
         Vertex(Logistic(), np.zeros((2, 1)), 1.0, ball(2), np.zeros((2, 1))).evaluate(rows)
 
@@ -177,7 +180,7 @@ def test_rows_with_an_intercept_are_refused():
 @pytest.mark.parametrize("what", ("coef", "offset"))
 def test_what_is_not_finite_is_refused(what):
     schedule, budget = Schedule(((1, Release(Vertex, Selection(), 1.0)),)), Budget(1.0, 1e-6, "zero_out")
-    rows = Rows(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0)
+    rows = TrainingData(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0)
     bad, zeros = np.array([[math.nan], [0.0]]), np.zeros((2, 1))
     query = Vertex(Logistic(), bad if what == "coef" else zeros, 1.0, ball(2), bad if what == "offset" else zeros)
     with pytest.raises(PrivacyAccountingError, match="not finite"):

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Squared
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import (
@@ -50,7 +50,7 @@ def clipped(X):
 
 
 def rows_of(X, y, intercept, null):
-    rows, kept = Rows(X, y, data_norm=R, intercept_scaling=0.7 * intercept, by_row=True), np.ones(len(y), dtype=bool)
+    rows, kept = TrainingData(X, y, data_norm=R, intercept_scaling=0.7 * intercept, by_row=True), np.ones(len(y), dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
     return rows, kept
@@ -76,7 +76,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 def test_sums_are_those_of_clipped_rows_and_of_targets(storage, intercept, null, table):
     X, y = table
     X = sparse.csc_matrix(X) if storage == "csc" else stored(storage, X)
-    rows, kept = Rows(X, y, data_norm=R, intercept_scaling=0.7 * intercept), np.ones(N, dtype=bool)
+    rows, kept = TrainingData(X, y, data_norm=R, intercept_scaling=0.7 * intercept), np.ones(N, dtype=bool)
     if null:
         rows, kept[NULL] = rows.without(NULL), False
     expected = np.append(clipped(X)[kept].sum(axis=0) / R, y[kept].sum())
@@ -86,9 +86,9 @@ def test_sums_are_those_of_clipped_rows_and_of_targets(storage, intercept, null,
 
 @pytest.mark.parametrize("query", (TargetSum(), FeatureTargetSums(R, D)), ids=lambda query: type(query).__name__)
 def test_targets_without_public_range_move_sums_no_further(query):
-    """A loss of bounded slope lets targets of any size behind the gate."""
+    """A loss of bounded slope lets targets of any size behind the oracle."""
     for adjacency, other in (("replace_one", -1e150), ("zero_out", None)):
-        tables = [Rows(np.zeros((3, D)), np.array([0.5, 0.5, y or 0.0]), data_norm=R) for y in (1e150, other)]
+        tables = [TrainingData(np.zeros((3, D)), np.array([0.5, 0.5, y or 0.0]), data_norm=R) for y in (1e150, other)]
         moved = query.evaluate(tables[0]) - query.evaluate(tables[1] if other else tables[0].without(np.array([2])))
         assert np.linalg.norm(moved) <= query.sensitivity(adjacency)
 
@@ -145,7 +145,7 @@ def test_the_gradient_is_that_of_whitened_rows(storage, intercept, null, clip_no
 def test_a_table_by_columns_is_converted_or_refused(table):
     X, y = table
     assert SecondMoment.by_row
-    rows = Rows(sparse.csc_matrix(X), y, data_norm=R, intercept_scaling=1.0)
+    rows = TrainingData(sparse.csc_matrix(X), y, data_norm=R, intercept_scaling=1.0)
     with pytest.raises(ValueError, match="by_row=True"):
         rows.standardized(np.zeros(D), np.eye(D))
 
@@ -161,7 +161,7 @@ def test_half_vectors_keep_the_norm(rng):
 
 def contribution(query, x, y, intercept=True):
     """What one record adds."""
-    return query.evaluate(Rows(np.atleast_2d(x), np.array([y]), data_norm=R, intercept_scaling=1.0 * intercept))
+    return query.evaluate(TrainingData(np.atleast_2d(x), np.array([y]), data_norm=R, intercept_scaling=1.0 * intercept))
 
 
 def candidates(rng, centre):
@@ -212,7 +212,7 @@ def test_norms_of_whitened_rows_are_never_too_small(storage, spread, rng):
     X /= np.linalg.norm(X, axis=1, keepdims=True) / R
     X[:100] = X[0] * (1 + 1e-9 * rng.normal(size=(100, 1)))
     frame = Whitening(X[0].copy(), np.linalg.qr(rng.normal(size=(D, D)))[0] * np.geomspace(1, spread, D), True, R)
-    rows = Rows(STORAGES[storage](X), rng.uniform(-1, 1, 300), data_norm=R, intercept_scaling=1.0)
+    rows = TrainingData(STORAGES[storage](X), rng.uniform(-1, 1, 300), data_norm=R, intercept_scaling=1.0)
     inverse = rows.standardized(frame.centre, frame.scale)._inverse_norms
     exact = (clipped(X).astype(np.longdouble) - frame.centre) @ frame.scale.astype(np.longdouble)
     norms = np.sqrt(np.square(exact).sum(axis=1) + 1)

@@ -11,7 +11,7 @@ from skdp.losses import Absolute, EpsilonInsensitive, Huber, Quantile
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import TargetHistogram
 from skdp.solvers import Problem, RescaledGradientDescent
 from skdp.solvers._standardization import mean_noise
@@ -74,7 +74,7 @@ def test_only_a_quantile_is_released_where_nothing_else_could_be_told(rng):
 def located(y, epsilon, level, seed, constant=1.0, bound=math.inf, share=0.05):
     """What histograms with noise tell, by the noise that the schedule has."""
     setting = problem(len(y), epsilon=epsilon, intercept_scaling=constant, target_bound=bound)
-    rng, rows = np.random.default_rng(seed), Rows(np.zeros((len(y), 1)), y, data_norm=1.0)
+    rng, rows = np.random.default_rng(seed), TrainingData(np.zeros((len(y), 1)), y, data_norm=1.0)
     weights = iter([release.mechanism.weight for _, release in target_releases(setting, share)])
 
     def ask(query):

@@ -35,7 +35,7 @@ def problem(epsilon=1.0, adjacency="replace_one", n_samples=5000, loss=LOGISTIC,
 
 
 class Asked:
-    """A gate that answers with noise alone, and keeps what was asked."""
+    """An oracle that answers with noise alone, and keeps what was asked."""
 
     def __init__(self, rng):
         self.rng, self.queries, self.answers = rng, [], []

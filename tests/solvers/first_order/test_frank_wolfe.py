@@ -14,7 +14,7 @@ from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.ledger.gaussian_cover import selection_cover
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
@@ -67,7 +67,7 @@ def table(loss, rng):
 
 def fit(facts, solver, X, y, alpha=None, clip_norm=None, seed=0):
     plan = Plan.make(facts, solver, alpha, clip_norm)
-    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
+    oracle = Oracle(TrainingData(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
     result = plan.solver.solve(plan.problem, oracle.ask, None)
     oracle.finish()
     return result, plan

@@ -15,7 +15,7 @@ from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Huber, Logistic, Multinomial, Squared
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import AcceleratedMirrorDescent, Problem, choose_solver
 from skdp.solvers.first_order._mirror_geometry import mirror_map, row_bound
@@ -117,7 +117,7 @@ CASES = list(itertools.product(SETS, LOSSES, (0.0, 0.1)))
 def test_optimum_without_noise_is_scipys(constraint, loss, alpha, rng):
     X, y = table(loss, rng)
     facts = problem(constraint, loss, math.inf, n_samples=200, alpha=alpha, feature_bounds=1.0, clip_norm=1e6)
-    rows = Rows(X, y, data_norm=2.0)
+    rows = TrainingData(X, y, data_norm=2.0)
     result = AcceleratedMirrorDescent(1000, step_scale=2.0).solve(facts, lambda query: query.evaluate(rows), rng)
     function = objective(loss, X, y, alpha)
     best = minimum(constraint, function, facts.shape)
@@ -131,7 +131,7 @@ def test_optimum_without_noise_is_scipys(constraint, loss, alpha, rng):
 def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):
     """With noise on average over 20 runs; the bound is loose enough for a false alarm never to happen."""
     X, y = table(SQUARED, rng, n_features=12)
-    rows = Rows(X, y, data_norm=math.sqrt(12.0))
+    rows = TrainingData(X, y, data_norm=math.sqrt(12.0))
     facts = problem(constraint, epsilon=math.inf, n_samples=200, n_features=12, feature_bounds=1.0, clip_norm=1e6)
     facts = replace(facts, data_norm=math.sqrt(12.0))
     mirror, function = mirror_map(facts), objective(SQUARED, X, y, 0.0)
@@ -208,7 +208,7 @@ def test_more_steps_than_the_default_add_no_noise():
 
 def fitted(facts, X, y, solver, seed=0):
     plan = Plan.make(facts, solver, None, None)
-    oracle = Oracle(Rows(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
+    oracle = Oracle(TrainingData(X, y, **plan.row_bounds), plan.schedule, facts.budget, plan.scale, source(seed))
     result = plan.solver.solve(plan.problem, oracle.ask, np.random.default_rng(0))
     oracle.finish()
     return result.coef, plan

@@ -14,7 +14,7 @@ from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Quantile
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import Rows
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import SGD, GradientDescent, Problem
 
@@ -44,13 +44,13 @@ def problem(loss=None, epsilon=1.0, n_samples=N, **changes):
 
 
 def fitted(facts, y, solver, table=X, seed=0):
-    """The coefficients of a solver's fit through the gate."""
+    """The coefficients of a solver's fit through the oracle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = Plan.make(facts, solver, 0.0, None)
     noise = source(seed)
     rng = np.random.default_rng(int.from_bytes(noise.read(16), "little"))
-    rows = Rows(table, y, **plan.row_bounds)
+    rows = TrainingData(table, y, **plan.row_bounds)
     oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise)
     coef = plan.solver.solve(plan.problem, oracle.ask, rng).coef
     oracle.finish()

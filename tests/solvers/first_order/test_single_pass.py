@@ -1,4 +1,4 @@
-"""Mini-batches in a single pass: which records are used, by the gate's own count, the updates, and what a fit spends."""
+"""Mini-batches in a single pass: which records are used, by the oracle's own count, the updates, and what a fit spends."""
 
 import math
 from dataclasses import replace
@@ -20,8 +20,8 @@ N = 301
 
 
 @pytest.fixture
-def gates(monkeypatch):
-    """Every gate that ends a fit."""
+def oracles(monkeypatch):
+    """Every oracle that ends a fit."""
     found, finish = [], Oracle.finish
     monkeypatch.setattr(Oracle, "finish", lambda self: (found.append(self), finish(self))[1])
     return found
@@ -43,20 +43,20 @@ SETTINGS = ({}, {"n_steps": 3}, {"n_steps": 400, "batch_size": 7}, {"batch_size"
 @pytest.mark.parametrize("given", SETTINGS, ids=str)
 @pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csc_array), ids=lambda s: s.__name__)
 @pytest.mark.parametrize("n_classes", (2, 3))
-def test_no_record_is_used_twice_and_half_of_them_at_most(given, storage, n_classes, rng, gates):
-    """By the gate's count; exactly half, rounded up, where steps are enough for it."""
+def test_no_record_is_used_twice_and_half_of_them_at_most(given, storage, n_classes, rng, oracles):
+    """By the oracle's count; exactly half, rounded up, where steps are enough for it."""
     fitted(storage(rng.normal(size=(N, 3))), np.arange(N) % n_classes, **given)
-    (gate,) = gates
-    assert gate.uses.shape == (N,) and gate.uses.max() == 1
-    assert 0 < gate.uses.sum() <= (N + 1) // 2
-    assert given.get("n_steps") == 3 or gate.uses.sum() == (N + 1) // 2
+    (oracle,) = oracles
+    assert oracle.uses.shape == (N,) and oracle.uses.max() == 1
+    assert 0 < oracle.uses.sum() <= (N + 1) // 2
+    assert given.get("n_steps") == 3 or oracle.uses.sum() == (N + 1) // 2
 
 
-def test_which_records_are_used_depends_on_no_record(rng, gates):
+def test_which_records_are_used_depends_on_no_record(rng, oracles):
     for X in (rng.normal(size=(N, 3)), np.zeros((N, 3))):
         fitted(X, rng.permutation(np.arange(N) % 2), seed=7, n_steps=20)
     fitted(np.zeros((N, 3)), np.arange(N) % 2, seed=8, n_steps=20)
-    first, second, other = (gate.uses for gate in gates)
+    first, second, other = (oracle.uses for oracle in oracles)
     np.testing.assert_array_equal(first, second)
     assert (first != other).any()
 

@@ -103,7 +103,7 @@ def test_the_budget_is_shared_as_stated(adjacency):
     assert [release.size for release in schedule] == [16, 2 * (1 + 8 + 36)]
 
 
-def gate(task, solver, rng, answers):
+def oracle_of(task, solver, rng, answers):
     """Answers with stated values of the joint release, and with its noise; the moments are those of unit variances."""
     schedule = list(solver.schedule(task))
     scale = calibrate(solver.schedule(task), task.budget)
@@ -144,7 +144,7 @@ def test_the_edge_is_that_of_the_noise_of_the_covariance(adjacency, rate, covari
         return np.maximum(values, noise)
 
     monkeypatch.setattr("skdp.solvers.statistics.discriminant_analysis.deconvolved", deconvolved)
-    solver.solve(task, gate(task, solver, rng, answers), rng)
+    solver.solve(task, oracle_of(task, solver, rng, answers), rng)
     assert seen[1] == pytest.approx(seen[0], rel=0.1)
 
 
@@ -160,7 +160,7 @@ def test_the_noise_of_the_means_is_known(covariance, rng, monkeypatch):
 
     monkeypatch.setattr("skdp.solvers.statistics.discriminant_analysis.posterior_factors", factors)
     for _ in range(20):  # 800 squares of normals: a standard deviation of 5 %
-        DiscriminantAnalysis(covariance).solve(task, gate(task, DiscriminantAnalysis(covariance), rng, answers), rng)
+        DiscriminantAnalysis(covariance).solve(task, oracle_of(task, DiscriminantAnalysis(covariance), rng, answers), rng)
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.15)
 
 
@@ -170,7 +170,7 @@ def test_frequencies_are_released_or_public_and_never_0(rate, given, rng):
     task = problem(positive_rate=given)
     means = np.stack([np.zeros(8), np.full(8, 0.2)])
     answers = {"joint": joint((1 - rate, rate), means, np.stack([np.eye(8) / 8] * 2))}
-    coef = DiscriminantAnalysis(floor=0.0).solve(task, gate(task, DiscriminantAnalysis(), rng, answers), rng).coef[:, 0]
+    coef = DiscriminantAnalysis(floor=0.0).solve(task, oracle_of(task, DiscriminantAnalysis(), rng, answers), rng).coef[:, 0]
     assert np.isfinite(coef).all()
     if rate == 0.3:  # scores of both means are opposite, if the frequencies are right
         unit = answers["query"].geometry
@@ -199,7 +199,7 @@ def test_rows_have_their_usual_norm_and_eigenvalues_are_raised_by_the_floor(floo
         "skdp.solvers.statistics.discriminant_analysis.posterior_factors", lambda estimates, variances, largest: np.ones(8)
     )
     answers = {"joint": joint((0.8, 0.2), np.stack([np.zeros(8), difference]), np.zeros((2, 8, 8)))}
-    coef = solver.solve(task, gate(task, solver, rng, answers), rng).coef[:8, 0]
+    coef = solver.solve(task, oracle_of(task, solver, rng, answers), rng).coef[:8, 0]
     scale = answers["query"].geometry.scale
     assert scale**2 @ np.full(8, 1 / 16) == pytest.approx(1.0)
     noise = answers["std"] / 10_000 * math.hypot(0.5 / 0.8, 0.5 / 0.2)
@@ -213,7 +213,7 @@ def test_where_no_effect_shows_the_direction_is_that_of_the_mean_difference(rng)
     difference = 1e-9 * rng.normal(size=8)
     spread = np.diag(np.linspace(0.5, 2, 8)) / 8
     answers = {"joint": joint((0.5, 0.5), np.stack([-difference, difference]), np.stack([spread] * 2))}
-    coef = DiscriminantAnalysis().solve(task, gate(task, DiscriminantAnalysis(), rng, answers), rng).coef[:8, 0]
+    coef = DiscriminantAnalysis().solve(task, oracle_of(task, DiscriminantAnalysis(), rng, answers), rng).coef[:8, 0]
     np.testing.assert_allclose(direction(coef / answers["query"].geometry.scale), direction(difference), atol=1e-4)
 
 

@@ -64,7 +64,7 @@ def test_the_budget_is_shared_as_stated(adjacency, adaptive):
 
 
 def noise_alone(task, solver, rng):
-    """A gate whose table is empty, and the answers that it gave."""
+    """An oracle whose table is empty, and the answers that it gave."""
     schedule, answers = list(solver.schedule(task)), []
     scale = calibrate(solver.schedule(task), task.budget)
 
