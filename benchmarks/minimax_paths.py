@@ -1,6 +1,6 @@
 """How far the estimates of a fit to the area under the ROC curve are from the truth, and how steep its primal function is.
 
-A fit through the oracle says nothing of this, and nobody who holds its releases could know it: a witness compares each release with
+A fit through the oracle says nothing of this, and nobody with its releases could know it: a witness compares each release with
 the un-noised sums over the training records, which the benchmark has. What it writes down is outside any guarantee.
 """
 
