@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import sklearn
 from packaging.version import Version
+from pairwise import pairwise
 from products import GIVEN, brief, fitting, kinds_of, labels_of, of_kind, released_by
 from scipy import sparse
 from seeded import fitted
@@ -85,14 +86,20 @@ def storages_of(estimator, names):
     return names if estimator.__sklearn_tags__().input_tags.sparse else [name for name in names if name in DENSE]
 
 
+def solved(estimator, solver, kind):
+    """An estimator of a kind of problem with a solver of few steps, all by name."""
+    return of_kind(getattr(skdp.estimators, estimator)(solver=brief(SOLVERS[solver]), **GIVEN.get(estimator, {})), kind)
+
+
 def every_storage(names):
-    """Every kind of problem of every estimator: stored in every way for the leading ones, in one way for each of the others."""
-    for number, p in enumerate(ESTIMATORS):
-        for kind in kinds_of(type(p.values[0]).__name__):
-            if fitting(kind, p.values[0].solver):
-                stored = storages_of(p.values[0], names)
-                for storage in stored if p in LEADING else [stored[number % len(stored)]]:
-                    yield pytest.param(of_kind(p.values[0], kind), kind, storage, id=f"{p.id}-{kind}-{storage}")
+    """Estimator, solver, kind of problem and storage, by name: all that go together, pairwise."""
+    return pairwise(
+        (type(p.values[0]).__name__, p.values[0].solver.name, kind, storage)
+        for p in ESTIMATORS
+        for kind in kinds_of(type(p.values[0]).__name__)
+        if fitting(kind, p.values[0].solver)
+        for storage in storages_of(p.values[0], names)
+    )
 
 
 twin = pytest.mark.skipif(
@@ -161,10 +168,10 @@ def frames_with_data(estimator, X, y):
     return found
 
 
-@pytest.mark.parametrize("estimator, kind, storage", list(every_storage(list(STORAGES))))
-def test_no_frame_but_the_gates_holds_the_data(estimator, kind, storage, rng):
+@pytest.mark.parametrize("estimator, solver, kind, storage", every_storage(list(STORAGES)))
+def test_no_frame_but_the_gates_holds_the_data(estimator, solver, kind, storage, rng):
     X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels_of(kind)]
-    assert frames_with_data(clone(estimator), X, y) == set()
+    assert frames_with_data(solved(estimator, solver, kind), X, y) == set()
 
 
 WAYS = {
@@ -237,11 +244,11 @@ def printed_values(thing, X):
 REAL_STORAGES = [name for name in STORAGES if name != "int8"]  # eight random bits are found by chance
 
 
-@pytest.mark.parametrize("estimator, kind, storage", list(every_storage(REAL_STORAGES)))
-def test_a_pickle_holds_no_training_value(estimator, kind, storage, rng):
+@pytest.mark.parametrize("estimator, solver, kind, storage", every_storage(REAL_STORAGES))
+def test_a_pickle_holds_no_training_value(estimator, solver, kind, storage, rng):
     """Nor does the report, in any of its forms; targets are random doubles too, and class labels are public as a set."""
     X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels_of(kind)]
-    model = fitted(clone(estimator), X, y)
+    model = fitted(solved(estimator, solver, kind), X, y)
     if labels_of(kind) == "numbers":
         assert (
             training_values(model, X, y) == training_values(model, X, y / 4) == training_values(model.privacy_report_, X, y) == []
@@ -266,15 +273,22 @@ def test_neither_does_a_pipeline_hold_any(estimator, rng):
         assert printed_values(pipeline[-1].privacy_report_, np.append(X, scaled)) == []
 
 
+KEPT = {
+    "rows": lambda X: X[7:9],
+    "float": lambda X: float(X[3, 1]),
+    "float32": lambda X: np.float32(X[0, 0]),
+    "big-endian": lambda X: X[:1].astype(">f8"),
+}
+
+
 @twin
-@every
 @pytest.mark.parametrize(
-    "keep", (lambda X: X[7:9], lambda X: float(X[3, 1]), lambda X: np.float32(X[0, 0]), lambda X: X[:1].astype(">f8"))
+    "estimator, solver, kind, kept", pairwise((*chosen[:3], kept) for chosen in every_storage(DENSE) for kept in KEPT)
 )
-def test_the_search_sees_what_is_kept(estimator, keep, rng):
+def test_the_search_sees_what_is_kept(estimator, solver, kind, kept, rng):
     """The twin: one value, in any precision, on the model or in its report, is found."""
-    X = rng.normal(size=(300, 3))
-    model = fitted(clone(estimator), X, LABELS["binary"])
+    X, keep = rng.normal(size=(300, 3)), KEPT[kept]
+    model = fitted(solved(estimator, solver, kind), X, LABELS[labels_of(kind)])
     model.kept_ = keep(X)
     assert training_values(model, X, [])
     assert printed_values(replace(model.privacy_report_, noise_size=f"the largest is {X.max()}"), X) == [X.max()]

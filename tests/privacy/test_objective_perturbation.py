@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from pairwise import pairwise
 from scipy.stats import gamma, kstest
 from seeded import source
 
@@ -156,11 +158,12 @@ def test_the_factor_of_losses_of_both_signs_is_needed():
 BUDGETS = [(epsilon, delta) for epsilon in (0.01, 0.3, 1.0, 8.0, 500.0) for delta in (1e-290, 1e-11, 1e-3, 0.5)]
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("one_sided", (True, False))
-@pytest.mark.parametrize("epsilon, delta", [*BUDGETS, (0.3, 0.0), (8.0, 0.0)])
-@pytest.mark.parametrize("above", (1.0, 1.5, 1e6))
-def test_calibration_spends_the_budget(adjacency, one_sided, epsilon, delta, above):
+@pytest.mark.parametrize(
+    "adjacency, one_sided, spent, above",
+    pairwise(product(ADJACENCIES, (True, False), [*BUDGETS, (0.3, 0.0), (8.0, 0.0)], (1.0, 1.5, 1e6))),
+)
+def test_calibration_spends_the_budget(adjacency, one_sided, spent, above):
+    epsilon, delta = spent
     budget = Budget(epsilon, delta, adjacency)
     strength = above * smallest_strength(SMOOTHNESS, epsilon)
     schedule = scheduled(TiltedObjective("objective", replace(facts(strength=strength), one_sided=one_sided)))

@@ -1,9 +1,12 @@
 """The difference query: its definition, and its sensitivity searched for over adversarial neighbours."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairwise import pairwise
 from scipy import sparse
 from seeded import source
 
@@ -62,12 +65,11 @@ def points(rng, loss, distance, scaling=SCALING, n_features=4):
     return coef, coef + distance * rng.normal(size=coef.shape)
 
 
-@every_storage
-@every_loss
-@pytest.mark.parametrize("scaling", (0.0, SCALING))
-@pytest.mark.parametrize("clip_norm", (0.2, 1e3))
-@pytest.mark.parametrize("distance", (1e-6, 1.0, 30.0))
-@pytest.mark.parametrize("null", (False, True))
+@pytest.mark.parametrize(
+    "loss, storage, scaling, clip_norm, distance, null",
+    pairwise(product(LOSSES, STORAGES, (0.0, SCALING), (0.2, 1e3), (1e-6, 1.0, 30.0), (False, True))),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_it_is_the_difference_of_the_clipped_gradients(storage, loss, scaling, clip_norm, distance, null, rng):
     """The clip to D cuts nothing off, so the sum is what two gradient queries give; class weights included."""
     X, y = rng.normal(size=(40, 4)) * (rng.random((40, 4)) < 0.7), rng.integers(0, 2, 40).astype(np.int8)

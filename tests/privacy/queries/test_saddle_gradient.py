@@ -2,11 +2,13 @@
 
 import math
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
 from hostile import TABLES
 from hostile import y as HOSTILE_LABELS
+from pairwise import pairwise
 from scipy import sparse
 
 from skdp.minimax import AUCSaddle, Batch, Factors, SaddleProblem
@@ -93,17 +95,14 @@ def by_hand(query, X, y):
     return sum(terms), sum(np.linalg.norm(term) for term in terms)
 
 
-@every_saddle
-@every_storage
-@every_query
-@pytest.mark.parametrize("clip_norm", (0.3, 1e4))
+@pytest.mark.parametrize("saddle, storage, kind, clip_norm", pairwise(product(SADDLES, STORAGES, QUERIES, (0.3, 1e4))))
 def test_sums_equal_the_definition(saddle, storage, kind, clip_norm, rng):
     """To 25 bits, as rows clipped in another way may be rounded to another place of the grid on which products are worked out.
 
     A difference that is clipped may be shorter by as much as its terms are longer than it, times 2**-10.
     """
     X, y = rng.normal(size=(40, 3)) * (rng.random((40, 3)) < 0.7), rng.integers(0, 2, 40).astype(np.int8)
-    query = query_of(kind, saddle, points(rng, saddle), clip_norm)
+    query = query_of(kind, SADDLES[saddle], points(rng, SADDLES[saddle]), clip_norm)
     rows, X = rows_of(X, y, storage), np.asarray(sparse.csr_matrix(STORAGES[storage](X)).todense())
     precision = CANCELLED if kind == "difference" and clip_norm < 1 else 1e-6
     null, sample = np.array([0, 3]), np.array([1, 5, 6, 38])
@@ -152,11 +151,9 @@ def neighbours(adjacency, X, y, other_row, storage):
     return rows_of(X, y, storage), rows_of(np.vstack([other_row, X[1:]]), np.append(1 - y[:1], y[1:]), storage)
 
 
-@every_saddle
-@every_query
-@every_adjacency
-@every_storage
+@pytest.mark.parametrize("saddle, kind, adjacency, storage", pairwise(product(SADDLES, QUERIES, ADJACENCIES, STORAGES)))
 def test_sensitivity_is_never_exceeded(saddle, kind, adjacency, storage, rng):
+    saddle = SADDLES[saddle]
     for _ in range(6):
         X, y = rng.normal(size=(5, 3)) * 10 ** rng.uniform(-2, 3), rng.integers(0, 2, 5).astype(np.int8)
         here = points(rng, saddle, 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-9, 2))
@@ -183,12 +180,11 @@ HOSTILE = [name for name, X in TABLES.items() if type(X) is np.ndarray and X.dty
 HOSTILE = [name for name in HOSTILE if np.isfinite(TABLES[name]).all()]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("saddle", (SADDLES["linear"], SADDLES["standardised"], SADDLES["two layers"]), ids=("l", "s", "n"))
-@every_query
-@pytest.mark.parametrize("storage", ("C", "csr"))
+@pytest.mark.parametrize(
+    "name, saddle, kind, storage", pairwise(product(HOSTILE, ("linear", "standardised", "two layers"), QUERIES, ("C", "csr")))
+)
 def test_hostile_rows_do_not_exceed_it_either(name, saddle, kind, storage, rng):
-    X, y = TABLES[name], HOSTILE_LABELS.astype(np.int8)
+    saddle, X, y = SADDLES[saddle], TABLES[name], HOSTILE_LABELS.astype(np.int8)
     with np.errstate(all="ignore"):
         rows = rows_of(X, y, storage)
         for spread in (1e-300, 1.0, 1e150, 1e300):
