@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from skdp.losses import (
     Absolute,
@@ -19,6 +19,8 @@ from skdp.losses import (
     Tukey,
     Welsch,
 )
+from skdp.privacy.budget import Budget
+from skdp.solvers import NoLoss, Problem
 
 THRESHOLDS = (0.1, 1.0, 7.0)
 ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for threshold in THRESHOLDS)
@@ -195,3 +197,21 @@ def test_robust_losses_stay_finite_whatever_the_residual_is(kind, threshold, siz
     far = raw[:, 0] != labels if size >= 1e150 else np.zeros(9, dtype=bool)
     limit = np.sign(raw[:, 0] / 2 - labels / 2) * loss.lipschitz if loss.convex else np.zeros(9)
     np.testing.assert_allclose(slopes[far], limit[far], rtol=1e-12, atol=1e-90 * threshold)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_what_a_loss_states_beside_the_protocol_is_so(loss, rng):
+    raw, labels = rng.uniform(-1, 1, size=(1000, 1)), some_labels(loss, rng, 1000)
+    if getattr(loss, "quadratic", False):
+        np.testing.assert_allclose(loss.value(raw, labels), np.square(raw[:, 0] - labels) / 2)
+    if getattr(loss, "log_odds", False):
+        np.testing.assert_allclose(np.exp(-loss.value(raw, labels)), expit(np.where(labels == 1, raw[:, 0], -raw[:, 0])))
+    if (quantile := getattr(loss, "quantile", None)) is not None:
+        least = min(np.linspace(-1, 1, 401), key=lambda t: loss.value(np.full((1000, 1), t), labels).mean())
+        assert abs((labels <= least).mean() - quantile) < 0.01
+
+
+def test_solvers_go_by_what_a_loss_states_and_not_by_its_name():
+    named, stated = NoLoss("squared"), type("Own", (NoLoss,), {"quadratic": True})("my own")
+    offers = [Problem(100, 3, loss, Budget(1.0, 1e-6, "zero_out"), 1.0, 1.0).offers for loss in (named, stated, Squared())]
+    assert ["squared" in offer for offer in offers] == [False, True, True]

@@ -65,7 +65,7 @@ def prediction_noise(plan: Plan) -> tuple[float, str]:
         coordinate = noise_multiplier(release, plan.scale, problem.budget.adjacency) * (release.clip_norm or 0.0)
     else:
         coordinate = curve.raw_noise(plan.scale, problem.budget)
-    return problem.row_norm * coordinate, "log-odds" if "logistic" in problem.loss.name else "margins"
+    return problem.row_norm * coordinate, "log-odds" if getattr(problem.loss, "log_odds", False) else "margins"
 
 
 def noise_level(plan: Plan) -> float:

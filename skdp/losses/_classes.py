@@ -17,6 +17,7 @@ class Logistic:
     """Logistic loss ``log(1 + exp(-s t))`` of the raw prediction t, with s = +1 for label 1 and -1 for label 0."""
 
     name: ClassVar[str] = "logistic"
+    log_odds: ClassVar[bool] = True
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
     n_outputs: ClassVar[int] = 1

@@ -104,6 +104,7 @@ class Absolute(KinkedLoss):
     """The absolute error ``|t - y|``, least on average at the median of y."""
 
     name: ClassVar[str] = "absolute"
+    quantile: ClassVar[float] = 0.5
 
     @property
     def lipschitz(self) -> float:

@@ -20,6 +20,7 @@ class Squared:
     """
 
     name: ClassVar[str] = "squared"
+    quadratic: ClassVar[bool] = True
     lipschitz: ClassVar[float] = 2.0
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1

@@ -111,7 +111,7 @@ class Problem:
             "classes": self.loss.targets == "classes",
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",
-            "squared": self.loss.name == "squared",
+            "squared": getattr(self.loss, "quadratic", False),
             "ranking": self.ranking,
             "pointwise": not self.ranking,
         }

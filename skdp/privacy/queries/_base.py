@@ -90,6 +90,14 @@ class Loss(Protocol):
         Whether it is convex in the raw prediction.
     bounded : bool
         Whether ``lipschitz`` holds for all raw predictions; else for those in [-1, 1] only, and the clip enforces it.
+    one_sided : bool, optional
+        True where the derivative keeps its sign, for each label.
+    log_odds : bool, optional
+        True where the raw prediction is the log-odds of two classes.
+    quadratic : bool, optional
+        True for half the squared difference of raw prediction and target: sums of products of columns determine its minimum.
+    quantile : float, optional
+        The quantile of the targets that minimises the mean loss, in (0, 1).
     """
 
     @property

@@ -96,7 +96,7 @@ def variances_left(
         return np.zeros(problem.shape)
     d, ones = problem.n_features, np.ones(problem.shape[0] - problem.n_features)
     bend = 0.0
-    if problem.loss.name == "logistic" and problem.class_weight is None:
+    if _log_odds(problem):
         mean = float(average[d:, 0].sum())
         spread = float((standard.variances[:, None] * average[:d] ** 2).sum())
         bend = clipped_bend(mean, spread, cap) / INFLATION
@@ -147,12 +147,17 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
     float
         0 for losses other than the logistic one, and where classes have weights.
     """
-    if problem.loss.name != "logistic" or problem.class_weight is not None:
+    if not _log_odds(problem):
         return 0.0
     score = math.sqrt(variance) * NODES
     p = expit(point[0] * score + point[1])
     bends = WEIGHTS * p * (1 - p)
     return float(bends @ score**2 - (bends @ score) ** 2 / max(float(bends.sum()), 1e-300))
+
+
+def _log_odds(problem: Problem) -> bool:
+    """Whether the minimiser's raw predictions are the log-odds of two classes, which class weights would shift."""
+    return getattr(problem.loss, "log_odds", False) and problem.class_weight is None
 
 
 def hidden_variances(curvature: np.ndarray, estimates: np.ndarray) -> np.ndarray:

@@ -314,9 +314,7 @@ class RescaledGradientDescent(Solver):
 
 def _level(problem: Problem) -> float | None:
     """The quantile that the loss asks for, if it does."""
-    if isinstance(problem.loss, Quantile):
-        return problem.loss.quantile
-    return 0.5 if problem.loss.name == "absolute" else None
+    return getattr(problem.loss, "quantile", None)
 
 
 def _density(level: float) -> float:
