@@ -1,4 +1,7 @@
-"""Everything that makes a fit private; imports nothing from the rest of the package."""
+"""Makes fits private: budgets, schedules, queries, noise, accounting, ledgers and reports.
+
+Nothing here imports from the rest of the package.
+"""
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import (

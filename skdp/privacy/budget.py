@@ -1,4 +1,4 @@
-"""The privacy parameters of one fit."""
+"""Checks the privacy parameters of one fit: epsilon, delta and adjacency."""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +9,11 @@ from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, shown, wa
 
 __all__ = ["ADJACENCIES", "Budget", "default_delta", "to_float"]
 
-LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5  # beyond them there is no guarantee to speak of, and its accounting loses its digits
+# Largest finite epsilon and largest delta that are accepted. Both are choices: larger values guarantee nothing useful, and the
+# accounting loses its digits there.
+LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5
 
+# The neighbouring relations and their definitions, which the report prints.
 ADJACENCIES = {
     "replace_one": "two tables with the same number of records, one record replaced by any other",
     "zero_out": "two tables with the same number of records, one record replaced by a null record that contributes nothing",
@@ -19,7 +22,7 @@ ADJACENCIES = {
 
 @dataclass(frozen=True)
 class Budget:
-    """What one fit may spend.
+    """States what one fit may spend.
 
     Parameters
     ----------
@@ -28,7 +31,7 @@ class Budget:
     delta : float
         Privacy parameter in [0, 0.5]; 0 is pure epsilon-differential privacy, which few solvers support.
     adjacency : {"replace_one", "zero_out"}
-        Which tables the guarantee makes indistinguishable.
+        Which pairs of tables are neighbours.
     """
 
     epsilon: float
@@ -36,7 +39,7 @@ class Budget:
     adjacency: str
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta"):  # equal budgets share what was worked out for one, whose precision must not differ
+        for name in ("epsilon", "delta"):  # equal budgets share cached results, so their numbers need the same precision
             object.__setattr__(self, name, to_float(getattr(self, name)))
 
     @classmethod
@@ -46,7 +49,7 @@ class Budget:
         Parameters
         ----------
         epsilon, delta, adjacency : object
-            As given to the estimator; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``.
+            Parameters of the estimator; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``.
         n_samples : int
             Number of records, at least 2.
 
@@ -60,7 +63,7 @@ class Budget:
         TypeError
             If epsilon or delta is not a number.
         ValueError
-            If a value is out of its range.
+            If a value is out of range.
 
         Warns
         -----
@@ -75,7 +78,7 @@ class Budget:
 
     @property
     def private(self) -> bool:
-        """Whether noise is added at all."""
+        """Whether noise is added."""
         return self.epsilon < math.inf
 
     def _warn_if_weak(self, n_samples: int) -> None:
@@ -89,7 +92,7 @@ class Budget:
 
 
 def to_float(value: Any) -> float:
-    """Return a real number of any type as a float; beyond the range of floats it is an infinity."""
+    """Return a real number of any type as a float, infinite if it is beyond the range of floats."""
     try:
         return float(value)
     except OverflowError:  # an integer or a fraction
@@ -106,7 +109,7 @@ def _epsilon(epsilon: Any) -> float:
 
 
 def default_delta(n_samples: int) -> float:
-    """Return the delta of a fit that states none."""
+    """Return the delta of a fit with ``delta=None``."""
     return max(1 / n_samples**2, 1e-11)
 
 

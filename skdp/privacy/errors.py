@@ -1,4 +1,4 @@
-"""Exceptions and warnings about the guarantee itself."""
+"""Defines the exceptions and warnings about the privacy guarantee."""
 
 import reprlib
 import sys
@@ -17,30 +17,31 @@ __all__ = [
     "warn",
 ]
 
+# Shortens values in messages: one level of nesting and 200 characters, a choice that keeps a message on a few lines.
 BRIEF = reprlib.Repr()
 BRIEF.maxlevel, BRIEF.maxstring, BRIEF.maxother = 1, 200, 200
 
 
 class PrivacyAccountingError(RuntimeError):
-    """A release was asked for that the schedule does not cover, or that cannot be accounted for.
+    """Raised for a release that the schedule does not contain or that cannot be accounted for.
 
-    Raised before any noise is drawn and before the un-noised value can be seen.
+    It is raised before any noise is drawn and before the un-noised value can be seen.
     """
 
 
 class LedgerError(PrivacyAccountingError):
-    """A ledger's file is damaged, missing or not the one that an estimator was bound to: nothing can be charged to it."""
+    """Raised if the file of a ledger is damaged, missing or not the one that an estimator is bound to; nothing is charged."""
 
 
 class BudgetExceededError(PrivacyAccountingError):
-    """A fit would exceed the ceiling of a ledger. Raised before the data go behind the oracle; nothing was charged.
+    """Raised if a charge would exceed the ceiling of a ledger, before the oracle sees the data; nothing is charged.
 
     Parameters
     ----------
     message : str
-        What was asked, what is left, what would still fit.
+        The charge, what is left of the budget, and what could still be charged.
     epsilon_left : float, default=0.0
-        Largest epsilon at which a fit of a full-data solver with the same delta still fits; 0 if none does.
+        Largest epsilon that a full-data solver could still be charged at the same delta; 0 if there is none.
     """
 
     def __init__(self, message: str, epsilon_left: float = 0.0) -> None:
@@ -52,39 +53,39 @@ class BudgetExceededError(PrivacyAccountingError):
 
 
 class LowSignalWarning(UserWarning):
-    """The noise is so large that a model is likely to be a constant, or that a coefficient has no interval.
+    """Warns that the model is probably a constant, or that a coefficient has no interval, because the noise is large.
 
-    The first is computed from public facts, before the fit is charged; the second from releases.
+    The first is computed from public facts before the fit is charged, the second from releases.
     """
 
 
 class NotPrivateWarning(UserWarning):
-    """The model is fitted without noise (``epsilon=inf``) and carries no guarantee."""
+    """Warns that the model is fitted without noise (``epsilon=inf``) and has no guarantee."""
 
 
 class WeakPrivacyWarning(UserWarning):
-    """The guarantee holds but promises little: ``epsilon > 10`` or ``delta >= 1 / n_samples``."""
+    """Warns that the guarantee holds but promises little: ``epsilon > 10`` or ``delta >= 1 / n_samples``."""
 
 
 class OutsideGuaranteeWarning(UserWarning):
-    """Something that the user attached to the fit reads the training data without noise."""
+    """Warns that something the user attached to the fit reads the training data without noise."""
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message; a table that landed in a parameter by mistake shows its type only."""
+    """Return a value as text for a message; an array shows its type and shape only, because it may be training data."""
     has_shape = getattr(value, "shape", ()) != ()  # a NumPy scalar has the shape ()
     return f"<{type(value).__name__} of shape {value.shape}>" if has_shape else BRIEF.repr(value)
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that called into skdp.
+    """Warn at the line of the user's code that called skdp.
 
     Parameters
     ----------
     message : str
-        What to say; public facts only.
+        Text of the warning; public facts only.
     category : type of Warning
-        Its class.
+        Class of the warning.
     """
     level = 1
     while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):

@@ -1,4 +1,4 @@
-r"""Mechanisms with proofs of their own: objective perturbation, and noise of exponential norm on a minimum.
+r"""Defines two mechanisms with their own proofs: objective perturbation, and noise of exponential norm on a minimum.
 
 **Objective perturbation** releases the minimum of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` with random
 b. Let C and :math:`\beta` bound the norm and the Lipschitz constant of one record's gradient, let
@@ -6,13 +6,13 @@ b. Let C and :math:`\beta` bound the norm and the Lipschitz constant of one reco
 curve of Gaussian differential privacy. The exact minimum is :math:`(\varepsilon, \delta)`-private for every
 :math:`\varepsilon > \kappa`
 
-- for normal b of standard deviation :math:`\sigma = C / m`, with a sum of :math:`\delta_{m'}(\varepsilon - \kappa)` over the
-  vertices of the set in which the gradients of one record can lie: see ``VERTICES``;
+- for normal b of standard deviation :math:`\sigma = C / m`, where :math:`\delta` is a sum of
+  :math:`\delta_{m'}(\varepsilon - \kappa)` over the vertices of the set of possible shifts of b (see ``VERTICES``);
 - for b with a density proportional to :math:`\exp(-\|b\| / s)`, with :math:`\delta = 0` if
   :math:`s = k C / (\varepsilon - \kappa)`.
 
-An approximate minimum is within :math:`\tau / \Lambda` of the exact one; further noise on it hides by how much. The proof is in
-``docs/proofs/objective.md``.
+An approximate minimum is within :math:`\tau / \Lambda` of the exact one. A second release adds noise that hides the difference.
+The proof is in ``docs/proofs/objective.md``.
 
 References
 ----------
@@ -44,12 +44,26 @@ from skdp.privacy.schedule import Curve
 
 __all__ = ["ExponentialNorm", "TiltedObjective", "smallest_strength", "tilted_delta"]
 
-TILT_SHARE, RELEASE_DELTA, TAIL_DELTA = 0.99, 0.009, 0.001  # of epsilon and delta for b; of delta for the release, and b's tail
-LARGEST_LOSS = 0.99  # kappa over the epsilon for b, at most
-SMALLEST_DELTA = 1e-290  # that float64 can divide
-ROUNDING = 4e-9  # relative, to the private side
+# Shares of the budget: TILT_SHARE of epsilon and of delta goes to b, RELEASE_DELTA of delta to the noise on the approximate
+# minimum, TAIL_DELTA of delta to the event that b is longer than its bound; they add up to 1 for delta. The shares are choices:
+# docs/proofs/objective.md uses them. A smaller TILT_SHARE makes b longer and the noise on the approximate minimum smaller.
+TILT_SHARE, RELEASE_DELTA, TAIL_DELTA = 0.99, 0.009, 0.001
+
+# Largest kappa as a share of the epsilon for b. A choice: a larger share admits weaker penalties, but makes b longer for them.
+LARGEST_LOSS = 0.99
+
+# Smallest positive delta that is accepted. A choice: its shares are still normal numbers in float64.
+SMALLEST_DELTA = 1e-290
+
+# Relative amount by which noise and epsilon are rounded to the private side. A choice above the 1e-9 by which gaussian_dp rounds.
+ROUNDING = 4e-9
+
+# The constant k: largest shift of a sum of gradients between neighbours, in units of the clip norm C (from the proof).
 K = {"replace_one": 2.0, "zero_out": 1.0}
-VERTICES = {  # how often a shift of b occurs, and its norm over C; the vertex 0 tells nothing
+
+# For each adjacency, with a one-sided loss or without: pairs of (number of vertices, norm of the shift of b over C), from the
+# table in docs/proofs/objective.md. The vertex 0 is left out: it adds no delta.
+VERTICES = {
     ("zero_out", True): ((1, 1.0),),
     ("zero_out", False): ((2, 1.0),),
     ("replace_one", True): ((1, 2.0), (2, 1.0)),
@@ -58,7 +72,7 @@ VERTICES = {  # how often a shift of b occurs, and its norm over C; the vertex 0
 
 
 def tilted_delta(epsilon: float, mu: float, log_determinant: float, adjacency: str, one_sided: bool) -> float:
-    """Return the delta at which the exact minimum with normal b is private.
+    """Return the delta of the exact minimum with normal b.
 
     Parameters
     ----------
@@ -67,16 +81,16 @@ def tilted_delta(epsilon: float, mu: float, log_determinant: float, adjacency: s
     mu : float
         C over the standard deviation of b.
     log_determinant : float
-        The constant kappa.
+        Bound kappa on the change of the log-determinant between neighbours.
     adjacency : {"replace_one", "zero_out"}
         Which tables are neighbours.
     one_sided : bool
-        Whether the derivative of the loss keeps its sign, for each label.
+        Whether the derivative of the loss has a fixed sign for each label.
 
     Returns
     -------
     float
-        A bound; 1 where epsilon is not above kappa.
+        An upper bound; 1 if epsilon is not above kappa.
     """
     left = epsilon - log_determinant
     if left <= 0:
@@ -92,25 +106,25 @@ def smallest_strength(smoothness: float, epsilon: float) -> float:
     smoothness : float
         Lipschitz constant of one record's gradient.
     epsilon : float
-        Of the fit.
+        Privacy parameter of the fit.
 
     Returns
     -------
     float
-        Where the determinant uses 99 % of the epsilon for b.
+        Penalty constant at which kappa is 99 % of the epsilon for b.
     """
-    share = min(LARGEST_LOSS * TILT_SHARE * epsilon, 700.0)
+    share = min(LARGEST_LOSS * TILT_SHARE * epsilon, 700.0)  # exp(700) is finite in float64
     return smoothness * (1 + 4 * RELATIVE_SLACK) / math.expm1(share) * (1 + ROUNDING)
 
 
 @dataclass(frozen=True)
 class TiltedObjective(Curve):
-    """Objective perturbation. Its scale is that of b, over C.
+    """Minimises an objective with a random linear term b (objective perturbation); its scale is that of b over C.
 
     Parameters
     ----------
     name : str
-        As the report names it.
+        Name of the mechanism in the report.
     facts : Minimization
         Public facts, without the bound on b.
     """
@@ -133,7 +147,7 @@ class TiltedObjective(Curve):
         return 1 / (mu * (1 - 3 * _slack(mu)))
 
     def epsilon(self, scale: float, budget: Budget) -> float:
-        """Return the epsilon of b, rounded up, and that of the release."""
+        """Return the sum of the epsilon of b, rounded up, and that of the release."""
         released = (1 - TILT_SHARE) * budget.epsilon
         if budget.delta == 0:
             return released + self.facts.log_determinant + K[budget.adjacency] / scale * (1 + ROUNDING / 4)
@@ -141,7 +155,7 @@ class TiltedObjective(Curve):
         return released + self.facts.log_determinant + left * (1 + _slack(1 / scale))
 
     def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return upper bounds of delta: of b, and of the release."""
+        """Return upper bounds on the sum of the delta of b and that of the release."""
         if budget.delta == 0:
             return _pure_deltas(self.epsilon(scale, budget), epsilons)
         left = np.asarray(epsilons) - (1 - TILT_SHARE) * budget.epsilon
@@ -152,7 +166,7 @@ class TiltedObjective(Curve):
     def answer(
         self, query: Minimum, scale: float, budget: Budget, source: NoiseSource, evaluate: Callable[[Minimum], np.ndarray]
     ) -> np.ndarray:
-        """Return the minimum for a random b, with noise that hides how it was approximated."""
+        """Return the minimum for a random b, with noise that hides the error of the approximation."""
         tilt, facts = self._tilt(scale, budget), query.facts
         bounded = tilt.largest <= facts.tilt and tilt.rounding <= facts.tilt_error
         if not bounded or replace(facts, tilt=0.0, tilt_error=0.0) != self.facts:
@@ -164,7 +178,7 @@ class TiltedObjective(Curve):
         return self._tilt(scale, budget).root_mean_square / self.facts.strength
 
     def in_words(self, scale: float, budget: Budget) -> str:
-        """Return what is drawn, and how much."""
+        """Return the distributions and scales of b and of the noise on the result."""
         tilt, facts = self._tilt(scale, budget), self.with_tilt(budget)
         release = self._release(facts, budget)
         law = (
@@ -186,7 +200,7 @@ class TiltedObjective(Curve):
         return Normal(spread, size, budget.epsilon - math.log(_delta(TAIL_DELTA, budget) / 2))
 
     def _release(self, facts: Minimization, budget: Budget) -> GridGaussian | GridGammaNorm:
-        """Noise that hides which point of small gradient was found."""
+        """Return the noise that hides which point of small gradient was found."""
         moved, epsilon = 2 * facts.precision / facts.strength, (1 - TILT_SHARE) * budget.epsilon
         if budget.delta == 0:
             return GridGammaNorm.calibrated(
@@ -204,12 +218,12 @@ class TiltedObjective(Curve):
 
 @dataclass(frozen=True)
 class ExponentialNorm(Curve):
-    """Noise of exponential norm on a minimum: the sensitivity method for delta = 0. Its scale is that over sensitivity.
+    """Adds noise of exponential norm to a minimum (the sensitivity method for delta = 0); its scale is relative to sensitivity.
 
     Parameters
     ----------
     name : str
-        As the report names it.
+        Name of the mechanism in the report.
     facts : Minimization
         Public facts.
     """
@@ -225,7 +239,7 @@ class ExponentialNorm(Curve):
         return (1 + ROUNDING / 4) / scale
 
     def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return upper bounds of delta below epsilon, and 0 above."""
+        """Return upper bounds on delta below epsilon, and 0 above it."""
         return _pure_deltas(self.epsilon(scale, budget), epsilons)
 
     def answer(
@@ -237,11 +251,11 @@ class ExponentialNorm(Curve):
         return self._noise(scale, budget).add_to(evaluate(query), source)
 
     def raw_noise(self, scale: float, budget: Budget) -> float:
-        """Return the root mean square of one coordinate."""
+        """Return the root mean square of one coordinate of the noise."""
         return self._noise(scale, budget).noise.root_mean_square
 
     def in_words(self, scale: float, budget: Budget) -> str:
-        """Return what is added, and how much."""
+        """Return the distribution and scale of the noise."""
         facts, noise = self.facts, self._noise(scale, budget).noise
         return (
             f"{self.name} with scale {noise.scale:.6g} on the minimum, gradients clipped to {facts.clip_norm:.6g}; n_samples * "
@@ -263,13 +277,16 @@ def _delta(share: float, budget: Budget) -> float:
 
 
 def _slack(mu: float) -> float:
-    """Relative rounding: above the error of a root, and of the difference in delta."""
+    """Return a relative rounding above the error of a root and of the difference in delta."""
     return max(ROUNDING, 1e-13 / mu)
 
 
 @lru_cache(maxsize=1024)
 def _largest_mu(epsilon: float, delta: float, adjacency: str, one_sided: bool) -> float:
-    """Largest mu with the given delta; at most four terms are at least as small as that of twice its shift."""
+    """Return the largest mu with the given delta.
+
+    The sum over `VERTICES` has at most four terms, each at most the delta of a shift of 2 mu.
+    """
     lowest, highest = gaussian_mu(epsilon, delta / 4) / 2, gaussian_mu(epsilon, delta)
 
     def excess(log_mu: float) -> float:
@@ -280,7 +297,7 @@ def _largest_mu(epsilon: float, delta: float, adjacency: str, one_sided: bool) -
 
 @lru_cache(maxsize=1024)
 def _least_epsilon(mu: float, delta: float, adjacency: str, one_sided: bool) -> float:
-    """Least epsilon with the given delta."""
+    """Return the least epsilon with the given delta."""
     tiny = 1e-12 * mu
     highest = gaussian_epsilon(2 * mu, delta / 4) * (1 + 1e-6) + tiny
     excess = [_log_ratio(tilted_delta(epsilon, mu, 0.0, adjacency, one_sided), delta) for epsilon in (tiny, highest)]
@@ -299,6 +316,6 @@ def _log_ratio(value: float, target: float) -> float:
 
 
 def _pure_deltas(epsilon: float, epsilons: np.ndarray) -> np.ndarray:
-    """Deltas of randomised response, which dominates every pure guarantee."""
+    """Return the deltas of randomised response, which dominates every mechanism that is epsilon-DP with delta = 0."""
     below = np.minimum(epsilons, epsilon)
     return np.maximum(-np.expm1(below - epsilon) / (1 + np.exp(-epsilon)), 0.0)

@@ -1,4 +1,4 @@
-"""The oracle: every value that depends on the training data comes out of here, with noise on it."""
+"""Answers the queries of solvers with noise: every value that depends on the training data leaves through the oracle."""
 
 import math
 import os
@@ -22,24 +22,26 @@ from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Sel
 
 __all__ = ["Oracle"]
 
-LARGEST_CLIP_NORM = 1e150  # products with it stay finite
+# Largest clip norm, and largest rounding factor, of a query. A choice whose square is finite in float64. Queries beyond it are
+# refused: the iteration diverged or the scaling is ill-conditioned.
+LARGEST_CLIP_NORM = 1e150
 
 
 class Oracle:
-    """Answers the queries of one schedule, in order, each once, on all records or on a fresh secret sample of them.
+    """Answers the queries of one schedule once each and in order, on all records or on a fresh secret sample.
 
     Parameters
     ----------
     rows : TrainingData
         The training data.
     schedule : Schedule
-        What may be asked.
+        The releases that may be made.
     budget : Budget
-        Adjacency, and whether there is noise at all.
+        Adjacency, and whether noise is added.
     scale : float
         Standard deviation over sensitivity of a release of weight 1, from `calibrate`.
     noise : NoiseSource
-        Where the noise comes from.
+        Source of the noise.
     on_release : callable, optional
         Called after each release, with no argument.
     """
@@ -69,9 +71,9 @@ class Oracle:
 
     @property
     def uses(self) -> np.ndarray:
-        """How many single-pass releases each record has entered, shape (n_samples,); empty where none is scheduled.
+        """Number of single-pass releases that each record has entered, shape (n_samples,); empty if none is scheduled.
 
-        It counts the numbers that queries name, whatever the data.
+        The counts depend on the row numbers that queries name, not on the data.
         """
         return self._uses.copy()
 
@@ -86,15 +88,15 @@ class Oracle:
         Returns
         -------
         ndarray of shape (query.size,), or (1,) for a selection
-            The un-noised answer plus noise, on a grid; for a selection the place of the chosen candidate, 0 with a clip norm
-            of 0.
+            The un-noised answer plus noise, on a grid. For a selection, the index of the chosen candidate, which is 0 if the clip
+            norm is 0.
 
         Raises
         ------
         PrivacyAccountingError
-            If the query is not next on the schedule, differs from what the schedule states, or contains a number that is not
-            finite, or if it names a record that a single pass has used: nothing is evaluated then. Also if the evaluation
-            fails, without the reason, which may quote data.
+            If the query is not next on the schedule, differs from what the schedule states, contains a number that is not
+            finite, or names a record that a single pass has used; nothing is evaluated then. Also if the evaluation fails:
+            the error leaves out the reason, which may quote data.
         """
         release = self._admit(query)
         records = self._use(getattr(query, "records", None), release)
@@ -106,25 +108,26 @@ class Oracle:
         return answer
 
     def map_rows(self, matrix: Any) -> None:
-        """Let all further queries be about rows ``x @ matrix``, clipped to the same norm anew; this is no release.
+        """Replace every row x by ``x @ matrix``, clipped to the same norm again, for all further queries; this is no release.
 
-        *Proof that it costs nothing.* A mapped row depends on its own record and on earlier releases, which are the same for
-        both tables, and so are the mapped rows of all records that they share; null records stay null. Every query bounds
-        what one record adds to it whatever its row is, by clips that see the mapped row, so its sensitivity is what it was.
+        *Proof that it costs nothing.* A mapped row depends on its own record and on earlier releases. These are the same for
+        both tables, so the mapped rows of all records that the tables share are the same, and null records stay null. Every query
+        bounds what one record adds to it, whatever its row is, by clips that see the mapped row. So its sensitivity stays as it
+        was.
 
         Parameters
         ----------
         matrix : sparse of shape (n_features, m)
-            From earlier releases and public facts only.
+            Computed from earlier releases and public facts only.
 
         Raises
         ------
         PrivacyAccountingError
-            If the matrix is not finite or of another shape, or while a query is answered. Also if the rows cannot be mapped,
-            without the reason, which may quote data.
+            If the matrix is not finite or has another shape, or while a query is answered. Also if mapping the rows fails: the
+            error leaves out the reason, which may quote data.
         """
         if self._answering or os.getpid() != self._process:
-            raise PrivacyAccountingError("Rows are mapped between two releases of one process; expected no query to be open.")
+            raise PrivacyAccountingError("Rows are mapped by the process of the fit and between two releases only.")
         n_features = self._rows.n_features
         if (
             not sparse.issparse(matrix)
@@ -134,7 +137,7 @@ class Oracle:
         ):
             raise PrivacyAccountingError(f"Rows are mapped by a sparse matrix; expected its shape to be ({n_features}, m).")
         if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix.tocoo().data).all():
-            raise PrivacyAccountingError("Rows are mapped by a matrix of finite numbers, which the one given is not.")
+            raise PrivacyAccountingError("Rows are mapped by a matrix with a number that is not finite; expected finite numbers.")
         with self._undisturbed():
             self._rows = _quoting_nothing("The map of rows", lambda: self._rows.mapped(matrix))
 
@@ -144,7 +147,7 @@ class Oracle:
         Raises
         ------
         PrivacyAccountingError
-            If the transcript is shorter than the schedule: the report would state releases that never happened.
+            If the transcript is shorter than the schedule: the report would state releases that were never made.
         """
         if self.transcript != self._schedule:
             raise PrivacyAccountingError(
@@ -153,14 +156,16 @@ class Oracle:
 
     def _admit(self, query: Query) -> Release:
         if os.getpid() != self._process:
-            raise PrivacyAccountingError("A fit was forked: each process would make the releases that were charged once.")
+            raise PrivacyAccountingError("The fit was forked: each process would make releases that were charged only once.")
         if not (0 <= float(query.clip_norm) <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
             raise PrivacyAccountingError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
             )
         if not (1 <= getattr(query, "rounding", 1.0) <= LARGEST_CLIP_NORM):
-            raise PrivacyAccountingError(f"The rounding of {type(query).__name__} has no bound; expected a tamer geometry.")
+            raise PrivacyAccountingError(
+                f"The rounding of {type(query).__name__} has no bound: the scaling is too ill-conditioned."
+            )
         release = next(self._pending, None)
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
             expected = (
@@ -172,7 +177,7 @@ class Oracle:
         return release
 
     def _use(self, named: np.ndarray | None, release: Release) -> np.ndarray | None:
-        """Count the records of a single-pass release, once each, and return them; other releases must not name any."""
+        """Count and return the records of a single-pass release; queries of other mechanisms must not name records."""
         if not isinstance(release.mechanism, SinglePass):
             if named is not None:
                 raise PrivacyAccountingError(f"Records were named for {release.mechanism!r}; expected a single pass.")
@@ -189,7 +194,7 @@ class Oracle:
 
     def _answer(self, query: Query, release: Release, records: np.ndarray | None) -> np.ndarray:
         rows, mechanism = self._rows, release.mechanism
-        if hasattr(query, "rounding_error") and not isinstance(mechanism, Selection):  # of `Scores`, whose check is slow
+        if hasattr(query, "rounding_error") and not isinstance(mechanism, Selection):  # `Scores`: isinstance is slow
             raise PrivacyAccountingError(f"{type(query).__name__} bounds each of its scores alone; expected a selection.")
         if query.clip_norm == 0:
             return np.zeros(1 if isinstance(mechanism, Selection) else query.size)
@@ -230,7 +235,7 @@ class Oracle:
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
-        """Neither warnings, which may quote data, nor anything else of the oracle's in between."""
+        """Silence warnings, which may quote data, and mark that a query is being answered."""
         outer, self._answering = self._answering, True
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -241,12 +246,12 @@ class Oracle:
 
 
 def _quoting_nothing(name: str, work: Callable[[], Any]) -> Any:
-    """What some work on the data returns; its errors say whose they are and no more."""
+    """Return the result of work on the data; an error names the query and leaves out its reason, which may quote data."""
     failure: Exception | None = None
     try:
         return work()
     except MemoryError:
         failure = MemoryError(f"{name} needs more memory than there is.")
-    except (Exception, SystemExit):  # whose text Python prints, too
-        failure = PrivacyAccountingError(f"{name} failed; epsilon=inf on public data shows why.")
-    raise failure  # outside of the except clause, so that the error, which may quote data, is not its context
+    except (Exception, SystemExit):  # Python prints the text of SystemExit, too
+        failure = PrivacyAccountingError(f"{name} failed; fit public data with epsilon=inf to see why.")
+    raise failure  # outside the except clause: the original error, which may quote data, does not become its context

@@ -1,4 +1,4 @@
-"""What a solver will release, stated before it runs: releases, their mechanisms, and how many of each."""
+"""Describes what a solver will release, before it runs: the releases, their mechanisms, and how many of each."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ __all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Sche
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Gaussian noise on a query over all records.
+    """Adds Gaussian noise to a query over all records.
 
     Parameters
     ----------
     weight : float, default=1.0
-        Noise relative to the other releases of the schedule: twice the weight, twice the noise multiplier.
+        Noise relative to the other releases of the schedule: twice the weight means twice the noise multiplier.
     """
 
     weight: float = 1.0
@@ -29,7 +29,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class PoissonGaussian:
-    """Gaussian noise on a query over a Poisson sample: each record enters independently with the same probability.
+    """Adds Gaussian noise to a query over a Poisson sample: each record enters independently with the same probability.
 
     The query must be a sum over records of vectors of norm at most its clip norm.
 
@@ -47,22 +47,22 @@ class PoissonGaussian:
 
 @dataclass(frozen=True)
 class SinglePass:
-    """Gaussian noise on a query over records that no other release of this kind in the run has used.
+    """Adds Gaussian noise to a query over records that no other single-pass release of the run has used.
 
-    The query says which: it has an attribute ``records``, sorted numbers that depend on public choices and earlier releases only,
-    perhaps none. The oracle counts, and refuses to use a record twice. So all releases of this kind in a schedule together cost
-    what the one with the least noise does.
+    The query names its records in the attribute ``records``: sorted row numbers, possibly none, that depend on public choices and
+    earlier releases only. The oracle counts the uses of every record and refuses to use a record twice. So all single-pass
+    releases of a schedule together cost as much as the one with the least noise.
 
-    *Proof.* Take two tables that differ in one record. A release that does not use it is, given the earlier ones, distributed
-    alike for both. The one that does, if any, is Gaussian with at least the noise multiplier of the least noise, so its
-    Gaussian-DP parameter is at most one over the least weight times the scale. Whether and when that happens may depend on
-    earlier releases: squared parameters add up to at most that square on every path, which is all that adaptive composition
-    needs (Smith, Thakurta 2022).
+    *Proof.* Take two tables that differ in one record. A release that does not use this record has, given the earlier releases,
+    the same distribution for both tables. At most one release uses it. That release is Gaussian with at least the smallest noise
+    multiplier, so its Gaussian-DP parameter is at most 1 / (smallest weight * scale). Whether and when it happens may depend on
+    earlier releases. On every path the squared parameters add up to at most the square of that bound, which is all that adaptive
+    composition needs (Smith, Thakurta 2022).
 
     Parameters
     ----------
     batch_size : int
-        Number of records that are drawn for one release, at most so many of them unused.
+        Upper bound on the not-yet-used records in one release.
     weight : float, default=1.0
         Noise relative to the other releases of the schedule.
     """
@@ -73,13 +73,13 @@ class SinglePass:
 
 @dataclass(frozen=True)
 class Selection:
-    """Exponential mechanism by Gumbel noise: releases the index of a nearly best candidate, by a query on all records.
+    """Releases the index of a nearly best candidate by the exponential mechanism: Gumbel noise on scores from all records.
 
     Parameters
     ----------
     weight : float, default=1.0
-        Noise relative to the other releases of the schedule: scale of the Gumbel noise, where theirs is a standard deviation,
-        over sensitivity. Then one costs as much as the other, by zCDP.
+        Noise relative to the other releases of the schedule. It compares the scale of the Gumbel noise over sensitivity with
+        the standard deviation over sensitivity of Gaussian releases: with equal weights both cost the same zCDP.
     """
 
     weight: float = 1.0
@@ -87,38 +87,38 @@ class Selection:
 
 @dataclass(frozen=True)
 class Curve:
-    """Mechanism with its own proof of (epsilon, delta); alone in its schedule. Derived classes have the proof.
+    """Defines a mechanism with its own proof of (epsilon, delta), alone in its schedule; derived classes have the proof.
 
     Parameters
     ----------
     name : str
-        The mechanism, as the report names it.
+        Name of the mechanism in the report.
     """
 
     name: str
 
     def scale(self, budget: Budget) -> float:
-        """Return the noise, in the units of this mechanism, that spends a finite budget."""
+        """Return the noise scale, in the units of this mechanism, that spends a finite budget."""
         raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
 
     def epsilon(self, scale: float, budget: Budget) -> float:
-        """Return the epsilon that is spent at the budget's delta with positive noise, rounded up."""
+        """Return the epsilon that a positive noise scale spends at the budget's delta, rounded up."""
         raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
 
     def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return upper bounds of delta at many epsilons, where the noise is calibrated by a budget."""
+        """Return upper bounds on delta at many epsilons, for noise that was calibrated with this budget."""
         raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
 
     def answer(self, query: Any, scale: float, budget: Budget, source: Any, evaluate: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the noisy answer; ``evaluate`` gives the un-noised one of a query. Only the oracle calls this."""
+        """Return the noisy answer; ``evaluate`` returns the un-noised answer of a query. Only the oracle calls this."""
         raise PrivacyAccountingError(f"No noise is known for the mechanism {self!r}.")
 
     def raw_noise(self, scale: float, budget: Budget) -> float:
-        """Return the largest root mean square that the noise of a raw prediction can have."""
+        """Return an upper bound on the root mean square of the noise in a raw prediction."""
         raise PrivacyAccountingError(f"No noise is known for the mechanism {self!r}.")
 
     def in_words(self, scale: float, budget: Budget) -> str:
-        """Return the noise in words, for the report."""
+        """Return a description of the noise for the report."""
         return self.name
 
 
@@ -127,16 +127,16 @@ Mechanism = Gaussian | PoissonGaussian | SinglePass | Selection | Curve
 
 @dataclass(frozen=True)
 class Release:
-    """One noisy answer.
+    """Describes one noisy answer.
 
     Parameters
     ----------
     query : type of Query
-        What is asked.
+        The question.
     mechanism : Mechanism
-        What is added to the answer.
+        The noise that is added to the answer.
     clip_norm : float or None
-        Bound on one record's contribution, where it is known in advance; None where earlier releases set it.
+        Bound on one record's contribution if it is known in advance; None if earlier releases set it.
     size : int or None
         Number of coordinates of the answer; None for a gradient of the model.
     """
@@ -149,12 +149,12 @@ class Release:
 
 @dataclass(frozen=True)
 class Schedule:
-    """All releases of one fit, in order.
+    """Lists all releases of one fit, in order.
 
     Parameters
     ----------
     entries : tuple of (int, Release)
-        Each release with the number of times that it is asked in a row.
+        Each release with the number of times that it is made in a row.
     """
 
     entries: tuple[tuple[int, Release], ...]
@@ -172,51 +172,51 @@ class Schedule:
 
     @property
     def samples(self) -> bool:
-        """Whether any release reads a secret sample of the records only."""
+        """Whether any release reads only a secret sample of the records."""
         return any(isinstance(release.mechanism, PoissonGaussian) for _, release in self.entries)
 
     @property
     def by_row(self) -> bool:
-        """Whether whole rows are read, so that a table stored by columns has to be converted once."""
+        """Whether a release reads whole rows: then a table stored by columns is converted once."""
         return self.samples or self.passes_once or any(getattr(release.query, "by_row", False) for _, release in self.entries)
 
     @property
     def passes_once(self) -> bool:
-        """Whether any release is of records that no other uses."""
+        """Whether any release is a single-pass release."""
         return any(isinstance(release.mechanism, SinglePass) for _, release in self.entries)
 
     @property
     def by_column(self) -> bool:
-        """Whether columns are read, and no whole rows, so that a sparse table stored by rows has to be converted once."""
+        """Whether releases read columns and no whole rows: then a sparse table stored by rows is converted once."""
         return not self.by_row and any(getattr(release.query, "by_column", False) for _, release in self.entries)
 
     @property
     def full_gaussian(self) -> bool:
-        """Whether all releases are Gaussian and of all records, so that their squared parameters add up."""
+        """Whether all releases are full-data Gaussian, so that their squared Gaussian-DP parameters add up."""
         return all(isinstance(release.mechanism, Gaussian) for _, release in self.entries)
 
     def preceded_by(self, release: Release, share: float) -> "Schedule":
-        """Return the schedule with one more release in front; the others keep their weights.
+        """Return the schedule with one more release before the others, which keep their weights.
 
         Parameters
         ----------
         release : Release
-            Its own weight does not matter.
+            The new release; its weight is replaced.
         share : float
-            Of the squared Gaussian-DP parameter that goes to it, in (0, 1).
+            Share of the total squared Gaussian-DP parameter that the new release gets, in (0, 1).
 
         Returns
         -------
         Schedule
-            The new release first.
+            The new release, then the others.
 
         Raises
         ------
         PrivacyAccountingError
-            Unless all releases are Gaussian and of all records: others have no such parameter.
+            If a release is not full-data Gaussian and so has no such parameter.
         """
         if not (self.full_gaussian and isinstance(release.mechanism, Gaussian)):
-            raise PrivacyAccountingError("Only Gaussian releases of all records can share a budget with one in front of them.")
+            raise PrivacyAccountingError("Only full-data Gaussian releases can share their budget with a release before them.")
         total = math.fsum(
             count / line.mechanism.weight**2 for count, line in self.entries if isinstance(line.mechanism, Gaussian)
         )
@@ -225,12 +225,12 @@ class Schedule:
 
     @property
     def curve(self) -> Curve | None:
-        """The mechanism with its own proof, if there is one.
+        """The mechanism with its own proof, or None.
 
         Raises
         ------
         PrivacyAccountingError
-            If it is not alone.
+            If the schedule has other releases beside it.
         """
         curves = [release.mechanism for _, release in self.entries if isinstance(release.mechanism, Curve)]
         if curves and len(self) != 1:

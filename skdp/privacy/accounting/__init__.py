@@ -1,1 +1,1 @@
-"""Exact formulas of what releases cost, and the noise that meets a budget."""
+"""Computes the privacy cost of releases, and the noise that meets a budget."""

@@ -1,8 +1,8 @@
-r"""Exact accounting of Gaussian releases.
+r"""Computes epsilon, delta and mu of Gaussian releases exactly.
 
 A Gaussian release with sensitivity :math:`\Delta` and standard deviation :math:`\sigma` is :math:`\mu`-GDP with
-:math:`\mu = \Delta / \sigma`; releases compose by :math:`\mu^2 = \sum_j \mu_j^2`, also when each is chosen after seeing
-the ones before it. :math:`\mu`-GDP is the same statement as (epsilon, delta)-differential privacy for every epsilon with
+:math:`\mu = \Delta / \sigma`. Releases compose by :math:`\mu^2 = \sum_j \mu_j^2`, also if each is chosen after seeing
+the earlier ones. :math:`\mu`-GDP is equivalent to (epsilon, delta)-differential privacy for every epsilon with
 
 .. math:: \delta(\varepsilon) = \Phi(-\varepsilon/\mu + \mu/2) - e^\varepsilon \, \Phi(-\varepsilon/\mu - \mu/2).
 
@@ -55,13 +55,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     float
         The smallest epsilon for which (epsilon, delta)-DP holds, up to a relative rounding of 1e-9 upwards.
     """
-    mu, delta = float(mu), float(delta)  # what is remembered for equal numbers of lower precision has to be as exact
+    mu, delta = float(mu), float(delta)  # the cache takes numbers of lower precision for equal: compute in float64 for all
     if mu == math.inf:
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     log_delta = math.log(delta)
-    # the Chernoff bound of Phi(-epsilon/mu + mu/2) is below delta at this epsilon
+    # at this epsilon the Chernoff bound on Phi(-epsilon/mu + mu/2) equals delta
     highest = mu * mu / 2 + mu * math.sqrt(-2 * log_delta)
     root = brentq(lambda epsilon: _log_delta(mu, epsilon) - log_delta, 0.0, highest, xtol=1e-14 * highest)
     return root * (1 + _slack(mu))
@@ -81,19 +81,19 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        The Gaussian-DP parameter, up to a relative rounding of 1e-9 downwards (more below mu = 1e-5, where the
-        difference in delta loses digits).
+        The Gaussian-DP parameter, rounded down by a relative 1e-9 (by more below mu = 1e-5, where the difference in delta
+        loses digits).
 
     Raises
     ------
     ValueError
-        If epsilon is so small that mu would be below 1e-9: there float64 cannot tell the two terms of delta apart.
+        If epsilon is so small that mu would be below 1e-9, where float64 cannot tell the two terms of delta apart.
     """
     epsilon, delta = float(epsilon), float(delta)
     if epsilon == math.inf:
         return math.inf
     log_delta = math.log(delta)
-    # the Chernoff bound solved for mu: never above the answer
+    # the Chernoff bound solved for mu, which is never above the answer
     lowest = 2 * epsilon / (math.sqrt(2 * epsilon - 2 * log_delta) + math.sqrt(-2 * log_delta))
     if lowest < 1e-9:
         raise ValueError(
@@ -107,7 +107,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
-    """Logarithm of delta(epsilon), written so that the difference keeps its digits in the tail.
+    """Return the logarithm of delta(epsilon) by a formula that keeps its digits in the tail.
 
     ``exp(epsilon) * phi(y) == phi(x)`` for the two arguments below, so delta is ``phi(x) * (mills(x) - mills(y))``.
     """
@@ -119,10 +119,10 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
 
 def _mills(x: float) -> float:
-    """Mills ratio of the normal distribution, ``(1 - Phi(x)) / phi(x)``."""
+    """Return the Mills ratio of the normal distribution, ``(1 - Phi(x)) / phi(x)``."""
     return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
 
 
 def _slack(mu: float) -> float:
-    """Relative rounding to the private side: above the error of the root and of the difference in ``_log_delta``."""
+    """Return a relative rounding to the private side, above the error of the root and of the difference in ``_log_delta``."""
     return max(1e-9, 1e-14 / mu)

@@ -1,7 +1,7 @@
-"""The noise that makes a schedule spend a budget, and what a schedule spends.
+"""Computes the noise at which a schedule spends a budget, and the epsilon that a schedule spends.
 
-Full-data Gaussian releases alone have an exact formula; with selections they compose by zCDP, and selections alone also by the
-sum of their epsilons; whatever is subsampled goes through privacy loss distributions.
+Full-data Gaussian releases alone have an exact formula. With selections they compose by zCDP. Selections alone also compose by
+the sum of their epsilons. Schedules with subsampled releases are accounted by privacy loss distributions.
 """
 
 import math
@@ -15,7 +15,8 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, 
 
 __all__ = ["calibrate", "noise_multiplier", "selection_epsilon", "spent_epsilon"]
 
-SLACK = 1e-12  # relative rounding of sums of epsilons to the private side
+# Relative amount by which sums of epsilons are rounded to the private side. A choice, well above the float64 error of such a sum.
+SLACK = 1e-12
 
 
 def calibrate(schedule: Schedule, budget: Budget) -> float:
@@ -26,20 +27,21 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     schedule : Schedule
         Gaussian releases, full-data or subsampled, and selections, or one release with a proof of its own.
     budget : Budget
-        What may be spent.
+        The budget of the fit.
 
     Returns
     -------
     float
-        Standard deviation over sensitivity of a release of weight 1 (of a selection: scale of its noise over sensitivity), or
-        in the units of its mechanism, rounded up; 0 for ``epsilon=inf``.
+        Standard deviation over sensitivity of a release of weight 1, rounded up; for a selection, the scale of its Gumbel noise
+        over sensitivity; for a mechanism with its own proof, the scale in its own units; 0 for ``epsilon=inf``.
 
     Raises
     ------
     PrivacyAccountingError
-        If the schedule has a mechanism that this accounting does not cover, or one that has no pure guarantee and delta is 0.
+        If the schedule has a mechanism that this accounting does not cover, or if delta is 0 and a mechanism has no pure
+        guarantee.
     ValueError
-        If delta is too small to account for subsampled releases, or epsilon too small for any.
+        If delta is too small to account for subsampled releases, or epsilon is too small for the formulas.
     """
     if (curve := schedule.curve) is not None:
         return curve.scale(budget) if budget.private else 0.0
@@ -52,7 +54,7 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
 
 
 def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
-    """Return the epsilon that the schedule spends at the budget's delta with the given noise scale.
+    """Return the epsilon that the schedule spends with the given noise scale at the budget's delta.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
     budget : Budget
-        delta and adjacency.
+        Budget with the delta and the adjacency.
 
     Returns
     -------
@@ -87,7 +89,7 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
     Parameters
     ----------
     release : Release
-        A Gaussian release, subsampled or of a single pass, or not.
+        Any Gaussian release: full-data, subsampled or single-pass.
     scale : float
         Standard deviation over sensitivity of a release of weight 1.
     adjacency : str
@@ -104,33 +106,36 @@ def noise_multiplier(release: Release, scale: float, adjacency: str) -> float:
 
 
 def selection_epsilon(mechanism: Selection, scale: float) -> float:
-    """Return the epsilon of one selection by itself.
+    """Return the epsilon of one selection alone.
 
     Parameters
     ----------
     mechanism : Selection
         The exponential mechanism.
     scale : float
-        Scale of the noise over sensitivity, of a selection of weight 1.
+        Scale of the noise over sensitivity, for a selection of weight 1.
 
     Returns
     -------
     float
-        The length of the interval in which its privacy loss stays; ``inf`` without noise.
+        Length of the interval that contains its privacy loss; ``inf`` without noise.
     """
     return 2 / (mechanism.weight * scale) if scale > 0 else math.inf
 
 
 def _costs(composition: Composition) -> tuple[float, float]:
-    """The rho of all releases and, of selections alone, the sum of their epsilons, both at noise scale 1."""
+    """Return rho of all releases and the sum of their epsilons (finite for selections alone), both at noise scale 1."""
     rho = (composition.full + math.fsum(count / weight**2 for count, weight in composition.selections)) / 2
     pure = math.inf if composition.full else 2 * math.fsum(count / weight for count, weight in composition.selections)
     return rho, pure
 
 
 def _selection_scale(composition: Composition, budget: Budget) -> float:
-    """The less noise of two that each spend the budget: by zCDP, which is better for many releases, and by sums of epsilons."""
-    if composition.sampled:  # its loss on a grid is a step function of the noise
+    """Return the smaller of two noise scales, each of which meets the budget: by zCDP and by the sum of epsilons.
+
+    zCDP gives the smaller one for many releases.
+    """
+    if composition.sampled:  # the loss of a selection on a grid is a step function of the noise: no root to search for
         raise PrivacyAccountingError("No calibration is known for the mechanism Selection in a schedule that also samples.")
     rho, pure = _costs(composition)
     if budget.delta == 0 and pure == math.inf:

@@ -1,8 +1,8 @@
-r"""Accounting of schedules with Poisson-subsampled releases, by privacy loss distributions.
+r"""Accounts for schedules with Poisson-subsampled releases by privacy loss distributions.
 
 The distribution of the privacy loss of every release is put on a grid, rounded to the private side, and convolved by fast
-Fourier transforms (``dp_accounting``). The spacing of the grid follows from the spread that the central limit theorem gives one
-release: a twentieth of it overstates epsilon by about one part in 5000.
+Fourier transforms (``dp_accounting``). The central limit theorem gives the standard deviation of one loss. A spacing of a
+twentieth of it overstates epsilon by about one part in 5000.
 
 References
 ----------
@@ -28,31 +28,51 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian, Schedule, Selection
 
 __all__ = ["TRANSFORM_ERROR", "Composition", "loss_distribution"]
 
+# Smallest delta that is accepted. Below it a convolution in float64 has no correct digits left.
 SMALLEST_DELTA = 1e-12
-TRANSFORM_ERROR = 4 * 2.0**-53  # of delta, per composed release: up to 2.5 * 2**-53 was measured, against tilted transforms
-COARSE, FINE = 4, 20  # grid points per standard deviation of one loss
-USUAL, FEWEST = 1e-4, 6  # the spacing that others use is kept where it leaves as many points
-LEAST_SPENT = math.log(0.9995)  # share of the budget at which the search for the noise ends
+
+# Allowance for the absolute error that the transforms make in delta, per composed release. The largest measured error was
+# 2.5 * 2**-53, against tilted transforms. It is taken off delta, so a larger allowance adds noise.
+TRANSFORM_ERROR = 4 * 2.0**-53
+
+# Grid points per standard deviation of one loss: COARSE while a search brackets the noise, FINE for the result. A choice:
+# FINE = 20 overstates epsilon by about one part in 5000. More points take more time and overstate less.
+COARSE, FINE = 4, 20
+
+# USUAL is the spacing of the loss that dp_accounting takes by default. It replaces a coarser spacing from FINE if it leaves at
+# least FEWEST points per standard deviation of one loss. FEWEST is a choice.
+USUAL, FEWEST = 1e-4, 6
+
+# Logarithm of the share of epsilon that a calibrated schedule spends at least. A choice: the search for the noise ends between
+# this share and the whole budget. A share closer to 1 takes more evaluations.
+LEAST_SPENT = math.log(0.9995)
+
+# Largest number of evaluations of epsilon in one search, and largest number of subsampled releases in one schedule. Both are
+# choices that end computations without a result.
 MAX_EVALUATIONS, MOST_RELEASES = 50, 10**7
-K = {"replace_one": 2, "zero_out": 1}  # shift of a sum between neighbours, over the clip norm
-MOST_POINTS = 2**16  # on the grid of one loss; a coarser grid is slower to converge, not less private
+
+# The constant k: largest shift of a sum between neighbours, in units of the clip norm.
+K = {"replace_one": 2, "zero_out": 1}
+
+# Largest number of grid points for one loss. A choice that bounds memory; a coarser grid overstates epsilon and stays private.
+MOST_POINTS = 2**16
 
 
 @dataclass(frozen=True)
 class Composition:
-    """What the accounting of a schedule depends on, as a value.
+    """Holds the facts of a schedule that determine its privacy cost; it is hashable, so that results are cached.
 
     Parameters
     ----------
     adjacency : {"replace_one", "zero_out"}
         Which tables are neighbours.
     sampled : tuple of (int, float, float)
-        Subsampled Gaussian releases: how many, sampling rate, noise multiplier at noise scale 1.
+        Subsampled Gaussian releases: number, sampling rate, noise multiplier at noise scale 1.
     selections : tuple of (int, float)
-        Selections: how many, weight.
+        Selections: number, weight.
     full : float
-        Sum of ``1 / weight**2`` over the full-data Gaussian releases, which compose to one, and the largest of the single pass,
-        of which every record is in one at most.
+        Sum of ``1 / weight**2`` over the full-data Gaussian releases, which compose to one, plus the largest ``1 / weight**2`` of
+        the single-pass releases, because each record appears in at most one of them.
     """
 
     adjacency: str
@@ -67,7 +87,7 @@ class Composition:
         Parameters
         ----------
         schedule : Schedule
-            Gaussian releases, subsampled or not, and selections.
+            Gaussian releases (full-data, subsampled or single-pass) and selections.
         adjacency : {"replace_one", "zero_out"}
             Which tables are neighbours.
 
@@ -104,7 +124,7 @@ class Composition:
         )
 
     def at(self, scale: float) -> "Composition":
-        """Return the same releases with the noise of a given scale, now at scale 1.
+        """Return the composition whose noise at scale 1 is the noise of this one at ``scale``.
 
         Parameters
         ----------
@@ -114,7 +134,7 @@ class Composition:
         Returns
         -------
         Composition
-            What was really released.
+            The releases with their actual noise.
         """
         sampled = tuple((count, rate, multiplier * scale) for count, rate, multiplier in self.sampled)
         selections = tuple((count, weight * scale) for count, weight in self.selections)
@@ -126,7 +146,7 @@ class Composition:
         Parameters
         ----------
         budget : Budget
-            What may be spent.
+            The budget of the fit.
 
         Returns
         -------
@@ -136,19 +156,19 @@ class Composition:
         Raises
         ------
         ValueError
-            If delta is too small for convolutions in float64, or so large that it covers the few records that are drawn.
+            If delta is too small for convolutions in float64, or so large that it would allow publishing the few drawn records.
         """
         return _calibrate(self, budget) if budget.private else 0.0
 
     def epsilon(self, scale: float, budget: Budget) -> float:
-        """Return an upper bound of the epsilon that the releases spend.
+        """Return an upper bound on the epsilon that the releases spend.
 
         Parameters
         ----------
         scale : float
             Standard deviation over sensitivity of a release of weight 1.
         budget : Budget
-            Its delta is the one of the bound; its epsilon sets the spacing of the grid only.
+            The bound holds at its delta. Its epsilon only sets the spacing of the grid.
 
         Returns
         -------
@@ -165,14 +185,14 @@ class Composition:
         scale : float
             Standard deviation over sensitivity of a release of weight 1.
         budget : Budget
-            About what the releases spend: it sets the spacing of the grid.
+            Approximate cost of the releases; it sets the spacing of the grid.
 
         Returns
         -------
         distribution : PrivacyLossDistribution
             Upper bound, by ``dp_accounting``.
         error : float
-            What its delta may be wrong by.
+            Bound on the error of its delta.
         """
         return loss_distribution(self, scale, _spacing(self, scale, budget, FINE)), self.n_losses * TRANSFORM_ERROR
 
@@ -182,7 +202,7 @@ class Composition:
         return sum(count for count, *_ in self.sampled + self.selections) + 1
 
     def central_limit_mu(self, scale: float) -> float:
-        """Return the Gaussian-DP parameter to which many such releases tend.
+        """Return the Gaussian-DP parameter that many such releases approach.
 
         Parameters
         ----------
@@ -192,8 +212,9 @@ class Composition:
         Returns
         -------
         float
-            Square root of the sum of the variances of all losses; where noise is small, of their bounds without sampling. That of
-            a selection is at most the square of half of the interval in which its loss stays.
+            Square root of the sum of the variances of all losses. A subsampled release counts at most the variance that it has
+            without sampling, which matters if the noise is small. The variance of a selection is at most the square of half the
+            length of the interval that contains its loss.
         """
         total = (self.full + sum(count / weight**2 for count, weight in self.selections)) / scale**2
         for count, rate, multiplier in self.sampled:
@@ -204,7 +225,7 @@ class Composition:
         return math.sqrt(total)
 
     def largest_loss(self, scale: float) -> float:
-        """Return a bound on the loss of one subsampled release, but for a probability of 1e-22.
+        """Return a bound on the loss of one subsampled release, which fails with probability 1e-22.
 
         Parameters
         ----------
@@ -214,7 +235,7 @@ class Composition:
         Returns
         -------
         float
-            That of the release without sampling.
+            The bound for the same release without sampling.
         """
         mu = max(K[self.adjacency] / (multiplier * scale) for _, _, multiplier in self.sampled)
         return mu * mu / 2 + 10 * mu
@@ -223,10 +244,10 @@ class Composition:
 @functools.lru_cache(maxsize=1024)
 def _calibrate(composition: Composition, budget: Budget) -> float:
     def excess(log_scale: float, points: int) -> float:
-        """Logarithm of epsilon over the budget's; decreases with the noise."""
+        """Return the logarithm of epsilon over the budget's epsilon, which decreases with the noise."""
         try:
             epsilon = _epsilon(composition, math.exp(log_scale), budget, points)
-        except OverflowError:  # hardly any noise
+        except OverflowError:  # the noise is too small
             epsilon = math.inf
         return math.log(min(max(epsilon, 1e-9 * budget.epsilon), 1e9 * budget.epsilon) / budget.epsilon)
 
@@ -247,13 +268,13 @@ def _calibrate(composition: Composition, budget: Budget) -> float:
             return math.exp(root)
         root += (LEAST_SPENT / 2 - left) / slope
     raise PrivacyAccountingError(
-        f"No noise was found that spends epsilon={budget.epsilon!r} at delta={budget.delta!r}; a full-data solver (gd) has an "
-        "exact formula."
+        f"The search found no noise that spends epsilon={budget.epsilon!r} at delta={budget.delta!r}; full-data solvers (gd) "
+        "have an exact formula."
     )
 
 
 def _bracketed_root(excess: Callable[[float], float], start: float) -> tuple[float, float]:
-    """Root of a decreasing function near ``start``, and its slope there."""
+    """Return the root of a decreasing function near ``start``, and its slope there."""
     known = functools.lru_cache(maxsize=None)(excess)
     ends = [start, start + 1.2 * known(start) + math.copysign(2e-3, known(start))]
     while known(ends[0]) * known(ends[1]) > 0:
@@ -265,32 +286,31 @@ def _bracketed_root(excess: Callable[[float], float], start: float) -> tuple[flo
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(composition: Composition, scale: float, budget: Budget, points: int) -> float:
-    """Epsilon at the budget's delta, less what the transforms may be wrong by."""
+    """Return epsilon at the budget's delta minus the error bound of the transforms."""
     rounding = composition.n_losses * TRANSFORM_ERROR
     if budget.delta < max(SMALLEST_DELTA, 2 * rounding):
         raise ValueError(
             f"delta={budget.delta!r} is too small to account for {composition.n_losses - 1} subsampled releases; expected at "
-            f"least {max(SMALLEST_DELTA, 2 * rounding):.3g}. Solvers on the full data (gd) have an exact formula for any delta."
+            f"least {max(SMALLEST_DELTA, 2 * rounding):.3g}. Full-data solvers (gd) have an exact formula for any delta."
         )
     spacing = _spacing(composition, scale, budget, points)
     try:
-        with np.errstate(
-            all="ignore", over="raise"
-        ):  # whatever a program makes errors; where losses overflow, the library would take a delta of 1 for 0
+        # Independent of the caller's np.errstate. If losses overflow, dp_accounting would return a delta of 0 in place of 1.
+        with np.errstate(all="ignore", over="raise"):
             return loss_distribution(composition, scale, spacing).get_epsilon_for_delta(budget.delta - rounding)
-    except FloatingPointError:  # hardly any noise
+    except FloatingPointError:  # the noise is too small
         return math.inf
 
 
 def _spacing(composition: Composition, scale: float, budget: Budget, points: int) -> float:
-    """Distance of neighbouring grid points."""
+    """Return the distance between neighbouring grid points."""
     spread = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(composition.n_losses)
     spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST))
     return max(spacing, composition.largest_loss(scale) / MOST_POINTS)
 
 
 def loss_distribution(composition: Composition, scale: float, spacing: float) -> Any:
-    """Composed distribution on a grid; every step rounds to the private side."""
+    """Return the composed distribution on a grid; every step rounds to the private side."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as losses
 
@@ -304,7 +324,7 @@ def loss_distribution(composition: Composition, scale: float, spacing: float) ->
         flip = 2 / (1 + math.exp(min(2 / (weight * scale), 700.0)))
         response = losses.from_randomized_response(flip, 2, value_discretization_interval=spacing)
         parts.append(response.self_compose(count))
-    if composition.full:  # standard deviation over clip norm: the library multiplies by K itself
+    if composition.full:  # standard deviation over clip norm: dp_accounting multiplies the shift by K
         multiplier = K[composition.adjacency] * scale / math.sqrt(composition.full)
         parts.append(losses.from_gaussian_mechanism(multiplier, **options))
     return functools.reduce(lambda left, right: left.compose(right), parts)

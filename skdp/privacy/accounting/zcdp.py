@@ -1,10 +1,10 @@
-r"""Accounting of selections, alone or beside full-data Gaussian releases, by zero-concentrated differential privacy.
+r"""Accounts for selections, alone or with full-data Gaussian releases, by zero-concentrated differential privacy.
 
 A selection with Gumbel noise is the exponential mechanism. Between neighbours the logarithm of the ratio of its probabilities
 stays in an interval of length :math:`\varepsilon_0`, which makes it :math:`\varepsilon_0^2/8`-zCDP [1]_ (proof in
-``docs/proofs/noise.md``); a :math:`\mu`-Gaussian
-release is :math:`\mu^2/2`-zCDP. These numbers add up, also when each release is chosen after seeing the ones before it, and
-:math:`\rho`-zCDP gives (epsilon, delta)-differential privacy for every :math:`\alpha > 1` with [2]_
+``docs/proofs/noise.md``). A :math:`\mu`-Gaussian release is :math:`\mu^2/2`-zCDP. These numbers add up, also if each release is
+chosen after seeing the earlier ones. :math:`\rho`-zCDP implies (epsilon, delta)-differential privacy for every
+:math:`\alpha > 1` with [2]_
 
 .. math:: \varepsilon = \alpha\rho + \log(1 - 1/\alpha) - \frac{\log\delta + \log\alpha}{\alpha - 1}.
 
@@ -22,20 +22,23 @@ from scipy.optimize import brentq
 
 __all__ = ["zcdp_epsilon", "zcdp_rho"]
 
-SLACK = 1e-9  # relative rounding to the private side, above the error of the two formulas
+# Relative amount by which epsilon and rho are rounded to the private side. A choice above the float64 error of both formulas.
+SLACK = 1e-9
+
+# Smallest epsilon that is accepted. A choice: below it the formula has no correct digits left in float64.
 SMALLEST_EPSILON = 1e-9
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     r"""Return the epsilon that rho-zCDP gives at ``delta``, rounded up.
 
-    The best order solves :math:`\rho (\alpha - 1)^2 + \log\alpha = \log(1/\delta)`, where the derivative of epsilon in
-    :math:`\alpha` vanishes; the left side increases. Any other order would give a valid epsilon, too.
+    The best order :math:`\alpha` solves :math:`\rho (\alpha - 1)^2 + \log\alpha = \log(1/\delta)`, where the derivative of
+    epsilon in :math:`\alpha` vanishes; the left side increases. Any other order would also give a valid epsilon.
 
     Parameters
     ----------
     rho : float
-        Non-negative; ``inf`` for a release without noise.
+        Parameter of zCDP, non-negative; ``inf`` for a release without noise.
     delta : float
         Privacy parameter in [0, 1); 0 gives ``inf`` unless rho is 0.
 
@@ -55,7 +58,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho whose rho-zCDP implies (epsilon, delta)-DP by the same formula, rounded down.
+    """Return the largest rho whose rho-zCDP implies (epsilon, delta)-DP by the formula of `zcdp_epsilon`, rounded down.
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     log_inverse = -math.log(delta)
 
     def excess(log_x: float) -> float:
-        """Epsilon where this order is the best one, less the one that is asked for; decreases."""
+        """Return epsilon at the rho for which this order is best, minus the given epsilon; it decreases."""
         x = math.exp(log_x)
         return _epsilon(x, _rho(x, log_inverse), log_inverse) - epsilon
 
@@ -92,16 +95,16 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     while excess(lowest) < 0:
         lowest -= 2.0
     rho = _rho(math.exp(brentq(excess, lowest, highest, xtol=1e-13)), log_inverse) * (1 - SLACK)
-    while zcdp_epsilon(rho, delta) > epsilon:  # where delta pays for nearly everything
+    while zcdp_epsilon(rho, delta) > epsilon:  # happens if delta pays for nearly everything
         rho *= 1 - SLACK
     return rho
 
 
 def _rho(x: float, log_inverse: float) -> float:
-    """The rho for which order ``1 + x`` is the best."""
+    """Return the rho for which the order ``1 + x`` is best."""
     return max(0.0, (log_inverse - math.log1p(x)) / (x * x))
 
 
 def _epsilon(x: float, rho: float, log_inverse: float) -> float:
-    """Epsilon by order ``1 + x``."""
+    """Return the epsilon of the order ``1 + x``."""
     return (1 + x) * rho - math.log1p(1 / x) + (log_inverse - math.log1p(x)) / x

@@ -1,4 +1,4 @@
-"""Privacy noise: where its randomness comes from, and its distributions."""
+"""Draws all privacy noise: a secure source of random bits, and the distributions of the noise."""
 
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise

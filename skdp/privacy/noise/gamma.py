@@ -1,7 +1,8 @@
-r"""Noise for guarantees with delta = 0: its density falls with the Euclidean norm, :math:`p(b) \propto \exp(-\|b\| / s)`.
+r"""Draws noise for guarantees with delta = 0, with the density :math:`p(b) \propto \exp(-\|b\| / s)`.
 
-Its direction is uniform, and its norm has a Gamma distribution whose shape is the number of coordinates, p; a coordinate has the
-root mean square :math:`s \sqrt{p + 1}`. It is drawn as a sum of p exponentials times a normalised vector of normals.
+The direction of the noise is uniform. Its norm has a Gamma distribution whose shape is the number of coordinates, p. One
+coordinate has the root mean square :math:`s \sqrt{p + 1}`. A draw is the sum of p exponentials times a normalised vector of
+normals.
 
 References
 ----------
@@ -19,21 +20,33 @@ from skdp.privacy.noise.source import NoiseSource
 
 __all__ = ["GammaNorm", "GridGammaNorm", "Normal"]
 
-UNLIKELY = 200 * math.log(2)  # minus the logarithm of the probability of a norm for which rounding is not covered
-COORDINATE_ERROR = 2.0**-44  # rounding of one normal: relative 2**-50 at most, and none is above 39
-EXPONENTIAL_ERROR = 2.0**-42  # rounding of one exponential: relative 2**-51 at most, and none is above 746
-SAFETY = 8.0  # times the root mean square error of the logarithm of a grid point's probability
-COARSEST = 2.0**-10  # spacing over s
+# Minus the natural logarithm of 2**-200, the probability with which a norm may exceed the bound up to which rounding is covered.
+# A choice: a larger number raises the bound `GammaNorm.largest`, and with it the tolerance of objective perturbation.
+UNLIKELY = 200 * math.log(2)
+
+# Bound on the absolute error of a computed standard normal: its relative error is at most 2**-50, and none exceeds 39.
+COORDINATE_ERROR = 2.0**-44
+
+# Bound on the absolute error of a computed standard exponential: none exceeds 746, where the last place of a float64 is 2**-43,
+# and the rounding of the uniform number adds at most 2**-52.
+EXPONENTIAL_ERROR = 2.0**-42
+
+# Factor on the root mean square error of the log-probability of a grid point, which is taken off epsilon. A choice:
+# docs/proofs/objective.md says that this is an estimate, not a proof. A larger factor adds noise.
+SAFETY = 8.0
+
+# Largest spacing of the grid, in units of the scale s. A choice: a coarser grid would add visibly to the noise.
+COARSEST = 2.0**-10
 
 
 @dataclass(frozen=True)
 class GammaNorm:
-    """Noise whose density falls exponentially with its norm.
+    """Draws noise whose density falls exponentially with its norm.
 
     Parameters
     ----------
     scale : float
-        Norm by which the logarithm of the density falls by 1.
+        Increase of the norm over which the logarithm of the density falls by 1.
     size : int
         Number of coordinates.
     """
@@ -43,17 +56,17 @@ class GammaNorm:
 
     @property
     def root_mean_square(self) -> float:
-        """Of one coordinate."""
+        """Root mean square of one coordinate."""
         return self.scale * math.sqrt(self.size + 1)
 
     @property
     def largest(self) -> float:
-        """Norm that is exceeded with probability below 2**-200 (Chernoff's bound for a Gamma distribution)."""
+        """Norm that a draw exceeds with probability below 2**-200 (Chernoff's bound for a Gamma distribution)."""
         return self.scale * (self.size + math.sqrt(2 * self.size * UNLIKELY) + UNLIKELY)
 
     @property
     def rounding(self) -> float:
-        """Bound on the distance of a computed vector from real-valued noise of this law, up to the norm above."""
+        """Bound on the distance between a computed vector of norm up to `largest` and real-valued noise of this law."""
         return 4 * math.sqrt(self.size) * COORDINATE_ERROR * self.largest + self.size * EXPONENTIAL_ERROR * self.scale
 
     def draw(self, source: NoiseSource) -> np.ndarray:
@@ -63,7 +76,7 @@ class GammaNorm:
 
 @dataclass(frozen=True)
 class Normal:
-    """Independent normals.
+    """Draws independent normals.
 
     Parameters
     ----------
@@ -72,7 +85,7 @@ class Normal:
     size : int
         Number of coordinates.
     log_probability : float
-        Minus the logarithm of the probability of a norm for which rounding is not covered.
+        Minus the natural logarithm of the probability with which the norm may exceed `largest`.
     """
 
     std: float
@@ -81,17 +94,17 @@ class Normal:
 
     @property
     def root_mean_square(self) -> float:
-        """Of one coordinate."""
+        """Root mean square of one coordinate."""
         return self.std
 
     @property
     def largest(self) -> float:
-        """Norm that is exceeded with the stated probability at most (concentration of Lipschitz functions of normals)."""
+        """Norm that a draw exceeds with at most the stated probability (concentration of Lipschitz functions of normals)."""
         return self.std * (math.sqrt(self.size) + math.sqrt(2 * self.log_probability))
 
     @property
     def rounding(self) -> float:
-        """Bound on the distance of a computed vector from real-valued noise of this law."""
+        """Bound on the distance between a computed vector and real-valued noise of this law."""
         return math.sqrt(self.size) * COORDINATE_ERROR * self.std
 
     def draw(self, source: NoiseSource) -> np.ndarray:
@@ -101,14 +114,14 @@ class Normal:
 
 @dataclass(frozen=True)
 class GridGammaNorm:
-    """The same noise on a grid, with a scale that covers the rounding of what it is added to.
+    """Adds the noise of `GammaNorm` on a grid, with a scale that covers the rounding of the vector it is added to.
 
     Parameters
     ----------
     noise : GammaNorm
-        Before it is rounded.
+        The noise before it is rounded to the grid.
     spacing : float
-        Distance of neighbouring grid points, a power of two.
+        Distance between neighbouring grid points, a power of two.
     """
 
     noise: GammaNorm
@@ -118,8 +131,8 @@ class GridGammaNorm:
     def calibrated(cls, *, sensitivity: float, scale: float, size: int, largest: float) -> "GridGammaNorm":
         r"""Choose spacing and scale for a vector of norm at most ``largest``.
 
-        A grid of spacing g moves two vectors apart by up to :math:`g \sqrt{p}`, and the finer it is, the fewer random bits
-        decide for one of its points: about the spacing at which the two cost the same is taken.
+        Rounding to a grid of spacing g moves two vectors apart by up to :math:`g \sqrt{p}`. A finer grid leaves fewer random bits
+        for each of its points. The spacing is chosen near the one at which both effects cost the same.
 
         Parameters
         ----------
@@ -135,12 +148,12 @@ class GridGammaNorm:
         Returns
         -------
         GridGammaNorm
-            Noise whose scale is ``scale`` times a sensitivity that includes every rounding.
+            Noise whose scale is ``scale`` times a sensitivity that includes all rounding.
 
         Raises
         ------
         ValueError
-            If the noise is so large against the grid that the random bits cannot resolve it.
+            If the noise is so much larger than the spacing that the random bits cannot resolve it.
         """
         nominal, root = sensitivity * scale, math.sqrt(size)
         if not (SAFETY * CELL_ERROR * root * size * scale**2 <= 0.5 and math.isfinite(nominal)):
@@ -152,7 +165,7 @@ class GridGammaNorm:
             if spacing > 0 and (largest + noise.largest) / spacing < 2**52:
                 break
             spacing = max(2 * spacing, 2.0**-1000)
-        # The error of the logarithm of a point's probability is a privacy loss of its own, beside the covered / s of the release.
+        # The error of the log-probability of a grid point is a privacy loss of its own, in addition to covered / s.
         share = SAFETY * CELL_ERROR * noise.root_mean_square / spacing * root * scale
         if not share <= 0.5:
             raise _unresolved(scale, size)
@@ -166,19 +179,19 @@ class GridGammaNorm:
         value : ndarray of shape (size,)
             The un-noised vector.
         source : NoiseSource
-            Where the noise comes from.
+            Source of the noise.
 
         Returns
         -------
         ndarray of shape (size,)
-            Exact integer sum of rounded value and rounded noise, times the spacing.
+            Exact integer sum of the rounded value and the rounded noise, times the spacing.
         """
         steps = np.rint(value / self.spacing) + np.rint(self.noise.draw(source) / self.spacing)
-        return steps * self.spacing + 0.0  # no negative zero, which would betray a sign
+        return steps * self.spacing + 0.0  # turns -0.0, which would reveal a sign, into 0.0
 
 
 def _unresolved(scale: float, size: int) -> ValueError:
     return ValueError(
-        f"Noise of {scale:.3g} times the sensitivity on {size} coordinates is beyond what random bits resolve; expected a larger "
-        "epsilon or fewer features."
+        f"Noise of {scale:.3g} times the sensitivity on {size} coordinates is too large for the random bits to resolve; expected "
+        "a larger epsilon or fewer features."
     )

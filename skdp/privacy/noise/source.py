@@ -1,4 +1,4 @@
-"""Where the randomness of privacy noise comes from: the operating system, or a seed inside `reproducible_noise`."""
+"""Draws the random numbers of privacy noise: from the operating system, or from a seed inside `reproducible_noise`."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from skdp.privacy.errors import shown
 
 __all__ = ["NoiseSource", "reproducible_noise"]
 
-_forced: list[tuple[int, int, np.random.Generator]] = []  # blocks of `reproducible_noise`: process, seed, and one stream
+_forced: list[tuple[int, int, np.random.Generator]] = []  # open blocks of `reproducible_noise`: process, seed, shared stream
 
 
 @contextmanager
@@ -21,19 +21,19 @@ def reproducible_noise(seed: int) -> Iterator[None]:
     """Draw the noise of all fits of this process from a seed: for tests and benchmarks only.
 
     Fits inside the block are not private, and their reports say so (``private: False``). The seed never reaches an estimator, a
-    pickle, a ledger or another process: a joblib worker draws secure noise unless it enters a block of its own. Of nested
-    blocks the last one counts. Fits whose ``random_state`` is an integer draw the same noise each time, as scikit-learn's checks
-    expect; all others share one stream, so that each has other noise. Threads share the block, too.
+    pickle, a ledger or another process: a joblib worker draws secure noise unless it enters a block of its own. The innermost of
+    nested blocks counts. Fits whose ``random_state`` is an integer draw the same noise each time, as scikit-learn's checks
+    expect. All other fits share one stream, so each draws different noise. Threads share the block.
 
     Parameters
     ----------
     seed : int
-        Non-negative.
+        Non-negative integer.
 
     Raises
     ------
     TypeError, ValueError
-        If the seed is of another type, or negative.
+        If the seed is not an integer, or negative.
 
     Examples
     --------
@@ -59,15 +59,15 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 
 
 class NoiseSource:
-    """Random bits of the operating system's cryptographic generator, and the normals and samples made of them.
+    """Draws normals, exponentials and samples from the operating system's cryptographic generator.
 
-    Only inside a block of `reproducible_noise`, in the process that entered it, the bits come from a seed.
+    The bits come from a seed only inside a block of `reproducible_noise` and only in the process that entered the block.
 
     Parameters
     ----------
     random_state : object, default=None
-        The estimator's. Inside a block an integer starts a stream that belongs to it and to the seed of the block; outside
-        it changes nothing.
+        Parameter of the estimator. Inside a block, an integer starts a stream that depends on it and on the seed of the block.
+        Outside, it changes nothing.
     """
 
     def __init__(self, random_state: object = None) -> None:
@@ -82,13 +82,14 @@ class NoiseSource:
     def normal(self, size: int) -> np.ndarray:
         """Draw standard normals whose tail has no holes.
 
-        Two 64-bit words make ``u``, uniform on (0, 1/2) with 51 random bits at *every* binary scale, and a sign; ``ndtri`` does
-        the rest. A plain 53-bit uniform has a coarse lattice of points beyond 6.6 standard deviations.
+        Two 64-bit words give a sign and ``u``, which is uniform on (0, 1/2) with 51 random bits at *every* binary scale; the
+        normal is ``ndtri(u)`` with that sign. A plain 53-bit uniform number would give a coarse lattice of points beyond 6.6
+        standard deviations.
 
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
 
         Returns
         -------
@@ -99,12 +100,12 @@ class NoiseSource:
         return np.where(positive, 1.0, -1.0) * ndtri(u)
 
     def exponential(self, size: int) -> np.ndarray:
-        """Draw standard exponentials, as exact near 0 as in the tail.
+        """Draw standard exponentials that are as accurate near 0 as in the tail.
 
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
 
         Returns
         -------
@@ -120,20 +121,20 @@ class NoiseSource:
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
 
         Returns
         -------
         ndarray of shape (size,)
-            Independent numbers from -6.7 on.
+            Independent numbers, at least -6.7.
         """
         return -np.log(self.exponential(size))
 
     def direction(self, size: int) -> np.ndarray:
         """Draw a unit vector, uniform on the sphere.
 
-        The length of a vector of normals is independent of its direction, so short vectors, whose direction float64 rounds
-        worse, are drawn again.
+        The length of a vector of normals is independent of its direction. So short vectors, whose direction has a larger float64
+        error, are drawn again.
 
         Parameters
         ----------
@@ -154,8 +155,8 @@ class NoiseSource:
     def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
         """Draw a Poisson sample: every record enters independently with the same probability.
 
-        A record enters where a 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 8 bits nearly always
-        decide, so the other 45 are drawn only where they are needed.
+        A record enters if a random 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 8 bits nearly always
+        decide, so the other 45 are drawn only if they are needed.
 
         Parameters
         ----------
@@ -179,14 +180,14 @@ class NoiseSource:
         return np.flatnonzero(enters)
 
     def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
+        """Return fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
         word = self._words(size)
         mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
         u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
         return word >> np.uint64(63) > 0, u
 
     def _leading_zeros(self, size: int) -> np.ndarray:
-        """Number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
+        """Return the number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
         count = np.zeros(size, dtype=np.int64)
         pending = np.arange(size)
         while pending.size:

@@ -130,7 +130,7 @@ def test_the_number_of_selections_counts(count):
 
 def test_what_convolutions_cannot_resolve_is_refused():
     for schedule, delta in ((sampled(10, 0.1), 9e-13), (sampled(10**6, 1e-3), 1e-11)):
-        with pytest.raises(ValueError, match=rf"delta={delta!r} is too small.*full data \(gd\)"):
+        with pytest.raises(ValueError, match=rf"delta={delta!r} is too small.*Full-data solvers \(gd\)"):
             calibrate(schedule, Budget(1.0, delta, "zero_out"))
 
 

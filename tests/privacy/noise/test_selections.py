@@ -248,7 +248,7 @@ def test_the_scale_covers_rounding():
         ratio = np.log(softmax(wrong[0]) / softmax(wrong[1]))
         spans.append(np.ptp(ratio))
     assert max(spans) == pytest.approx((2 + 4 * error) / b) and max(spans) <= 2 / scale
-    with pytest.raises(ValueError, match="beyond what float64 resolves"):
+    with pytest.raises(ValueError, match="too large for float64 to resolve"):
         GumbelNoise.calibrated(sensitivity=1.0, scale=1e12, rounding=0.0)
     for wrong in (math.nan, math.inf, -1.0, 1e281):
         for bounds in ((wrong, 0.0), (0.0, wrong)):

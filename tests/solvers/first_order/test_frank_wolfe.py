@@ -199,7 +199,7 @@ def test_parameters_are_checked(n_steps, error):
 
 
 def test_noise_that_float64_does_not_resolve_is_refused():
-    with pytest.raises(ValueError, match="beyond what float64 resolves; expected a larger epsilon or fewer steps"):
+    with pytest.raises(ValueError, match="too large for float64 to resolve; expected a larger epsilon or fewer steps"):
         Plan.make(problem(epsilon=1e-6, delta=0.0), FrankWolfe(10**7), None, None)
 
 
