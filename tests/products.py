@@ -68,7 +68,7 @@ def fitting(kind, solver=None):
         problem = GroupDROProblem(100, 3, **facts, group_sizes=(60, 40))
     elif kind in RANKED:
         layers = OF_KIND.get(kind, {}).get("hidden_layer_sizes", ())
-        problem = AUCProblem(100, 3, **facts, ranking=True, hidden_layer_sizes=layers)
+        problem = AUCProblem(100, 3, **facts, hidden_layer_sizes=layers)
     else:
         problem = Problem(100, 3, **facts)
     names = [name for name, known in SOLVERS.items() if known.needs <= problem.offers and ONLY.get(kind, name) == name]

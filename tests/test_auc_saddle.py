@@ -131,7 +131,6 @@ def problem_of(hidden=(), epsilon=1.0, scaling=1.0, rate=None, adjacency="zero_o
         scaling,
         hidden_layer_sizes=hidden,
         positive_rate=rate,
-        ranking=True,
     )
 
 

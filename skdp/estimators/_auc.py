@@ -302,7 +302,6 @@ class DPAUCMaximizer(DPClassifier):
             n_features,
             self._loss(2),
             AUCProblem,
-            ranking=True,
             positive_rate=None if self.positive_rate is None else float(self.positive_rate),
             class_balance=float(self.class_balance),
             hidden_layer_sizes=() if self.scorer == "linear" else tuple(int(size) for size in self.hidden_layer_sizes),

@@ -61,12 +61,6 @@ class Problem:
         not clipped by it: it sets clip norms of coordinates.
     target_bound : float, default=inf
         Bound on the absolute value of the targets, where they have a public range: 1.
-    ranking : bool, default=False
-        Whether only the order of the raw predictions counts, as for the area under the ROC curve.
-    positive_rate : float or None, default=None
-        Share of the second of two classes, in (0, 1), where it is public.
-    class_balance : float, default=0.0
-        Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
     n_stored : int or None, default=None
         Entries of a row that are not 0, at most, where that is public: a pass over a sparse table takes as long.
     front : Release or None, default=None
@@ -88,9 +82,6 @@ class Problem:
     constraint: Constraint | None = None
     feature_bounds: float | tuple[float, ...] | None = None
     target_bound: float = math.inf
-    ranking: bool = False
-    positive_rate: float | None = None
-    class_balance: float = 0.0
     n_stored: int | None = None
     front: Release | None = None
     share: float = 1.0
@@ -112,8 +103,7 @@ class Problem:
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",
             "squared": getattr(self.loss, "quadratic", False),
-            "ranking": self.ranking,
-            "pointwise": not self.ranking,
+            "pointwise": True,
         }
         return frozenset(name for name, holds in facts.items() if holds)
 

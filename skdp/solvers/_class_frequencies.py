@@ -8,8 +8,9 @@ import numpy as np
 
 from skdp.privacy.queries import ClassCounts, ClassLoss, LabelSum
 from skdp.solvers._base import Problem
+from skdp.solvers.minimax._auc_problem import AUCProblem
 
-__all__ = ["ClassFrequencies", "class_frequencies", "is_binary", "labels_query"]
+__all__ = ["ClassFrequencies", "class_frequencies", "is_binary", "labels_query", "public_rate"]
 
 LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class frequencies may be this large: its sign counts
 FEWER = 1 / 3  # by so much less noise may be gathered where both classes weigh the same
@@ -42,9 +43,14 @@ def is_binary(problem: Problem) -> bool:
     return problem.loss.n_outputs == 1
 
 
+def public_rate(problem: Problem) -> float | None:
+    """Return the share of the second of two classes where it is public."""
+    return problem.positive_rate if isinstance(problem, AUCProblem) else None
+
+
 def labels_query(problem: Problem) -> LabelSum | ClassCounts | None:
     """Return the question: for two classes a difference, else counts; None where the frequencies are public."""
-    if is_binary(problem) and problem.positive_rate is not None:
+    if public_rate(problem) is not None:
         return None
     return LabelSum() if is_binary(problem) else ClassCounts(problem.loss.n_outputs)
 
@@ -68,7 +74,7 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
     """
     n_outputs = problem.loss.n_outputs
     if is_binary(problem):
-        difference = counts[0] if counts is not None else 2 * cast(float, problem.positive_rate) - 1
+        difference = counts[0] if counts is not None else 2 * cast(float, public_rate(problem)) - 1
         limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
         difference = float(np.clip(difference, -limit, limit))
         shares = np.array([1 - difference, 1 + difference]) / 2
@@ -78,12 +84,12 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
         shares /= shares.sum()
         balance = math.sqrt(2 / n_outputs)
     weighted = shares if problem.class_weight is None else shares * problem.class_weight
-    if problem.class_balance and is_binary(problem):
+    if isinstance(problem, AUCProblem) and problem.class_balance:
         return _balanced(problem, shares, weighted)
     return ClassFrequencies(cast(ClassLoss, problem.loss).constant(weighted), balance)
 
 
-def _balanced(problem: Problem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:
+def _balanced(problem: AUCProblem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:
     """The same where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
 
     Weights that make the classes less unequal let more of both through the clip: the noise that may be gathered follows the

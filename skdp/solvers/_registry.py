@@ -17,6 +17,7 @@ from skdp.solvers.first_order.mirror_descent import AcceleratedMirrorDescent
 from skdp.solvers.first_order.sgd import SGD
 from skdp.solvers.first_order.svrg import SVRG
 from skdp.solvers.first_order.svrg_plus_plus import SVRGPlusPlus
+from skdp.solvers.minimax._auc_problem import AUCProblem
 from skdp.solvers.minimax.privatediff import PrivateDiff
 from skdp.solvers.minimax.sgda import SGDA
 from skdp.solvers.perturbation.objective import ObjectivePerturbation
@@ -176,13 +177,14 @@ def _described(problem: Problem) -> str:
     constraint = "no constraint" if problem.constraint is None else repr(problem.constraint)
     intercept = "an intercept" if problem.intercept_scaling else "no intercept"
     penalty = f"l1_ratio={problem.l1_ratio:g}, " if problem.l1_ratio else ""
-    ranked = "" if not problem.ranking else "two classes to rank, " if _linear(problem) else "two classes to rank by a network, "
+    network = "" if _linear(problem) else " by a network"
+    ranked = f"two classes to rank{network}, " if isinstance(problem, AUCProblem) else ""
     return f"{ranked}the {problem.loss.name} loss, {penalty}{constraint} and {intercept}"
 
 
 def _linear(problem: Problem) -> bool:
     """Whether scores are linear in the features."""
-    return bool(getattr(problem, "linear", True))
+    return not isinstance(problem, AUCProblem) or problem.linear
 
 
 def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:

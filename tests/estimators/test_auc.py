@@ -22,7 +22,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import LabelSum, StandardizedGradient
-from skdp.solvers import Problem, StandardizedGradientDescent
+from skdp.solvers import AUCProblem, StandardizedGradientDescent
 
 RATES = pytest.mark.parametrize("rate", (None, 0.1))
 
@@ -35,7 +35,7 @@ def imbalanced(rng, n=4000, intercept=-3.0):
 
 def problem(adjacency="zero_out", n=10_000, **more):
     budget = Budget(1.0, 1e-6, adjacency)
-    return Problem(n, 8, Logistic(), budget, data_norm=1.0, intercept_scaling=1.0, ranking=True, **more)
+    return AUCProblem(n, 8, Logistic(), budget, data_norm=1.0, intercept_scaling=1.0, **more)
 
 
 def queries_of(model, X, y, monkeypatch):

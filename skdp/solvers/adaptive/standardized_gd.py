@@ -395,7 +395,7 @@ def _longest_step(loss: Loss) -> float:
 
 def _calibrates(problem: Problem) -> bool:
     """Whether the score of two classes is to be a probability: where only the order counts, nothing would change."""
-    return is_binary(problem) and not problem.ranking
+    return is_binary(problem) and "pointwise" in problem.offers
 
 
 def _calibration_clip(problem: Problem) -> float:

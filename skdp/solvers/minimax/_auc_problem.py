@@ -24,16 +24,22 @@ BATCH_SIZE = 2048.0  # of networks, as their steps are many
 
 @dataclass(frozen=True)
 class AUCProblem(MinimaxProblem):
-    """Public facts of a fit to the area under the ROC curve.
+    """Public facts of a fit to the area under the ROC curve: only the order of the raw predictions counts.
 
     Its ``loss`` is the surrogate of solvers that do not take the saddle problem.
 
     Parameters
     ----------
+    positive_rate : float or None, default=None
+        Share of the second of two classes, in (0, 1), where it is public.
+    class_balance : float, default=0.0
+        Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
     hidden_layer_sizes : tuple of int, default=()
         Numbers of units of a network's layers; none for a linear scorer.
     """
 
+    positive_rate: float | None = None
+    class_balance: float = 0.0
     hidden_layer_sizes: tuple[int, ...] = ()
 
     @property
@@ -44,7 +50,8 @@ class AUCProblem(MinimaxProblem):
     @property
     def offers(self) -> frozenset[str]:
         """What solvers may need, by the names in `NEEDS`."""
-        return super(MinimaxProblem, self).offers | {"saddle"} if self.linear else frozenset({"saddle"})
+        surrogate = super(MinimaxProblem, self).offers - {"pointwise"} | {"ranking"}
+        return surrogate | super().offers if self.linear else super().offers
 
     @property
     def shape(self) -> tuple[int, int]:

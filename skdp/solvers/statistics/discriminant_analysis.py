@@ -10,6 +10,7 @@ from skdp._validation import check_number, shown
 from skdp.privacy.queries import ClassMoments, Standardization
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._class_frequencies import public_rate
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
 from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, posterior_factors
 
@@ -253,7 +254,8 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
     counts, sums, products = joint.parts(answer)
     noise_of_share = noise / (joint.count_weight * math.sqrt(2))  # of two counts that add up to n
     least = min(max(1 / n, noise_of_share), 0.25)
-    share = 0.5 + float(counts[1] - counts[0]) / (2 * n) if problem.positive_rate is None else problem.positive_rate
+    known = public_rate(problem)
+    share = 0.5 + float(counts[1] - counts[0]) / (2 * n) if known is None else known
     share = min(max(share, least), 1 - least)
     shares = np.array([1 - share, share])
     return ClassEstimates(shares, sums / (n * shares[:, None]), products / (n * shares[:, None, None]), noise / shares)

@@ -15,7 +15,7 @@ from skdp.losses import Hinge, HuberHinge, Logistic, Multinomial, SquaredHinge
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.solvers import Problem, StandardizedGradientDescent
+from skdp.solvers import AUCProblem, Problem, StandardizedGradientDescent
 from skdp.solvers.adaptive.standardized_gd import _longest_step
 
 BUDGET = Budget(1.0, 1e-6, "zero_out")
@@ -25,8 +25,8 @@ def estimator(epsilon, solver="standardized_gd", **params):
     return DPLogisticRegression(epsilon, solver=solver, **params)
 
 
-def problem(n=10_000, d=8, loss=None, budget=BUDGET, **more):
-    return Problem(n, d, loss or Logistic(), budget, data_norm=1.0, intercept_scaling=1.0, **more)
+def problem(n=10_000, d=8, loss=None, budget=BUDGET, kind=Problem, **more):
+    return kind(n, d, loss or Logistic(), budget, data_norm=1.0, intercept_scaling=1.0, **more)
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
@@ -207,7 +207,7 @@ def steps_of(rate, balance, noise=0.2):
             reached.append(super()._descend(problem, descent, ask))
             return reached[0]
 
-    facts = problem(ranking=True, positive_rate=rate, class_balance=balance)
+    facts = problem(kind=AUCProblem, positive_rate=rate, class_balance=balance)
     Watched(10, ridge=0.0, noise=noise).solve(facts, lambda query: answers[type(query).__name__], None)
     return planned[0], reached[0] - np.append(np.zeros(8), planned[0].classes.start)[:, None]
 

@@ -18,16 +18,15 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassMoments, Moments, half_vector
-from skdp.solvers import DiscriminantAnalysis, Problem, choose_solver
+from skdp.solvers import AUCProblem, DiscriminantAnalysis, Problem, choose_solver
 from skdp.solvers.statistics.discriminant_analysis import _estimates, _nominal
 
 D = 4
 
 
-def problem(n=10_000, d=8, adjacency="zero_out", epsilon=1.0, **more):
+def problem(n=10_000, d=8, adjacency="zero_out", epsilon=1.0, kind=AUCProblem, **more):
     budget = Budget(epsilon, 1e-6, adjacency)
-    facts = {"intercept_scaling": 1.0, "ranking": True, **more}
-    return Problem(n, d, Logistic(), budget, data_norm=1.0, **facts)
+    return kind(n, d, Logistic(), budget, data_norm=1.0, **{"intercept_scaling": 1.0, **more})
 
 
 def classes_of_different_shape(rng, n=900, rate=0.1):
@@ -283,7 +282,7 @@ def test_tables_that_are_too_wide_are_refused_before_data_are_read():
 
 def test_other_problems_are_refused():
     with pytest.raises(ValueError, match="needs two classes to rank"):
-        choose_solver("moments", problem(ranking=False))
+        choose_solver("moments", problem(kind=Problem))
 
 
 def test_the_report_warns_where_noise_hides_the_table():
