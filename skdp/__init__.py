@@ -3,22 +3,10 @@
 from importlib import import_module
 from typing import Any
 
-from skdp._files._models import load_model, save_model
+from skdp import estimators
+from skdp._model_files import load_model, save_model
 from skdp._version import __version__
-from skdp.estimators import (
-    DPAdditiveClassifier,
-    DPAdditiveRegressor,
-    DPAUCMaximizer,
-    DPConstrainedClassifier,
-    DPConstrainedRegression,
-    DPGroupDROClassifier,
-    DPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPMinimax,
-    DPQuantileRegressor,
-    DPRobustRegressor,
-)
+from skdp.estimators import *  # noqa: F403
 from skdp.privacy import (
     BudgetExceededError,
     LedgerError,
@@ -34,18 +22,6 @@ from skdp.privacy import (
 
 __all__ = [
     "BudgetExceededError",
-    "DPAUCMaximizer",
-    "DPAdditiveClassifier",
-    "DPAdditiveRegressor",
-    "DPConstrainedClassifier",
-    "DPConstrainedRegression",
-    "DPGroupDROClassifier",
-    "DPLinearRegression",
-    "DPLinearSVC",
-    "DPLogisticRegression",
-    "DPMinimax",
-    "DPQuantileRegressor",
-    "DPRobustRegressor",
     "LedgerError",
     "LowSignalWarning",
     "NotPrivateWarning",
@@ -59,6 +35,7 @@ __all__ = [
     "load_model",
     "save_model",
 ]
+__all__ += estimators.__all__
 
 SUBMODULES = (
     *("audit", "constraints", "estimators", "inspection", "losses", "minimax", "mirror_maps", "penalties", "preprocessing"),

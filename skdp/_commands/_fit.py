@@ -15,10 +15,10 @@ from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
 from skdp._commands._records import read_labelled
-from skdp._files._models import MODELS, model_content, rescue
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import column_names
+from skdp._model_files import MODELS, model_content, rescue
 from skdp.estimators import DPGroupDROClassifier
 from skdp.preprocessing import Schema
 from skdp.privacy import PrivacyLedger

@@ -7,9 +7,9 @@ from pathlib import Path
 from sklearn.pipeline import Pipeline
 
 from skdp._commands._predictions import columns_of_predictions
-from skdp._files._models import check_loadable, load_model
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import Forgiving
+from skdp._model_files import check_loadable, load_model
 from skdp.preprocessing._columns import SchemaColumns
 
 __all__ = ["predict"]

@@ -4,23 +4,10 @@ They act on arrays of raw predictions of shape (m, n_outputs) and on labels enco
 regression on targets: brought to [-1, 1] for the squared loss, any finite numbers for those of bounded slope.
 """
 
-from skdp.losses._classes import Logistic, Multinomial
-from skdp.losses._kinked import Absolute, EpsilonInsensitive, Quantile
-from skdp.losses._margins import Hinge, HuberHinge, SquaredHinge
-from skdp.losses._numbers import Cauchy, Huber, Squared, Tukey, Welsch
+from skdp.losses import _classes, _kinked, _margins, _numbers
+from skdp.losses._classes import *  # noqa: F403
+from skdp.losses._kinked import *  # noqa: F403
+from skdp.losses._margins import *  # noqa: F403
+from skdp.losses._numbers import *  # noqa: F403
 
-__all__ = [
-    "Absolute",
-    "Cauchy",
-    "EpsilonInsensitive",
-    "Hinge",
-    "Huber",
-    "HuberHinge",
-    "Logistic",
-    "Multinomial",
-    "Quantile",
-    "Squared",
-    "SquaredHinge",
-    "Tukey",
-    "Welsch",
-]
+__all__ = [name for family in (_classes, _kinked, _margins, _numbers) for name in family.__all__]

@@ -6,49 +6,14 @@ from typing import NamedTuple
 from sklearn.base import clone
 
 from skdp._validation import shown
+from skdp.solvers import _algorithms
 from skdp.solvers._base import Problem, Solver
-from skdp.solvers.adaptive.rescaled_gd import RescaledGradientDescent
-from skdp.solvers.adaptive.standardized_gd import StandardizedGradientDescent
-from skdp.solvers.adaptive.whitened_gd import WhitenedGradientDescent
-from skdp.solvers.first_order.block_coordinate import BlockCoordinateDescent
-from skdp.solvers.first_order.frank_wolfe import FrankWolfe
-from skdp.solvers.first_order.gradient_descent import GradientDescent
-from skdp.solvers.first_order.mirror_descent import AcceleratedMirrorDescent
-from skdp.solvers.first_order.sgd import SGD
-from skdp.solvers.first_order.svrg import SVRG
-from skdp.solvers.first_order.svrg_plus_plus import SVRGPlusPlus
 from skdp.solvers.minimax._auc_problem import AUCProblem
-from skdp.solvers.minimax.privatediff import PrivateDiff
-from skdp.solvers.minimax.sgda import SGDA
-from skdp.solvers.perturbation.objective import ObjectivePerturbation
-from skdp.solvers.perturbation.output import OutputPerturbation
-from skdp.solvers.second_order.newton import Newton
-from skdp.solvers.statistics.discriminant_analysis import DiscriminantAnalysis
-from skdp.solvers.statistics.sufficient_statistics import SufficientStatistics
 
 __all__ = ["SOLVERS", "choose_solver"]
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver
-    for solver in (
-        FrankWolfe,
-        AcceleratedMirrorDescent,
-        BlockCoordinateDescent,
-        DiscriminantAnalysis,
-        GradientDescent,
-        Newton,
-        ObjectivePerturbation,
-        OutputPerturbation,
-        PrivateDiff,
-        RescaledGradientDescent,
-        SGD,
-        SGDA,
-        SVRG,
-        SVRGPlusPlus,
-        StandardizedGradientDescent,
-        SufficientStatistics,
-        WhitenedGradientDescent,
-    )
+    kind.name: kind for kind in vars(_algorithms).values() if isinstance(kind, type) and issubclass(kind, Solver)
 }
 
 NEEDS = {

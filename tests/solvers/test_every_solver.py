@@ -1,13 +1,16 @@
 """What holds for every solver: the transcript is the schedule, and the schedule spends the budget."""
 
+import inspect
+
 import numpy as np
 import pytest
 from products import LOSSES, estimator_of, fitting, labels_of
 from seeded import fitted
 
+import skdp
 from skdp import DPLogisticRegression
 from skdp.privacy.oracle import Oracle
-from skdp.solvers import SOLVERS
+from skdp.solvers import SOLVERS, Solver, _algorithms
 
 X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
 LABELS = {"binary": y > 0, "multinomial": y, "numbers": X @ [1.0, 2.0, -1.0]}
@@ -34,3 +37,11 @@ def test_a_class_in_place_of_an_object_is_told_how_to_make_one(name):
     kind = SOLVERS[name]
     with pytest.raises(TypeError, match=rf"solver={kind.__name__}; expected an object: solver={kind.__name__}\(\)\."):
         DPLogisticRegression(solver=kind).plan(100, 3)
+
+
+def test_the_list_of_solvers_holds_solvers_only_and_each_under_a_name_of_its_own():
+    """What follows from the list, such as the classes that model files may hold, is as narrow as the list is."""
+    listed = {name: thing for name, thing in vars(_algorithms).items() if not name.startswith("__")}
+    assert all(issubclass(kind, Solver) and not inspect.isabstract(kind) for kind in listed.values())
+    assert sorted(listed) == sorted(kind.__name__ for kind in SOLVERS.values())
+    assert all(kind.name == name for name, kind in SOLVERS.items()) and set(listed) <= set(skdp.solvers.__all__)

@@ -13,32 +13,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from skdp import estimators
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import check_suffix, imported
+from skdp.solvers import SOLVERS
 
 __all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content", "rescue", "save_model"]
 
 MODELS = (".skops", ".joblib")
+ESTIMATORS: tuple[type, ...] = tuple(getattr(estimators, name) for name in estimators.__all__)
 # Every class that load_model accepts beside what skops trusts by itself (scikit-learn's estimators, arrays, plain containers).
 # The list has no prefix and no function: skops calls what a file names, and modules also hold functions that run code.
+# Estimators and solvers are exactly those that the package exports and registers; a subclass elsewhere is not among them.
 TRUSTED = (
+    *(f"{kind.__module__}.{kind.__qualname__}" for kind in (*ESTIMATORS, *SOLVERS.values())),
     "skdp.constraints.Box",
     "skdp.constraints.L1Ball",
     "skdp.constraints.L2Ball",
     "skdp.constraints.LpBall",
     "skdp.constraints.Simplex",
-    "skdp.estimators.additive._estimators.DPAdditiveClassifier",
-    "skdp.estimators.additive._estimators.DPAdditiveRegressor",
-    "skdp.estimators._auc.DPAUCMaximizer",
-    "skdp.estimators._constrained.DPConstrainedClassifier",
-    "skdp.estimators._constrained.DPConstrainedRegression",
-    "skdp.estimators._group_dro.DPGroupDROClassifier",
-    "skdp.estimators._logistic.DPLogisticRegression",
-    "skdp.estimators._minimax.DPMinimax",
-    "skdp.estimators._quantile.DPQuantileRegressor",
-    "skdp.estimators._regression.DPLinearRegression",
-    "skdp.estimators._robust.DPRobustRegressor",
-    "skdp.estimators._svm.DPLinearSVC",
     "skdp.minimax._auc_saddle.AUCSaddle",
     "skdp.minimax._group_dro_saddle.GroupDROSaddle",
     "skdp.preprocessing._additive_basis.AdditiveBasis",
@@ -65,23 +58,6 @@ TRUSTED = (
     "skdp.scorers.MLPScorer",
     "skdp.solvers._coefficient_noise.CoefficientNoise",
     "skdp.solvers._uncertainty.Uncertainty",
-    "skdp.solvers.first_order.block_coordinate.BlockCoordinateDescent",
-    "skdp.solvers.first_order.frank_wolfe.FrankWolfe",
-    "skdp.solvers.first_order.gradient_descent.GradientDescent",
-    "skdp.solvers.first_order.mirror_descent.AcceleratedMirrorDescent",
-    "skdp.solvers.statistics.discriminant_analysis.DiscriminantAnalysis",
-    "skdp.solvers.second_order.newton.Newton",
-    "skdp.solvers.perturbation.objective.ObjectivePerturbation",
-    "skdp.solvers.perturbation.output.OutputPerturbation",
-    "skdp.solvers.minimax.privatediff.PrivateDiff",
-    "skdp.solvers.adaptive.rescaled_gd.RescaledGradientDescent",
-    "skdp.solvers.first_order.sgd.SGD",
-    "skdp.solvers.minimax.sgda.SGDA",
-    "skdp.solvers.adaptive.standardized_gd.StandardizedGradientDescent",
-    "skdp.solvers.statistics.sufficient_statistics.SufficientStatistics",
-    "skdp.solvers.first_order.svrg.SVRG",
-    "skdp.solvers.first_order.svrg_plus_plus.SVRGPlusPlus",
-    "skdp.solvers.adaptive.whitened_gd.WhitenedGradientDescent",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
