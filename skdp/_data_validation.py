@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._label_types import otherwise_spelt, type_mismatch
+from skdp._particular import NOTHING, Particular
 from skdp._validation import check_classes
 from skdp.privacy.errors import warn
 
@@ -74,6 +75,8 @@ class Facts:
         Sorted labels of the groups of records; None where there are none.
     group_sizes : tuple of int, default=()
         Number of records of every group.
+    particular : Particular, default=NOTHING
+        Facts of one kind of fit.
     """
 
     n_samples: int
@@ -83,6 +86,7 @@ class Facts:
     classes: np.ndarray | None
     groups: np.ndarray | None = None
     group_sizes: tuple[int, ...] = ()
+    particular: Particular = NOTHING
 
     @property
     def labels(self) -> list[Any]:

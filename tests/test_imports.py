@@ -21,8 +21,9 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "constraints": {"_projections", "_validation", "mirror_maps"},
     "_label_types": set(),
     "_validation": {"_label_types"},
+    "_particular": set(),
     "samplings": {"_validation"},
-    "_data_validation": {"_label_types", "_validation"},
+    "_data_validation": {"_label_types", "_validation", "_particular"},
     "scorers": set(),
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {"_validation", "_data_validation", "_files", "_projections"},
@@ -33,10 +34,20 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_version": set(),
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
-    "solvers": {"losses", "penalties", "constraints", "mirror_maps", "samplings", "minimax", "scorers", "_validation"},
+    "solvers": {
+        "losses",
+        "penalties",
+        "constraints",
+        "mirror_maps",
+        "samplings",
+        "minimax",
+        "scorers",
+        "_validation",
+        "_particular",
+    },
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("preprocessing", "_validation", "_data_validation", "_progress", "_version"),
+        *("preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_version"),
     },
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")

@@ -6,7 +6,7 @@ from typing import Any
 from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
 from skdp.estimators._base import DPEstimator
-from skdp.estimators.additive._base import AdditiveProblem
+from skdp.estimators.additive._base import Additive
 from skdp.privacy.ledger.active import active
 from skdp.solvers import NoLoss, Problem
 
@@ -51,7 +51,7 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
     """
     if isinstance(problem.loss, NoLoss):
         raise TypeError("Canaries are made by the loss of labels or targets; expected an estimator that has one, not DPMinimax.")
-    if isinstance(problem, AdditiveProblem):
+    if isinstance(problem.particular, Additive):
         raise TypeError(
             "Canaries are rows as the oracle sees them, not columns of a data frame; expected the estimator of the same fit, "
             "DPLogisticRegression or DPLinearRegression with data_norm=basis.data_norm, and basis.transform(X), for basis = the "

@@ -84,14 +84,15 @@ class Plan:
 
 def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
     """The solver's schedule, after the release that comes first, where there is one."""
-    if problem.front is None:
+    front, share = problem.particular.front, problem.particular.share
+    if front is None:
         return schedule
     if not schedule.full_gaussian:
         raise ValueError(
             f"solver={solver!r} has other releases than Gaussian ones of all records, which share no budget with the "
-            f"{problem.front.query.__name__} before them; expected a solver without such, as 'auto' chooses."
+            f"{front.query.__name__} before them; expected a solver without such, as 'auto' chooses."
         )
-    return schedule.preceded_by(problem.front, 1 - problem.share)
+    return schedule.preceded_by(front, 1 - share)
 
 
 def _check_constraint(problem: Problem) -> None:

@@ -10,12 +10,13 @@ from typing import ClassVar, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._particular import NOTHING, Particular
 from skdp.constraints import Box, Constraint
 from skdp.penalties import ElasticNet
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
-from skdp.privacy.schedule import Release, Schedule
+from skdp.privacy.schedule import Schedule
 from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
@@ -63,10 +64,8 @@ class Problem:
         Bound on the absolute value of the targets, where they have a public range: 1.
     n_stored : int or None, default=None
         Entries of a row that are not 0, at most, where that is public: a pass over a sparse table takes as long.
-    front : Release or None, default=None
-        What is asked before the solver asks, with the rest of the budget.
-    share : float, default=1.0
-        Part of the squared Gaussian-DP parameter that is left for the solver.
+    particular : Particular, default=NOTHING
+        Facts of one kind of fit.
     """
 
     n_samples: int
@@ -83,8 +82,7 @@ class Problem:
     feature_bounds: float | tuple[float, ...] | None = None
     target_bound: float = math.inf
     n_stored: int | None = None
-    front: Release | None = None
-    share: float = 1.0
+    particular: Particular = NOTHING
 
     @property
     def offers(self) -> frozenset[str]:
@@ -110,7 +108,7 @@ class Problem:
     @property
     def n_columns(self) -> int:
         """Number of columns of the table as the estimator was given it."""
-        return self.n_features
+        return self.particular.n_columns or self.n_features
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -141,10 +139,10 @@ class Problem:
     def signal_to_noise(self) -> float:
         """Largest possible sum of clipped gradients over the noise of the solver's budget, ``mu n / k``; ``inf`` without noise.
 
-        mu is the Gaussian-DP parameter of the budget, of its square the `share`, and k is 2 under ``replace_one``, 1 under
-        ``zero_out``.
+        mu is the Gaussian-DP parameter of what a release before the solver leaves of the budget; k is 2 under ``replace_one``,
+        1 under ``zero_out``.
         """
-        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.share)
+        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.particular.share)
 
     @property
     def start(self) -> np.ndarray:
@@ -224,6 +222,8 @@ class SolverResult:
         How much of the coefficients is noise.
     moments : ReleasedMoments or None, default=None
         Of features and targets, where they were released.
+    particular : Particular, default=NOTHING
+        Facts of one kind of fit, which its estimator adds.
     """
 
     coef: np.ndarray
@@ -232,6 +232,7 @@ class SolverResult:
     dual: np.ndarray | None = None
     noise: CoefficientNoise | None = None
     moments: ReleasedMoments | None = None
+    particular: Particular = NOTHING
 
 
 class Solver(BaseEstimator, ABC):

@@ -4,18 +4,19 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data_validation import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
+from skdp._particular import Particular
 from skdp._validation import check_feature_bounds, check_integer, column_labels, shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
-from skdp.estimators.additive._knots import drowned, front_of, release_knots
+from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
 from skdp.estimators.additive._terms import (
     ShapeFunction,
     Shapes,
@@ -31,53 +32,27 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
 
-__all__ = ["AdditiveModel", "AdditiveProblem"]
+__all__ = ["Additive", "AdditiveModel"]
 
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
 
 
-@dataclass(frozen=True)
-class AdditiveProblem(Problem):
-    """Public facts of a fit of an additive model: rows are public functions of those of the table.
+@dataclass(frozen=True, kw_only=True)
+class Additive(Particular):
+    """Public facts of a fit of an additive model: rows are functions of those of the table.
 
     Parameters
     ----------
     basis : AdditiveBasis
-        The functions.
+        The functions: with even knots in `Facts` and `Problem`; in `SolverResult` the released knots, where they were released.
     """
 
-    basis: Any = None
+    basis: AdditiveBasis
 
     @property
     def n_columns(self) -> int:
         """Number of columns of the table."""
         return len(self.basis.facts.columns)
-
-
-@dataclass(frozen=True)
-class AdditiveResult(SolverResult):
-    """What a solver returns, and the functions that its coefficients are of.
-
-    Parameters
-    ----------
-    basis : AdditiveBasis
-        Public, or with knots from the first release.
-    """
-
-    basis: Any = None
-
-
-@dataclass(frozen=True)
-class AdditiveFacts(Facts):
-    """What is public about a training table, and the functions that its rows were mapped by.
-
-    Parameters
-    ----------
-    basis : AdditiveBasis
-        With even knots.
-    """
-
-    basis: Any = None
 
 
 class AdditiveModel(DPEstimator):
@@ -142,10 +117,13 @@ class AdditiveModel(DPEstimator):
             return replace(basis, n_intervals=int(self.knots))
         return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._known_budget(n_samples), n_samples), basis))
 
-    def _placed(self, n_samples: int, basis: AdditiveBasis) -> bool:
-        """Whether knots are placed by a release of how many records are where, which is public."""
+    def _additive(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> Additive:
+        """The functions, and the release of how many records are where, if it is asked for and noise would not hide them."""
+        basis = self._basis(n_samples, n_columns, names)
         asked = isinstance(self.knots, str) and self.knots == "private"
-        return asked and not drowned(self._known_budget(n_samples), n_samples, basis)
+        if not asked or drowned(self._known_budget(n_samples), n_samples, basis):
+            return Additive(basis=basis)
+        return Additive(basis=basis, front=front_of(basis), share=1 - SHARE)
 
     def _known_budget(self, n_samples: int) -> Budget:
         """The budget, of whose weakness the plan warns; for delta = 0, which has no such parameter, with the usual delta."""
@@ -226,12 +204,12 @@ class AdditiveModel(DPEstimator):
         columns, names = self._columns(scratch, X)
         if len(columns) < FEWEST_SAMPLES:
             raise ValueError(f"Found array with {len(columns)} sample(s) while a minimum of {FEWEST_SAMPLES} is required.")
-        basis = self._basis(len(columns), len(names), names)
-        fitted = finest(basis) if self._placed(len(columns), basis) else basis
+        additive = self._additive(len(columns), len(names), names)
+        basis = additive.basis if additive.front is None else finest(additive.basis)
         del X
-        facts, table, labels = super()._read(self._scratch(), fitted.transform(columns), y)  # type: ignore[safe-super]
-        known = {**vars(facts), "n_features": len(names), "feature_names": getattr(scratch, "feature_names_in_", None)}
-        return AdditiveFacts(**known, basis=basis), table, labels
+        facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
+        known = getattr(scratch, "feature_names_in_", None)
+        return replace(facts, n_features=len(names), feature_names=known, particular=additive), table, labels
 
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
         """The columns of a training table and their names; the scratch copy gets those of a frame, and the number."""
@@ -255,44 +233,45 @@ class AdditiveModel(DPEstimator):
         return self.basis_.transform(columns)
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
-        basis = self._basis(n_samples, n_features)
+        additive = self._additive(n_samples, n_features)
+        basis = additive.basis
         width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
-        front = front_of(basis) if self._placed(n_samples, basis) else {}
-        return {**width, "data_norm": basis.data_norm, "basis": basis, **front}
+        return {**width, "data_norm": basis.data_norm, "particular": additive}
 
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
         """Sentences about categories and bounds that do not fit the records, as released indicators and values show."""
         if result.moments is not None:
-            yield from of_columns(self, cast(AdditiveResult, result).basis, result.moments)
+            yield from of_columns(self, Additive.of(result).basis, result.moments)
 
     def _scaling(self, facts: Facts) -> None:
         """None: the basis maps the columns."""
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
-        if not isinstance(facts, AdditiveFacts):  # of a table that nobody has
+        read = facts.particular
+        if not isinstance(read, Additive):  # of a table that nobody has
             return plan
-        problem, basis = cast(AdditiveProblem, plan.problem), facts.basis
-        if self.schema is not None and problem.basis != basis:
+        if self.schema is not None and plan.problem.particular != read:
             raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
-        return replace(plan, problem=replace(problem, basis=basis))
+        return replace(plan, problem=replace(plan.problem, particular=read))
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
-        basis = cast(AdditiveProblem, plan.problem).basis
-        if plan.problem.front is not None:
-            basis = release_knots(plan.problem, basis, oracle)
-        return AdditiveResult(**vars(super()._solved(plan, oracle, rng)), basis=basis)
+        additive = Additive.of(plan.problem)
+        if additive.front is not None:
+            additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle))
+        return replace(super()._solved(plan, oracle, rng), particular=additive)
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
             raise ValueError(
                 f"monotone={shown(self.monotone)} with {loss.n_outputs} classes; expected two: a function per class."
             )
-        return super()._problem(n_samples, n_features, loss, AdditiveProblem, **particular)
+        return super()._problem(n_samples, n_features, loss, kind, **particular)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
-        basis = cast(AdditiveProblem, plan.problem).basis
-        where = "public knots each" if plan.problem.front is None else "knots each, placed by the first release"
+        additive = Additive.of(plan.problem)
+        basis = additive.basis
+        where = "public knots each" if additive.front is None else "knots each, placed by the first release"
         none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
         hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
         numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
@@ -300,7 +279,7 @@ class AdditiveModel(DPEstimator):
         return {"basis": f"numbers: {numbers}; {sizes}"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        basis = cast(AdditiveResult, result).basis
+        basis = Additive.of(result).basis
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._knot_placement import finest, hat_columns, placed, refinement
@@ -13,7 +12,7 @@ from skdp.privacy.queries import HatSums
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers import Problem
 
-__all__ = ["drowned", "front_of", "intervals_for_classes", "intervals_for_numbers", "release_knots"]
+__all__ = ["SHARE", "drowned", "front_of", "intervals_for_classes", "intervals_for_numbers", "release_knots"]
 
 FAINTEST, USUAL = 6.0, 200.0  # signal-to-noise per number: the least for which hats are worth it, and that of the middle rule
 FEWEST_INTERVALS, MOST_INTERVALS = 4, 16
@@ -47,9 +46,9 @@ def drowned(budget: Budget, n_samples: int, basis: AdditiveBasis) -> bool:
     return noise * _share_per_unit(n_samples, basis) > DROWNED
 
 
-def front_of(basis: AdditiveBasis) -> dict[str, Any]:
-    """Return what `Problem` says of the release by which knots are placed, by its names."""
-    return {"front": Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis)).size), "share": 1 - SHARE}
+def front_of(basis: AdditiveBasis) -> Release:
+    """Return the release by which knots are placed."""
+    return Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis)).size)
 
 
 def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> AdditiveBasis:
