@@ -1,1 +1,1 @@
-"""The untuned defaults: solvers that learn scale and geometry privately before they descend."""
+"""Provides the untuned defaults: solvers that release scale and geometry of the features before the gradients."""

@@ -1,4 +1,4 @@
-"""What noise clipped gradient steps leave in a linear model: linear recursions, with the curvature that releases tell of."""
+"""Computes the noise that clipped gradient steps leave in a linear model, from linear recursions and released curvatures."""
 
 import math
 from dataclasses import dataclass
@@ -12,8 +12,12 @@ from skdp.solvers.adaptive._shrinkage import momentum_gains
 
 __all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
 
-INFLATION = 10.0  # variance inflation factor from which collinearity counts as severe: features may share so much
-MOST_OF_SCALE = 0.5  # relative error of the scale at most, which its floor sees to
+# Factor by which correlated features may make the loss flatter than their variances say: the variance inflation factor from which
+# textbooks call collinearity severe. A larger value makes standard errors larger.
+INFLATION = 10.0
+# Largest relative error of the scale of a feature. A choice: the floor under the variances keeps errors below it.
+MOST_OF_SCALE = 0.5
+# Gauss-Hermite quadrature of means over a normal variable; 41 nodes, a choice, give about four digits for the kinked integrand.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -25,7 +29,7 @@ class NoisySteps:
     Parameters
     ----------
     n_steps, warm_up : int
-        Number of steps, and of the one after which the average begins.
+        Number of steps, and number of steps before the average.
     step, momentum : float
         Step size and heavy-ball coefficient.
     noise : float
@@ -44,12 +48,12 @@ class NoisySteps:
         Parameters
         ----------
         curvature, penalty : ndarray of shape (d,)
-            Of the loss, and of a penalty that is dealt with implicitly.
+            Curvature of the loss, and strength of a ridge penalty whose step is implicit.
 
         Returns
         -------
         ndarray of shape (d,)
-            Decreasing in the curvature.
+            Variances, which fall with the curvature.
         """
         gains = momentum_gains(self.step, self.momentum, curvature, penalty, self.warm_up, self.n_steps)
         return np.square(gains * self.noise).sum(axis=1)
@@ -65,32 +69,31 @@ def variances_left(
     coef: np.ndarray,
     moments_share: float,
 ) -> np.ndarray:
-    """Return the variances of coefficients that are a multiple of the average of the last iterates.
+    """Return the variances of released coefficients, which are a multiple of the average of the last iterates.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     standard : Standard
-        The geometry of the steps.
+        Geometry of the steps.
     steps : NoisySteps
-        How they go.
+        The steps.
     penalty : ndarray of shape (n_features, 1)
-        Of each coefficient of the features.
+        Strength of the ridge penalty on each coefficient of the features.
     cap : float
         Usual bound on the derivatives of the loss.
     average, coef : ndarray of shape ``problem.shape``
-        The average of the last iterates, and the released coefficients in the same geometry.
+        Average of the last iterates, and released coefficients in the same geometry.
     moments_share : float
-        Share of the budget by which the scale is known.
+        Share of the budget of the release that sets the scale.
 
     Returns
     -------
     ndarray of shape ``problem.shape``
-        An upper bound where the loss bends at least by a tenth of what normal scores and features without correlations let
-        expect: the factor by which collinearity inflates the variance of least squares counts as severe from 10 on. More than
-        two classes, weights of classes and other losses than the logistic one are taken not to bend at all, which is an upper
-        bound always.
+        Upper bounds, if the curvature of the loss is at least a tenth of that for normal scores and uncorrelated features: a
+        variance inflation factor of 10 counts as severe collinearity. For more than two classes, weights of classes, and losses
+        other than the logistic one the curvature is taken to be 0, which always gives an upper bound.
     """
     if not problem.budget.private:
         return np.zeros(problem.shape)
@@ -103,7 +106,9 @@ def variances_left(
     variances = steps.variances(bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
     repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
-    noise = mean_noise(problem, moments(problem), moments_share) * problem.data_norm  # of a second moment; the scale is its -1/2
+    noise = (
+        mean_noise(problem, moments(problem), moments_share) * problem.data_norm
+    )  # noise of a variance; scale = variance**-0.5
     signal = np.maximum(np.square(coef[:d]) - repeated[:d], 0.0)
     relative = np.minimum(noise * np.square(standard.geometry.scale) / 2, MOST_OF_SCALE)
     repeated[:d] += np.square(relative)[:, None] * signal
@@ -111,19 +116,19 @@ def variances_left(
 
 
 def clipped_bend(mean: float, variance: float, cap: float) -> float:
-    """Return how much the mean loss bends in the raw prediction of two classes, where derivatives are clipped.
+    """Return the mean second derivative of the logistic loss in the raw prediction, where derivatives are clipped.
 
     Parameters
     ----------
     mean, variance : float
-        Of the raw predictions, which are taken to be normal, and to be the log-odds.
+        Mean and variance of the raw predictions, which are taken to be normal, and to be the true log-odds.
     cap : float
         Bound on the derivatives.
 
     Returns
     -------
     float
-        Mean of ``p (1 - p)`` over the predictions whose derivative is within the bound.
+        Mean of ``p (1 - p)`` over the records whose derivative is within the bound.
     """
     p = expit(mean + math.sqrt(variance) * NODES)
     unclipped = p * (1 - p < cap) + (1 - p) * (p < cap)
@@ -131,7 +136,7 @@ def clipped_bend(mean: float, variance: float, cap: float) -> float:
 
 
 def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) -> float:
-    """Return how much the mean loss bends in the slope of a score, whatever the offset does.
+    """Return the second derivative of the mean loss in the slope of a score, minimised over the offset.
 
     Parameters
     ----------
@@ -140,7 +145,7 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
     point : ndarray of shape (2,)
         Slope and offset.
     variance : float
-        Of the score, which is taken to be normal.
+        Variance of the score, which is taken to be normal.
 
     Returns
     -------
@@ -161,17 +166,17 @@ def _log_odds(problem: Problem) -> bool:
 
 
 def hidden_variances(curvature: np.ndarray, estimates: np.ndarray) -> np.ndarray:
-    """Return how much the steps learn of directions that noise hides, more or less than they are believed to.
+    """Return the variance that the unknown curvature of hidden directions adds to their estimates.
 
-    The eigenvalues of a noisy second moment that do not stand out share what is left of its trace: their directions may be flat,
-    or as steep as any, and are different ones with other noise.
+    The eigenvalues of a noisy second moment that noise hides share what is left of its trace. Their directions may be flat or
+    steep, and other noise makes other directions of them.
 
     Parameters
     ----------
     curvature : ndarray of shape (d,)
-        Believed curvature c of each coordinate, at most 1; that of all hidden ones is the same, and the least.
+        Estimated curvature c of each coordinate, at most 1. All hidden coordinates have the same one, which is the least.
     estimates : ndarray of shape (d,)
-        What was learnt.
+        Estimated coefficients.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Errors of averaged steps where noise hides how steep a direction is. Post-processing of releases only."""
+"""Computes errors of averaged steps over plausible curvatures, where noise hides how steep a direction is; post-processing."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,12 @@ from skdp.solvers.adaptive._shrinkage import tail_gains
 
 __all__ = ["TailSteps", "hidden_directions", "plausible_curvatures"]
 
-HIDDEN = 2 / 3  # curvature of an eigenvalue at the half edge of its noise, in a geometry whose floor is half of that edge
-LEAST = 0.1  # curvature of a hidden direction over the believed one, at least
+# Curvature up to which a direction counts as hidden: h / (h + f) of an eigenvalue h at the half edge e of its noise, with the
+# floor f = e / 2 of the whitening. It follows from `FLOOR` there.
+HIDDEN = 2 / 3
+# Least plausible curvature of a hidden direction, over the estimated one: the reciprocal of `INFLATION`, the variance inflation
+# factor of severe collinearity. A smaller value makes intervals wider.
+LEAST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,30 +36,30 @@ class TailSteps:
     n_steps: int
 
     def unlearnt(self, curvature: np.ndarray) -> np.ndarray:
-        """Return the share of each coefficient that the steps leave out, from a start at 0."""
+        """Return the share of each coefficient that the steps miss, from a start at 0."""
         left = (1 - self.step * curvature)[:, None] ** np.arange(self.warm_up, self.n_steps)
         return np.asarray(1 - (1 - left).mean(axis=1) - self.finish * curvature * left.mean(axis=1))
 
     def plausible_errors(
         self, curvature: np.ndarray, penalty: np.ndarray, noise: np.ndarray, estimates: np.ndarray, n_features: int
     ) -> np.ndarray:
-        """Return mean squares of the errors of estimates, over plausible curvatures.
+        """Return mean squared errors of the estimates, averaged over plausible curvatures.
 
         Parameters
         ----------
         curvature, penalty : ndarray of shape (d,)
-            Of the loss, as it is believed, and of the penalty.
+            Estimated curvature of the loss, and curvature of the penalty.
         noise : ndarray of shape (n_steps,)
             Standard deviation of a coordinate of each gradient.
         estimates : ndarray of shape (d,)
-            What the steps made of it.
+            Result of the steps.
         n_features : int
-            Number of coordinates that are no intercept.
+            Number of coordinates without the intercept.
 
         Returns
         -------
         ndarray of shape (d,)
-            Noise, and the square of what is unlearnt, for coefficients of the size of the estimates.
+            Variance of the noise plus squared bias, for coefficients of the size of the estimates.
         """
         squares, hidden = np.square(estimates), hidden_directions(curvature[:n_features])
         if hidden.any():
@@ -73,10 +77,10 @@ def hidden_directions(curvature: np.ndarray) -> np.ndarray:
 
 
 def plausible_curvatures(curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the believed curvature, the least that noise leaves plausible, and their geometric mean.
+    """Return the estimated curvature, the geometric mean of it and the least plausible one, and the least plausible one.
 
-    An eigenvalue h shows as curvature ``c = h / (h + e / 2)`` with e the half edge of the noise, and may be less by e:
-    ``3 c - 2`` at least, or a tenth where it is hidden.
+    An eigenvalue h gives the curvature ``c = h / (h + e / 2)``, where e is the half edge of the noise. The true eigenvalue may be
+    less by e. Then the curvature is ``3 c - 2``; the least plausible one is that, or ``c / 10`` where this is more.
     """
     least = np.maximum(3 * curvature - 2, LEAST * curvature)
     return curvature, np.sqrt(curvature * least), least

@@ -1,6 +1,5 @@
-"""Gradient descent on privately whitened features and rescaled targets: the untuned default for losses of numbers with a kink."""
+"""Fits linear models of numbers with a kinked loss, on privately whitened features and rescaled targets: the untuned default."""
 
-import copy
 import math
 from dataclasses import replace
 
@@ -10,57 +9,83 @@ from scipy.special import ndtri
 from skdp._validation import check_integer, check_number
 from skdp.losses import Quantile
 from skdp.privacy.queries import DistanceHistogram, FeatureSums, ResidualSigns, SecondMoment, ShortenedGradient, TargetExponents
-from skdp.privacy.schedule import Gaussian, Release, Schedule
-from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.privacy.schedule import Schedule
+from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._standardization import mean_noise
+from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, AdaptiveSolver, WhiteningSolver
 from skdp.solvers.adaptive._shrinkage import posterior_factors
 from skdp.solvers.adaptive._target_scale import Location, release_location, target_releases
-from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, half_vector_noise, hopeless, hopelessness, release_frame
+from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, hopeless, release_frame, releases
 
 __all__ = ["RescaledGradientDescent"]
 
+# Where no source is named, the constants were chosen on california and bike, with about 20 configurations (docs/defaults.md).
+
+# Default number of steps: WORK / (n * d), which counts the cells of X that all passes read together, within [FEWEST, STEPS];
+# NOISELESS for epsilon=inf. More steps cost time, and hardly noise. MOST_STEPS is the largest number that is accepted.
 STEPS, NOISELESS, FEWEST, WORK, MOST_STEPS = 100, 1000, 30, 1e9, 10**7
-LARGEST_STEP = 1.5  # the first one: a derivative of 1 and a density of 1 make 2 unstable
+# Longest first step, in units of the spread for a derivative of 1. A density of the residuals of 1 makes steps from 2 on
+# unstable.
+LARGEST_STEP = 1.5
+# Least total step length for epsilon=inf, in the same unit: four times the default of `path`. A choice.
 NOISELESS_PATH = 240.0
-MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
-EASY = 20.0  # total step length from which on noise does not set the start and the weights
-TRAVEL = 0.75  # noise of a raw prediction, in spreads of the targets, that the steps may gather before contraction
-WARM_LEAST, WARM_MOST = 0.3, 0.8  # fraction of the steps towards the median, without noise, and where noise sets the path
-SHORTER = 0.6  # norm of z from which on rows weigh less, over the usual norm, where noise sets the path
-LEAST_KEPT, LARGEST_PRIOR = 0.05, 10.0  # of slopes that look like noise alone; variance of all slopes together
-TAIL = 0.25  # fraction of the steps that are averaged
-NARROWER = 1.25  # density of the residuals over that of the targets: a half of their variance may be explained
-LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = 0.05, 6000.0, 0.4  # share of the targets' histograms: it grows with the noise
-HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM, BLURRED = 300.0, 0.1, 0.15  # and that of the lengths, and from when it is left out
-MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS = 0.7, 0.5, 8  # and that of the means
-COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 12, 0.8, 0.75, 0.25  # of the intercept's calibration
-SIGNIFICANT, NARROWED = 2.0, 0.3  # excess over its noise that tells a step to have been too long, and what is left of it
+# Total step length from which on the noise does not matter for the start (WARM_LEAST) and for the weights of long rows (1).
+# A choice: a larger value lets more tables start at the median.
+EASY = 20.0
+# Noise of a raw prediction that the steps may gather before contraction, in spreads of the targets. It sets the total step length
+# where n is small: more travels further and carries more noise.
+TRAVEL = 0.75
+# Fraction of the steps that go towards the median, without noise and where noise sets the path. At epsilon 0.1 the mean share of
+# the gain that was lost over six cells was .60 without such steps, .51 with half of them, and .40 with 85 %.
+WARM_LEAST, WARM_MOST = 0.3, 0.8
+# Norm of z from which on rows weigh less, over the usual norm, where noise sets the path. A smaller value has less noise and more
+# bias: on bike (median, epsilon 0.1) .39 of the gain was lost with .6, and .46 with 1.
+SHORTER = 0.6
+# Least factor of the shrinkage of the slopes, and largest prior variance of all slopes together, in squared spreads. Choices: a
+# factor of 0 would leave an intercept that is wrong without the slopes.
+LEAST_KEPT, LARGEST_PRIOR = 0.05, 10.0
+# Fraction of the steps that are averaged. A choice: step lengths fall to 0, so that the last iterates are close together.
+TAIL = 0.25
+# Density of the residuals over that of the targets, as if the model explained a third of the variance. A choice: a larger value
+# takes steps to contract faster and shrinks the slopes less.
+NARROWER = 1.25
+# Share of the targets' histograms: TARGET_SCALE times the squared noise of a histogram, within [LEAST_FOR_TARGETS,
+# MOST_FOR_TARGETS]. A larger value finds the targets on smaller tables and leaves less for the steps.
+LEAST_FOR_TARGETS, TARGET_SCALE, MOST_FOR_TARGETS = 0.05, 6000.0, 0.4
+# Largest share of the means, where n is small.
+MOST_FOR_MEANS = 0.5
+# Calibration of the intercept: number of counts, length of the first step over the Newton step, power of the number of the step
+# by which steps get shorter, and largest excess of the coverage that a step believes. Choices that follow stochastic
+# approximation, where powers between .5 and 1 converge. More counts have more noise each.
+COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 12, 0.8, 0.75, 0.25
+# A change of sign of the excess by more than SIGNIFICANT standard deviations of its noise shows that a step was too long:
+# further steps are NARROWED times as long. Choices; a lower threshold mistakes noise for it more often.
+SIGNIFICANT, NARROWED = 2.0, 0.3
 
 
-class RescaledGradientDescent(Solver):
+class RescaledGradientDescent(WhiteningSolver):
     r"""Gradient steps on privately whitened features and rescaled targets, then private calibration of the intercept.
 
-    1. Where the targets are: a histogram of their binary exponents, four of 4096 and 64 ranges by turns, each within the densest
-       window of the one before, and one of 32 tell a centre, which is the quantile that the loss asks for, and a spread s. With
-       a public range of the targets, one of each.
-    2. Means of the features, a histogram of the lengths of the centred rows, and their second moment, as in "whitened_gd": they
-       give the map to white rows z.
-    3. T steps with lengths that fall linearly to 0, in units of s. A row weighs less where z is longer than usual, for negative
-       and positive residuals alike, so that the clip norm :math:`L \sqrt{\mathrm E \|z\|^2}` does not turn one quantile into
-       another. For a quantile other than the median the first steps go towards the median, which is told with less noise and
-       mostly has similar slopes.
-    4. The average of the last iterates; slopes are shrunk by an empirical Bayes rule, with the noise that is known.
-    5. For a quantile, the intercept moves until the share of the predictions above the targets is the wanted one, by twelve
-       counts.
+    1. Histograms of the targets give a centre, which is the quantile that the loss asks for, and a spread s. The first counts
+       binary exponents. Four with 4096 and 64 ranges by turns follow, each within the densest window of the one before, and one
+       with 32. With a public range of the targets, there is one of each size and none of exponents.
+    2. Means of the features, a histogram of the lengths of the centred rows, and their second moment give the map to white rows
+       z, as in "whitened_gd".
+    3. T steps follow, in units of s, whose lengths fall linearly to 0. A row weighs less where z is longer than usual, for
+       negative and positive residuals alike, so that the clip norm :math:`L \sqrt{\mathrm E \|z\|^2}` does not turn one quantile
+       into another. For a quantile other than the median the first steps go towards the median: it has less noise, and mostly
+       similar slopes.
+    4. The result is the average of the last iterates. An empirical Bayes rule shrinks the slopes by their known noise.
+    5. For a quantile, twelve noisy counts move the intercept until the wanted share of the targets is below the predictions.
 
     Parameters
     ----------
     n_steps : int or None, default=None
         Number of gradient steps T. None takes 100, on large tables fewer, down to 30; 1000 for ``epsilon=inf``.
     path : float, default=60.0
-        Total step length, in units of the spread, for a derivative of 1. Less where noise would gather to three quarters of the
-        spread in a raw prediction, and where steps would be longer than 1.5.
+        Total step length, in units of the spread, for a derivative of 1. It is less where the noise of a raw prediction would
+        exceed three quarters of the spread, and where steps would be longer than 1.5.
     target_share : float or None, default=None
         Share of the squared Gaussian-DP parameter for the targets' histograms, in (0, 0.4]. None takes 0.05, and up to 0.4 where
         their noise is large.
@@ -69,26 +94,26 @@ class RescaledGradientDescent(Solver):
     histogram_share : float, default=0.01
         Share of the histogram of lengths where n is large, in (0, 0.1].
     moment_share : float, default=0.15
-        Share of the second moment in what these leave, in (0, 1). The steps get the rest.
+        Share of the second moment in what the other shares leave, in (0, 1). The steps get the rest.
     coverage_share : float, default=0.05
         Share of the intercept's calibration, in (0, 0.25]; not used without intercept, nor for the "epsilon_insensitive" loss.
 
     Notes
     -----
     There is no penalty by default: shrinkage takes its place. The estimator's ``clip_norm`` replaces the one of step 3: it bounds
-    gradients in z. With more than 1024 features the second moment is left out, and all features are scaled alike. Where n is so
-    small for epsilon and d that nothing could be told of the features, only step 1 takes place.
+    gradients in z. With more than 1024 features the solver leaves out the second moment and scales all features alike. Where n is
+    so small for epsilon and d that nothing could be learnt about the features, only step 1 takes place.
 
     **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget:
     histograms and the second moment with sensitivity 1 (``zero_out``) or :math:`\sqrt 2` (``replace_one``), sums of the features
     over the data norm R and of signs of residuals with sensitivity k, T clipped gradients with sensitivity k C. Ranges, centre,
     spread, geometry and clip norm depend on earlier releases only, and the noise multiplier of every release is fixed in advance.
-    Public: the shape of the table, R, and every parameter. Nothing is assumed of the targets.
+    Public: the shape of the table, R, and every parameter. The targets may have any range.
 
     References
     ----------
     .. [1] R. Koenker, G. Bassett, "Regression quantiles", Econometrica 46 (1978).
-    .. [2] C. Dwork, J. Lei, "Differential privacy and robust statistics", STOC 2009, Section 4: the unit of numbers from a
+    .. [2] C. Dwork, J. Lei, "Differential privacy and robust statistics", STOC 2009, Section 4: the scale of numbers from a
        private histogram.
     .. [3] A. Defazio, A. Cutkosky, H. Mehta, K. Mishchenko, "Optimal linear decay learning rate schedules and further
        refinements", 2023: the steps.
@@ -103,6 +128,7 @@ class RescaledGradientDescent(Solver):
     name = "rescaled_gd"
     title = "gradient descent on privately whitened features and rescaled targets"
     needs = frozenset({"convex", "kinked", "numbers", "plain"})
+    constant = "a constant"
 
     def __init__(
         self,
@@ -123,58 +149,6 @@ class RescaledGradientDescent(Solver):
         self.moment_share = moment_share
         self.coverage_share = coverage_share
 
-    def default_alpha(self, problem: Problem) -> float:
-        """Return 0: coefficients are shrunk by what is known of the noise."""
-        return 0.0
-
-    def default_clip_norm(self, problem: Problem) -> float:
-        """Return ``inf``: the clip norm is set by earlier releases."""
-        return math.inf
-
-    def remark(self, problem: Problem) -> str:
-        """Return a warning for the report where only a quantile of the targets is estimated.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            A sentence, or nothing.
-        """
-        if not hopeless(problem):
-            return ""
-        return (
-            f"n = {problem.n_samples} is too small for this epsilon and {problem.n_features} features: only a constant is "
-            "estimated, and all coefficients are 0"
-        )
-
-    def noise_level(self, problem: Problem) -> float | None:
-        """Return the noise level where only a constant is estimated, else None."""
-        return hopelessness(problem)
-
-    def schedule(self, problem: Problem) -> Schedule:
-        """Return the releases: targets, means, lengths, second moment, T gradients, signs; or those of the targets alone.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Entries weighted so that their shares of the budget are as stated.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
-        return self._settled()._schedule(problem)
-
     def _schedule(self, problem: Problem) -> Schedule:
         if hopeless(problem):
             return Schedule(tuple(target_releases(problem, 1.0)))
@@ -186,31 +160,7 @@ class RescaledGradientDescent(Solver):
             (self._steps(problem), shares.steps, ShortenedGradient, None, None),
             (COVERAGE_STEPS, self._for_coverage(problem), ResidualSigns, 1.0, 1),
         ]
-        lines = [
-            (count, Release(query, Gaussian(math.sqrt(count / share)), bound, size))
-            for count, share, query, bound, size in kinds
-            if share
-        ]
-        return Schedule((*target_releases(problem, self._for_targets(problem)), *lines))
-
-    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Find the targets, whiten, descend, calibrate.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Coefficients for rows and targets as they are.
-        """
-        return self._settled()._solve(problem, ask)
+        return Schedule((*target_releases(problem, self._for_targets(problem)), *releases(kinds)))
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
         level = _level(problem)
@@ -228,7 +178,7 @@ class RescaledGradientDescent(Solver):
         return SolverResult(coef, self._steps(problem), moments=centre.released)
 
     def _descend(self, problem: Problem, share: float, frame: Frame, location: Location, ask: Ask) -> np.ndarray:
-        """Average of the last iterates in the geometry, and in units of the spread, with shrunken slopes."""
+        """Average of the last iterates in the geometry, with shrunk slopes, in units of the spread."""
         n_steps, level, constant = self._steps(problem), _level(problem) or 0.5, slice(problem.n_features, None)
         length, path, warm = self._journey(problem, share, frame)
         steps = 2 * path / n_steps * (1 - np.arange(n_steps) / n_steps)
@@ -254,7 +204,7 @@ class RescaledGradientDescent(Solver):
         return average
 
     def _journey(self, problem: Problem, share: float, frame: Frame) -> tuple[float, float, int]:
-        """Norm of z from which on rows weigh less, total step length, and the number of steps towards the median."""
+        """Norm of z from which on rows weigh less, total step length, and number of steps towards the median."""
         largest, usual = frame.geometry.largest_norm, math.sqrt(frame.size)
         if not problem.budget.private:
             return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
@@ -278,14 +228,10 @@ class RescaledGradientDescent(Solver):
         return self.coverage_share if problem.intercept_scaling and _level(problem) is not None else 0.0
 
     def _shares(self, problem: Problem) -> Shares:
-        noise, left = 1 / problem.signal_to_noise, 1 - self._for_targets(problem) - self._for_coverage(problem)
-        histogram = min(max(HISTOGRAM_SCALE * noise**2, self.histogram_share), MOST_FOR_HISTOGRAM)
-        if half_vector_noise(problem) * math.sqrt(BINS / histogram) / 2 > BLURRED:
-            histogram = 0.0
-        means = 0.0
+        left = 1 - self._for_targets(problem) - self._for_coverage(problem)
+        histogram, means = self._histogram_share(problem), 0.0
         if problem.intercept_scaling:
-            growth = min(1.0, (noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)
-            means = min(self.means_share + growth, MOST_FOR_MEANS)
+            means = min(self.means_share + self._means_growth(problem), MOST_FOR_MEANS)
         rest = (1 - means - histogram) * left
         moment = self.moment_share * rest if problem.n_features <= MOST_WHITENED else 0.0
         return Shares(means * left, histogram * left, moment, 0.0, rest - moment)
@@ -297,8 +243,7 @@ class RescaledGradientDescent(Solver):
             return NOISELESS
         return int(min(max(WORK / (problem.n_samples * problem.n_features), FEWEST), STEPS))
 
-    def _settled(self) -> "RescaledGradientDescent":
-        """A copy whose parameters are checked, and floats whatever type of number they were."""
+    def _settled(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("path", self.path, above=0.0, maximum=1e6)
         check_number("target_share", self.target_share, minimum=1e-6, maximum=MOST_FOR_TARGETS, optional=True)
@@ -306,14 +251,11 @@ class RescaledGradientDescent(Solver):
         check_number("histogram_share", self.histogram_share, minimum=1e-6, maximum=MOST_FOR_HISTOGRAM)
         check_number("moment_share", self.moment_share, minimum=1e-6, maximum=0.99)
         check_number("coverage_share", self.coverage_share, minimum=1e-6, maximum=0.25)
-        settled = copy.copy(self)
-        for name in ("path", "means_share", "histogram_share", "moment_share", "coverage_share"):
-            setattr(settled, name, float(getattr(self, name)))
-        return settled
+        return self._with_floats("path", "means_share", "histogram_share", "moment_share", "coverage_share")
 
 
 def _level(problem: Problem) -> float | None:
-    """The quantile that the loss asks for, if it does."""
+    """Quantile that the loss estimates; None for a loss that estimates none."""
     return getattr(problem.loss, "quantile", None)
 
 
@@ -323,7 +265,7 @@ def _density(level: float) -> float:
 
 
 def _outer(problem: Problem, coef: np.ndarray, location: Location) -> np.ndarray:
-    """Coefficients for rows and targets as they are."""
+    """Coefficients for rows and targets in the user's units."""
     outer = location.spread * coef
     if problem.intercept_scaling:
         outer[-1] = (outer[-1] + location.centre) / problem.intercept_scaling
@@ -331,7 +273,7 @@ def _outer(problem: Problem, coef: np.ndarray, location: Location) -> np.ndarray
 
 
 def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
-    """Means of the features, shrunk by how noisy they are."""
+    """Ask for the means of the features, and shrink them, more the noisier they are."""
     d = problem.n_features
     if not share:
         return Centre(np.zeros(d), 0.0, 0.0)
@@ -342,7 +284,7 @@ def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
 
 
 def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, first: int) -> np.ndarray:
-    """How much of the noise of each gradient is in the average of the iterates from ``first`` on, by coordinate."""
+    """Factor of each gradient's noise in the average of the iterates from ``first`` on, per coordinate."""
     reached, gains = np.zeros((2, curvature.size, steps.size))
     for number, (step, density) in enumerate(zip(steps, densities, strict=True)):
         reached *= (1 - np.minimum(step * density * curvature, 1.0))[:, None]
@@ -353,16 +295,16 @@ def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, firs
 
 
 def _covering(problem: Problem, share: float, coef: np.ndarray, location: Location, ask: Ask) -> np.ndarray:
-    """Coefficients with an intercept at which the wanted share of the targets is below the prediction."""
+    """Move the intercept until the wanted share of the targets is below the predictions."""
     level = _level(problem) or 0.5
     unit, moved = location.spread / problem.intercept_scaling, coef.copy()
     noise = math.sqrt(COVERAGE_STEPS / share) / problem.signal_to_noise / 2
-    least = min(max(noise, 1 / problem.n_samples), 0.5)  # shares below it are not told from 0: steps for them would carry noise
+    least = min(max(noise, 1 / problem.n_samples), 0.5)  # smaller shares drown in noise: the step is as for this one
     gain, last = COVERAGE_STEP / _density(min(max(level, least), 1 - least)), 0.0
     for number in range(COVERAGE_STEPS):
         excess = (1 + float(ask(ResidualSigns(moved))[0]) / problem.n_samples) / 2 - level
         if excess * last < 0 and min(abs(excess), abs(last)) > SIGNIFICANT * noise:
-            gain *= NARROWED  # it went too far: the residuals are close together
+            gain *= NARROWED  # the last step was too long, because the residuals are close together
         moved[-1] -= unit * gain / (1 + number) ** COVERAGE_DECAY * min(max(excess, -FURTHEST), FURTHEST)
         last = excess
     return moved

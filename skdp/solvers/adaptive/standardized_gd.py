@@ -1,6 +1,5 @@
-"""Gradient descent on privately standardised features, then private calibration: the untuned default for class labels."""
+"""Fits linear classifiers by gradient descent on privately standardised features, then calibrates them: the untuned default."""
 
-import copy
 import math
 from dataclasses import dataclass
 
@@ -9,38 +8,67 @@ import numpy as np
 from skdp._validation import check_integer, check_number
 from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
-from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
 from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._noise_limits import FAINT
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
+from skdp.solvers.adaptive._adaptive_solver import AdaptiveSolver
 from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, variances_left
 
 __all__ = ["StandardizedGradientDescent"]
 
-WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000  # cells that all passes may read; numbers of steps
-FEW_SUFFICE, FURTHER = 5e4, 55  # signal-to-noise up to which the fewest steps do; then so many more, times its logarithm
+# Where no source is named, the constants were chosen on adult, mammography, spambase and ijcnn1, and confirmed on bank, mnist,
+# covertype and a generated table (docs/defaults.md). Half or twice any of them moved the mean AUC by less than fits differ.
+
+# Default number of steps: WORK / (n * stored features * outputs), which counts the cells of X that all passes read together,
+# within [FEWEST, MOST]; NOISELESS for epsilon=inf. 30 and 120 steps instead of 60 moved the mean AUC by at most .002.
+WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000
+# From a signal-to-noise ratio of FEW_SUFFICE on there are at least FEWEST + FURTHER * log(ratio / FEW_SUFFICE) steps, because
+# each forgets a fixed share of the start. Measured on generated tables: at a million records 30 steps left an excess log loss
+# of 2.6e-4, 72 steps 1e-5 (docs/defaults.md).
+FEW_SUFFICE, FURTHER = 5e4, 55
+# Largest number of steps that is accepted. A choice.
 MOST_GIVEN = 10**7
-LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4  # least and largest share of the class frequencies
-TOLERATED = 0.005, 1.5  # accuracy that may be lost by not knowing the larger class, plus this over n epsilon
-WORST_LOSS = 0.17  # largest m * Phi(-m t) * t over m and t: what not knowing the larger class costs at signal-to-noise t
-SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0  # total step length, and on average of a step
-FAINT = 50.0  # signal-to-noise below which a fit travels less: there even the larger class is hard to tell
-WIDEST_CLIP, CALIBRATION_CLIP, LARGEST = 4.0, 2.0, 1e6
-DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02  # how known noise is taken off the length of the coefficients
-ROUND, KINK = 0.5, 1.0  # smoothness of the losses of log-odds at most; what a mean of many kinks is taken to have
-SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02  # added to the variance of the score; least factor of the coefficients
+# Least and largest share of the squared Gaussian-DP parameter for the class frequencies. Choices.
+LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4
+# Accuracy that a fit may lose on average by not knowing the larger class: the first number, plus the second over n * epsilon. It
+# sets the share of the class frequencies: of 22 generated problems below the best constant, 2 are left (docs/defaults.md).
+TOLERATED = 0.005, 1.5
+# Largest x * Phi(-x): the loss m * Phi(-m t) of accuracy for frequencies that differ by m, times their signal-to-noise ratio t.
+WORST_LOSS = 0.17
+# Least and largest total step length, and largest step on average, for gradients of the mean loss at standardised rows. 800 and
+# 3200 instead of 1600 moved the mean AUC by at most .001. LONGEST_STEP is 1600 over 60 steps.
+SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0
+# Largest clip norm over the usual norm of a standardised row, once noise no longer limits the fit. At a million records the
+# excess loss was 1e-5 with 1 and 3e-6 with 4. A larger value has less bias and more noise there.
+WIDEST_CLIP = 4.0
+# Clip norm of the gradients of slope and offset, over the largest slope of the weighted loss. A choice: it clips records with
+# the largest slope and a score beyond 1.7.
+CALIBRATION_CLIP = 2.0
+# Largest value that is accepted for `clip`, `noise` and `ridge`: a choice that keeps their products finite.
+LARGEST = 1e6
+# SHRINK times the noise that the squared length of the coefficients gathers on the way is taken off it, if the curvature is DECAY
+# times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
+DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
+# Smoothness up to which LONGEST_STEP holds (that of softmax), and the smoothness that the mean of a loss with kinks is taken to
+# have. Choices; a larger KINK makes the steps of hinges shorter.
+ROUND, KINK = 0.5, 1.0
+# Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
+# coefficients, so that a noisy slope does not reverse their order. Choices.
+SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02
 
 
 @dataclass(frozen=True)
 class Descent:
-    """How the steps go, from the first two releases.
+    """Settings of the steps, from the first two releases.
 
     Parameters
     ----------
     standard : Standard
         Centre and scale of the features.
     classes : ClassFrequencies
-        Where the intercept starts, and what the classes weigh.
+        Start of the intercept, and weights of the classes.
     clip_norm : float
         Bound on the norm of one record's gradient.
     path : float
@@ -53,33 +81,33 @@ class Descent:
     path: float
 
 
-class StandardizedGradientDescent(Solver):
+class StandardizedGradientDescent(AdaptiveSolver):
     r"""Clipped gradient descent with momentum on privately standardised features, then private calibration.
 
-    1. One release of the class frequencies, for the intercept to start at, and one of the sums of ``(x, x * x / R)``, which gives
-       the mean m of the features, their variances, and from these a scale p. Variances get a floor that follows the noise, so
-       that noise is not blown up.
-    2. T steps of momentum on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual norm
-       :math:`\sqrt\rho` of z, which the moments tell. The total step length is the one at which the gathered noise of a raw
-       prediction is 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
-       Where that would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip opens instead, by
-       the root of the excess, up to four usual norms.
-    3. For two classes, slope and offset of the score are fitted anew by 30 clipped gradients in two dimensions, because the clip
-       of step 2 leaves the order of predictions right but not their probabilities.
+    1. One release has the class frequencies, which give the start of the intercept. One has the sums of ``(x, x * x / R)``, which
+       give the mean m of the features, their variances, and a scale p. The variances get a floor that follows the noise, so that
+       the scale does not amplify noise.
+    2. T steps of momentum follow, on clipped gradients of :math:`z = (p (x - m), 1)`. The clip norm is a quarter of the usual
+       norm :math:`\sqrt\rho` of z, which follows from the moments. The total step length is the one at which a raw prediction
+       gathers a noise of 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
+       Where it would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip norm grows instead,
+       by the root of the excess, up to four usual norms.
+    3. For two classes, 30 clipped gradients in two dimensions fit slope and offset of the score anew, because the clip of stage 2
+       leaves the order of predictions right but not their probabilities.
 
-    Where only the order counts, for `DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Class frequencies
-    that are public are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
-    :math:`(p_{min} / p_{maj})^b`, from the frequencies of stage 1, before the clip; their sum is divided by the mean weight, and
-    the noise that may be gathered follows the weighted frequencies.
+    Where only the order counts, for `DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Public class
+    frequencies are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
+    :math:`(p_{min} / p_{maj})^b` before the clip, with the frequencies of stage 1. Their sum is divided by the mean weight, and
+    the noise that a raw prediction may gather follows the weighted frequencies.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables, and again more, by the logarithm
-        of n, where noise hardly limits the fit; 1000 for ``epsilon=inf``.
+        Number of gradient steps T. None takes between 30 and 100, fewer on larger tables. Where noise hardly limits the fit, it
+        takes more, by the logarithm of n; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
-        Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes what not knowing the
-        larger class would cost: 0.01, and up to 0.4 on small tables. Not used for public frequencies.
+        Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes 0.01, and up to 0.4 on
+        small tables, where not knowing the larger class would cost accuracy. Not used for public frequencies.
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float, default=0.05
@@ -100,8 +128,8 @@ class StandardizedGradientDescent(Solver):
 
     Notes
     -----
-    Steps do not settle at a kink. While noise limits the fit, it blurs kinks as it does corners, and the average of the last
-    iterates is what counts; "hinge" has the steps of "huber_hinge" then. Without noise its steps fall to 0 in a straight line.
+    Steps of constant length do not settle at a kink. While noise limits the fit, it blurs kinks, and the average of the last
+    iterates settles: "hinge" then has the steps of "huber_hinge". For ``epsilon=inf`` its step lengths fall linearly to 0.
 
     The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
     ``clip_norm`` overrides ``clip``; it bounds gradients in z.
@@ -111,7 +139,7 @@ class StandardizedGradientDescent(Solver):
     (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of
     the budget. Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise
     multiplier of every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
-    Public: the shape of the table, the data norm R, and every parameter, a given share of the second class among them.
+    Public: the shape of the table, the data norm R, and every parameter, including a given share of the second class.
 
     References
     ----------
@@ -155,39 +183,9 @@ class StandardizedGradientDescent(Solver):
         self.momentum = momentum
         self.tail_average = tail_average
 
-    def default_alpha(self, problem: Problem) -> float:
-        """Return 0: ``ridge`` is the penalty."""
-        return 0.0
-
-    def default_clip_norm(self, problem: Problem) -> float:
-        """Return ``inf``: the clip norm is set by the first release."""
-        return math.inf
-
     def title_for(self, problem: Problem) -> str:
         """Return the title, without the calibration where there is none."""
         return self.title if _calibrates(problem) else self.title.split(",")[0]
-
-    def schedule(self, problem: Problem) -> Schedule:
-        """Return one release of class frequencies, one of moments, T of gradients and, for two classes, 30 of slope and offset.
-
-        Public frequencies are not released, and a ranking has no slope and offset.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Two to four entries, weighted so that their shares of the budget are as stated.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
-        return self._settled(problem)._schedule(problem)
 
     def _schedule(self, problem: Problem) -> Schedule:
         labels, n_steps = labels_query(problem), self._steps(problem)
@@ -205,25 +203,6 @@ class StandardizedGradientDescent(Solver):
             entries.append((int(self.n_calibration_steps), release))
         return Schedule(tuple(entries))
 
-    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Standardise, descend, calibrate.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Coefficients for rows as they are.
-        """
-        return self._settled(problem)._solve(problem, ask)
-
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
         labels, query = labels_query(problem), moments(problem)
         counts = None if labels is None else ask(labels) / problem.n_samples
@@ -237,7 +216,7 @@ class StandardizedGradientDescent(Solver):
         if _calibrates(problem):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
-        cap = 0.0 if descent.classes.class_weight else cap  # weights of the classes change what is clipped: nothing is believed
+        cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: no curvature is believed
         known = features, steps, self._penalty(problem, features), cap, average, coef
         variances = variances_left(problem, *known, self.moments_share)
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
@@ -264,7 +243,7 @@ class StandardizedGradientDescent(Solver):
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = classes.start
         penalty = self._penalty(problem, descent.standard)
-        falling = not problem.budget.private and problem.loss.smoothness == math.inf  # nothing else ends at a kink
+        falling = not problem.budget.private and problem.loss.smoothness == math.inf  # else the iterates oscillate at a kink
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             geometry = descent.standard.geometry
@@ -273,7 +252,7 @@ class StandardizedGradientDescent(Solver):
             velocity = self.momentum * velocity + gradient
             length = step_size * (1 - step / n_steps if falling else 1.0)
             coef = coef - length * velocity
-            coef[: problem.n_features] /= 1 + length / (1 - self.momentum) * penalty  # implicit: never too long a step
+            coef[: problem.n_features] /= 1 + length / (1 - self.momentum) * penalty  # implicit: stable for every penalty
             if step >= first:
                 average += coef / (n_steps - first)
         return average
@@ -283,13 +262,13 @@ class StandardizedGradientDescent(Solver):
         step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
             stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
-            step_size = min(step_size, stable * mean_weight)  # a class may weigh so much more than the mean
+            step_size = min(step_size, stable * mean_weight)  # a class may weigh 1 / mean_weight times the mean
         first = n_steps - max(1, round(self.tail_average * n_steps))
         noise = descent.clip_norm * math.sqrt(n_steps / self._steps_share(problem)) / (problem.signal_to_noise * mean_weight)
         return NoisySteps(n_steps, first, step_size, self.momentum, noise)
 
     def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
-        """Coefficients without the length that their known noise gives them; it matters where the data say nothing."""
+        """Coefficients without the length that is due to noise; this matters only where noise is all there is."""
         variances, features = descent.standard.variances, slice(problem.n_features)
         noise = (
             descent.clip_norm
@@ -341,7 +320,7 @@ class StandardizedGradientDescent(Solver):
         return problem.alpha * standard.geometry.scale[:, None] ** 2 + self.ridge / problem.n_samples
 
     def _labels_share(self, problem: Problem) -> float:
-        """Share at which not knowing the larger class costs no more than is tolerated."""
+        """Share at which not knowing the larger class costs the tolerated accuracy."""
         if labels_query(problem) is None:
             return 0.0
         if self.labels_share is not None:
@@ -360,11 +339,10 @@ class StandardizedGradientDescent(Solver):
             return NOISELESS
         cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
         affordable = min(max(WORK / cells, FEWEST), MOST)
-        further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))  # the start is forgotten geometrically
+        further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))
         return int(min(max(affordable, FEWEST + further), NOISELESS))
 
-    def _settled(self, problem: Problem) -> "StandardizedGradientDescent":
-        """A copy whose parameters are checked, and floats whatever type of number they were."""
+    def _settled(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
         check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
         check_number("labels_share", self.labels_share, above=0.0, below=1.0, optional=True)
@@ -376,25 +354,24 @@ class StandardizedGradientDescent(Solver):
         check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
-        settled = copy.copy(self)
-        for name in ("moments_share", "calibration_share", "clip", "noise", "ridge", "momentum", "tail_average"):
-            setattr(settled, name, float(getattr(self, name)))
+        shares = "moments_share", "calibration_share"
+        settled = self._with_floats(*shares, "clip", "noise", "ridge", "momentum", "tail_average")
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
 
 
 def _sharpness(loss: Loss) -> float:
-    """Smoothness of the mean loss: many kinks, at as many margins, add up to a round corner."""
+    """Smoothness of the mean loss: the kinks of many records are at different margins, and add up to a round corner."""
     return loss.smoothness if loss.smoothness < math.inf else KINK
 
 
 def _longest_step(loss: Loss) -> float:
-    """Length of a step, on average: that of log-odds, which bend by 1/4 each at most, and shorter the sharper others bend."""
+    """Largest step on average: that of the logistic loss, whose smoothness is 1/4, or less by the ratio of the smoothness."""
     return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
 
 
 def _calibrates(problem: Problem) -> bool:
-    """Whether the score of two classes is to be a probability: where only the order counts, nothing would change."""
+    """Whether there is a calibration: for two classes, unless only the order of the scores counts."""
     return is_binary(problem) and "pointwise" in problem.offers
 
 

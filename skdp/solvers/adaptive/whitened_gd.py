@@ -1,6 +1,5 @@
-"""Gradient descent on privately whitened features with an averaged Newton finish: the untuned default for the squared loss."""
+"""Fits linear models with the squared loss by gradient descent on privately whitened features: the untuned default."""
 
-import copy
 import math
 
 import numpy as np
@@ -17,9 +16,10 @@ from skdp.privacy.queries import (
     TargetSum,
 )
 from skdp.privacy.schedule import Gaussian, Release, Schedule
-from skdp.solvers._base import Ask, Problem, Solver, SolverResult
+from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._uncertainty import Uncertainty
+from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver, WhiteningSolver
 from skdp.solvers.adaptive._iterate_noise import INFLATION, hidden_variances
 from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions
 from skdp.solvers.adaptive._shrinkage import posterior_factors, tail_gains
@@ -28,46 +28,67 @@ from skdp.solvers.adaptive._whitening import (
     Centre,
     Frame,
     Shares,
-    half_vector_noise,
     hopeless,
-    hopelessness,
     release_centre,
     release_frame,
     release_gradient_norm,
+    releases,
 )
 
 __all__ = ["WhitenedGradientDescent"]
 
+# Where no source is named, the constants were chosen on california, bike and 13 small or generated tables (docs/defaults.md).
+# Half or twice any of them moved R2 by at most .04 at epsilon 0.1 and .01 from 0.5 on, and .05 on the smallest tables.
+
+# Largest number of steps that is accepted (a choice), and largest step in coordinates in which the curvature is at most 1: the
+# iteration diverges from 2 on.
 MOST_STEPS, LARGEST_STEP = 10**7, 1.0
-MOST_WHITENED = 1024  # features up to which the second moment is released; the rounding of `Whitening` rests on it
-HISTOGRAM_SCALE, MOST_FOR_HISTOGRAM = 300.0, 0.1  # how the share of a histogram grows with the noise
-MEANS_SCALE, MOST_FOR_MEANS, MOST_DIRECTIONS, MOST_BUT_HISTOGRAMS = 0.7, 0.75, 8, 0.9  # how that of the means does
-BLURRED = 0.15  # standard deviation of a cumulated share from which a histogram is of no use, and left out
-FALLBACK = 0.15  # clip norm over the usual norm of a row, without a histogram
-WARM_BUDGET, USUAL, LEAST_SHRUNK, DAMPING = 0.4, 1.3, 0.15, 0.3
-LONE_PRIOR = 0.2  # variance of a mean that is all there is: shrinking one near the end of the range costs less than its noise
-LEAST_CURVATURE, LEAST_RESIDUAL = 0.05, 0.05  # of intervals: of a coordinate, and of the variance that is left, over all of it
-WIDER_FROM, WIDER_BY = 0.03, 40.0  # noise from which clipping makes intervals too short, and how fast; set on skewed tables
-UNCLIPPED = 1e9  # without noise: clip norm over the largest row
+# The share of the means grows with the noise by up to MOST_FOR_MEANS; means and two histograms get at most MOST_BUT_HISTOGRAMS
+# of the squared Gaussian-DP parameter. Larger values leave less for the gradients on small tables.
+MOST_FOR_MEANS, MOST_BUT_HISTOGRAMS = 0.75, 0.9
+# Clip norm over the usual norm of z (for targets in [-1, 1]), where the histogram of gradient norms is left out. With .6 the R2
+# of 500 records at epsilon 0.1 fell from .42 to below 0: noise grows in proportion to it.
+FALLBACK = 0.15
+# Share of the gradients' budget that the steps before the average get; more of it makes the noise of the average larger.
+WARM_BUDGET = 0.4
+# Clip norm over the standard deviation of the residuals, by which the explained variance is compared with all of it. The normal
+# quantile in its place was slightly worse. A larger value shrinks the clip norm more.
+USUAL = 1.3
+# Least factor of the squared clip norm after the warm-up. A constant clip norm lost up to .009 of R2.
+LEAST_SHRUNK = 0.15
+# Damping of the Newton finish, in units of the curvature, which is at most 1: .1 and .9 moved R2 by at most .01.
+DAMPING = 0.3
+# Prior variance of the mean of the targets in [-1, 1] where nothing else is released. A choice: shrinking a mean near the end of
+# the range costs less than its noise. A smaller value pulls the intercept further to the middle of the range.
+LONE_PRIOR = 0.2
+# Intervals: least curvature of a coordinate, at most 1, and least share of the variance of the targets that is left
+# unexplained. Choices that keep intervals finite and positive where releases are mostly noise: a larger least curvature makes
+# intervals narrower, a larger least residual wider.
+LEAST_CURVATURE, LEAST_RESIDUAL = 0.05, 0.05
+# Intervals are wider by WIDER_BY times the noise of the gradients beyond WIDER_FROM, because clipping makes them too short
+# there. Set on tables with skewed residuals, until 95 % intervals held what they promise (docs/defaults.md).
+WIDER_FROM, WIDER_BY = 0.03, 40.0
+# Clip norm over the norm of the longest z for epsilon=inf. A choice that clips nothing, and stays a finite number.
+UNCLIPPED = 1e9
 
 
-class WhitenedGradientDescent(Solver):
+class WhitenedGradientDescent(WhiteningSolver):
     r"""Clipped gradient descent on privately whitened features, finished by one Newton step with the average gradient.
 
-    1. Means m of the features and of the targets, from one release.
-    2. A histogram of the lengths :math:`\|x - m\|` tells the radius B within which 60 % of the rows are.
-    3. Second moment of the rows, clipped anew to B. The noise is taken off its eigenvalues h by what is known of the spectrum
-       of random matrices, and :math:`z = (A^\top (x - m) / B, 1)` with :math:`A = V (h + f)^{-1/2}`, where the floor f follows
-       the noise.
-    4. A histogram of the norms of the gradients at the mean target tells the clip norm: a quantile of .9 where noise is small,
-       less where it dominates.
-    5. T gradient steps in z. Once some variance is explained, the clip norm shrinks with the residuals.
-    6. The average of the last iterates, plus one damped Newton step with the average of their gradients: its noise is that of a
-       single release with the whole budget of these steps, whatever T and the step size are.
-    7. Shrinkage by an empirical Bayes rule, with the noise that is known exactly.
+    1. One release has the means m of the features and of the targets.
+    2. A histogram of the lengths :math:`\|x - m\|` gives the radius B within which 60 % of the rows are.
+    3. One release has the second moment of the rows, clipped anew to B. A formula for the spectrum of random matrices takes the
+       noise off its eigenvalues h. The steps use :math:`z = (A^\top (x - m) / B, 1)` with :math:`A = V (h + f)^{-1/2}`, where
+       the floor f follows the noise.
+    4. A histogram of the norms of the gradients at the mean target gives the clip norm: the .9 quantile where noise is small,
+       a lower one where it dominates.
+    5. T gradient steps in z follow. After the warm-up the clip norm shrinks with the residuals.
+    6. The result is the average of the last iterates, plus one damped Newton step with the average of their gradients. Its noise
+       is that of a single release with the whole budget of these steps, whatever T and the step size are.
+    7. An empirical Bayes rule shrinks the coefficients; it knows the variance of their noise exactly.
 
-    Where n is so small for epsilon and d that nothing could be told of the features, the mean of the targets is all that is
-    released.
+    Where n is so small for epsilon and d that nothing could be learnt about the features, the solver releases only the mean of
+    the targets.
 
     Parameters
     ----------
@@ -82,13 +103,13 @@ class WhitenedGradientDescent(Solver):
     histogram_share : float, default=0.01
         Share of each histogram where n is large, in (0, 0.2).
     moment_share : float, default=0.2
-        Share of the second moment in what these leave, in (0, 1). The steps get the rest.
+        Share of the second moment in what means and histograms leave, in (0, 1). The steps get the rest.
 
     Notes
     -----
     There is no penalty by default: shrinkage takes its place. The estimator's ``clip_norm`` replaces the quantile of step 4; it
-    bounds gradients in z, for targets in [-1, 1]. With more than 1024 features step 3 is left out, and all features are scaled
-    alike. The histograms are left out where their noise would be too large for a quantile.
+    bounds gradients in z, for targets in [-1, 1]. With more than 1024 features the solver skips step 3 and scales all features
+    alike. It skips the histograms where their noise would be too large for a quantile.
 
     **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the sums
     of ``(x / R, y)`` with sensitivity :math:`k \sqrt 2`, two histograms and the second moment with sensitivity 1 (``zero_out``)
@@ -113,6 +134,7 @@ class WhitenedGradientDescent(Solver):
     name = "whitened_gd"
     title = "gradient descent on privately whitened features, with an averaged Newton finish"
     needs = frozenset({"plain", "squared"})
+    constant = "the mean of the targets"
 
     def __init__(
         self,
@@ -131,58 +153,6 @@ class WhitenedGradientDescent(Solver):
         self.histogram_share = histogram_share
         self.moment_share = moment_share
 
-    def default_alpha(self, problem: Problem) -> float:
-        """Return 0: coefficients are shrunk by what is known of the noise."""
-        return 0.0
-
-    def default_clip_norm(self, problem: Problem) -> float:
-        """Return ``inf``: the clip norm is set by an earlier release."""
-        return math.inf
-
-    def remark(self, problem: Problem) -> str:
-        """Return a warning for the report where only the mean is estimated.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            A sentence, or nothing.
-        """
-        if not hopeless(problem):
-            return ""
-        return (
-            f"n = {problem.n_samples} is too small for this epsilon and {problem.n_features} features: only the mean of the "
-            "targets is estimated, and all coefficients are 0"
-        )
-
-    def noise_level(self, problem: Problem) -> float | None:
-        """Return the noise level where only a constant is estimated, else None."""
-        return hopelessness(problem)
-
-    def schedule(self, problem: Problem) -> Schedule:
-        """Return the releases: means, lengths, second moment, norms of gradients, T gradients; or the sum of the targets alone.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Entries weighted so that their shares of the budget are as stated.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
-        return self._settled()._schedule(problem)
-
     def _schedule(self, problem: Problem) -> Schedule:
         if hopeless(problem):
             return Schedule(((1, Release(TargetSum, Gaussian(), 1.0, 1)),))
@@ -196,34 +166,11 @@ class WhitenedGradientDescent(Solver):
             (first, shares.warm_up, StandardizedGradient, clip_norm, None),
             (self.n_steps - first, shares.steps, StandardizedGradient, clip_norm, None),
         ]
-        return Schedule(
-            tuple(
-                (count, Release(query, Gaussian(math.sqrt(count / share)), bound, size))
-                for count, share, query, bound, size in kinds
-                if share
-            )
-        )
-
-    def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Centre, whiten, descend, finish.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Coefficients for rows as they are, and how uncertain they are.
-        """
-        return mean_only(problem, ask) if hopeless(problem) else self._settled()._solve(problem, ask)
+        return Schedule(releases(kinds))
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        if hopeless(problem):
+            return mean_only(problem, ask)
         shares = self._shares(problem)
         centre = release_centre(problem, shares, ask)
         frame = release_frame(problem, shares, centre, ask)
@@ -248,10 +195,10 @@ class WhitenedGradientDescent(Solver):
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Average of the last iterates with its Newton finish, from the centre on, and the variances of its noise.
+        """Average of the last iterates with its Newton finish, relative to the mean target, and three variances of its noise.
 
-        The variances are those for the believed curvature, those for a tenth of it, and those for plausible curvatures, with the
-        square of what the steps leave unlearnt.
+        The first variance is for the believed curvature, the second for a tenth of it. The third is the mean over plausible
+        curvatures, plus the square of the bias that the steps leave.
         """
         n_steps, first = self.n_steps, self._first()
         curvature, step = frame.curvature + frame.penalty, self._step(problem)
@@ -281,14 +228,9 @@ class WhitenedGradientDescent(Solver):
         return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1), plausible
 
     def _shares(self, problem: Problem) -> Shares:
-        noise = 1 / problem.signal_to_noise
-        histogram = min(max(HISTOGRAM_SCALE * noise**2, self.histogram_share), max(MOST_FOR_HISTOGRAM, self.histogram_share))
-        if half_vector_noise(problem) * math.sqrt(BINS / histogram) / 2 > BLURRED:
-            histogram = 0.0
-        means = 0.0
+        histogram, means = self._histogram_share(problem), 0.0
         if problem.intercept_scaling:
-            growth = min(1.0, (noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)
-            means = min(self.means_share + MOST_FOR_MEANS * growth, MOST_BUT_HISTOGRAMS - 2 * histogram)
+            means = min(self.means_share + MOST_FOR_MEANS * self._means_growth(problem), MOST_BUT_HISTOGRAMS - 2 * histogram)
         rest = 1 - means - 2 * histogram
         moment = self.moment_share * rest if problem.n_features <= MOST_WHITENED else 0.0
         warm_up = WARM_BUDGET * (rest - moment) if self._first() else 0.0
@@ -300,23 +242,20 @@ class WhitenedGradientDescent(Solver):
     def _step(self, problem: Problem) -> float:
         return min(self.path / self.n_steps, LARGEST_STEP) if problem.budget.private else LARGEST_STEP
 
-    def _settled(self) -> "WhitenedGradientDescent":
-        """A copy whose parameters are checked, and floats whatever type of number they were."""
+    def _settled(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS)
         check_number("path", self.path, above=0.0)
         check_number("warm_up", self.warm_up, minimum=0.0, below=1.0)
         check_number("means_share", self.means_share, minimum=1e-6, below=0.5)
         check_number("histogram_share", self.histogram_share, minimum=1e-6, below=0.2)
         check_number("moment_share", self.moment_share, minimum=1e-6, maximum=0.99)
-        settled = copy.copy(self)
+        settled = self._with_floats("path", "warm_up", "means_share", "histogram_share", "moment_share")
         settled.n_steps = int(self.n_steps)
-        for name in ("path", "warm_up", "means_share", "histogram_share", "moment_share"):
-            setattr(settled, name, float(getattr(self, name)))
         return settled
 
 
 def mean_only(problem: Problem, ask: Ask) -> SolverResult:
-    """The mean of the targets as intercept, shrunk to the middle of their range; nothing of the coefficients is known."""
+    """Fit an intercept alone: the released mean of the targets, shrunk to the middle of their range; coefficients are 0."""
     d, norm, noise = problem.n_features, problem.data_norm, 1 / problem.signal_to_noise
     mean = min(max(float(ask(TargetSum())[0]) / problem.n_samples, -1.0), 1.0)
     estimates, variances = np.zeros(problem.shape[0]), np.full(problem.shape[0], math.inf)
@@ -338,12 +277,12 @@ def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
 
 
 def _explained(frame: Frame, theta: np.ndarray, variances: np.ndarray) -> float:
-    """Variance of the targets that a model explains, less what its noise seems to."""
+    """Variance of the targets that a model explains, less what its noise seems to explain."""
     return max(0.0, float(frame.curvature @ (np.square(theta) - variances)))
 
 
 def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Coefficients shrunk towards no effect, and the intercept towards the released mean, by how noisy they are."""
+    """Coefficients shrunk towards 0, and the intercept towards the released mean, more the noisier they are."""
     if not problem.budget.private:
         return estimates.copy()
     d = problem.n_features
@@ -354,7 +293,7 @@ def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarra
 def _variances_left(
     problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, kept: np.ndarray, loose: np.ndarray
 ) -> np.ndarray:
-    """Of the noise of shrunk coefficients, in the geometry; see `CoefficientNoise`."""
+    """Variances of the noise of the shrunk coefficients, in the geometry; see `CoefficientNoise`."""
     if not problem.budget.private:
         return np.zeros(estimates.size)
     d = problem.n_features
@@ -366,7 +305,7 @@ def _variances_left(
 
 
 def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
-    """Coefficients for rows as they are, from those in the geometry."""
+    """Coefficients for rows in the user's units, from those in the geometry."""
     outer = geometry.to_rows(coef[:, None])
     if problem.intercept_scaling:
         outer[problem.n_features :] /= problem.intercept_scaling
