@@ -1,1 +1,1 @@
-"""Solvers that follow noisy gradients, with the steps and clip norms of their papers."""
+"""Provides the solvers that follow noisy gradients, with the steps of their papers."""

@@ -1,4 +1,4 @@
-"""Public constants of single coordinates and of blocks: bounds, smoothness, clip norms."""
+"""Computes bounds, smoothness constants and clip norms of coordinates and blocks, from public facts."""
 
 import math
 from dataclasses import dataclass
@@ -12,14 +12,17 @@ from skdp.solvers._noise_limits import bearable_noise
 
 __all__ = ["Coordinates", "Terms"]
 
-PROBES = 32  # draws from which the shape of blocks is estimated
-NEAR = 1 / 3  # raw predictions of an optimum, over the noise that one may gather
+# Number of draws over which sizes and constants of blocks are averaged. A choice; they come from a fixed seed.
+PROBES = 32
+# Raw predictions of an optimum over the noise that one may gather (1 for log-odds). A choice; a larger value means more steps.
+NEAR = 1 / 3
+# Largest number of inner steps, and least divisor: choices that keep quotients finite.
 MOST, SMALLEST = 1e9, 1e-300
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What coordinate methods know of the coordinates of a problem; the intercept is the last one.
+    """Public constants of the coordinates of a problem; the intercept is the last one.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ class Coordinates:
         return self.problem.clip_norm * (self.bounds / self.problem.row_norm)
 
     def clip_norm(self, block: np.ndarray) -> float:
-        """Return the clip norm of a block: the problem's, in the proportion of the norms that parts of rows can have.
+        """Return the clip norm of a block: the problem's, times the share of the row norm that a row can have in the block.
 
         Parameters
         ----------
@@ -129,16 +132,16 @@ class Coordinates:
 
 
 class Terms(NamedTuple):
-    """What the two theorems say of a sampling: an excess risk of ``distance / (2 K) + K noise / (2 s^2)`` after K steps.
+    """Constants of a sampling in the two theorems: the excess risk is ``distance / (2 K) + K noise / (2 s^2)`` after K steps.
 
     Parameters
     ----------
     size : float
         Mean number of coordinates in a block.
     distance : float
-        Of the start from an optimum, in the norm in which the steps are one.
+        Squared distance of the start from an optimum, in the norm in which all steps are 1.
     noise : float
-        What a step adds at a signal-to-noise ratio of 1.
+        Noise that a step adds at a signal-to-noise ratio of 1.
     convexity : float
         Strong convexity in that norm.
     risk : float
@@ -153,19 +156,19 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, coordinates: Coordinates, sampling: Sampling) -> "Terms":
-        """Return the terms of a sampling, from a fixed sequence of its draws.
+        """Return the constants of a sampling, from a fixed sequence of its draws.
 
         Parameters
         ----------
         coordinates : Coordinates
             Public constants.
         sampling : Sampling
-            Where blocks come from.
+            Sampling that draws the blocks.
 
         Returns
         -------
         Terms
-            Positive numbers, but for a convexity of 0 without ridge.
+            Positive numbers; the convexity is 0 without ridge.
         """
         problem, rng = coordinates.problem, np.random.default_rng(0)
         single, n_coordinates = coordinates.smoothness_of_each, problem.shape[0]
@@ -181,12 +184,12 @@ class Terms(NamedTuple):
         return cls(size, risk * coupling * n_coordinates / size, noise * problem.loss.n_outputs, convexity, risk / 2)
 
     def convex(self, signal_to_noise: float) -> float:
-        """Return the number of steps at which both terms are equal.
+        """Return the number of steps at which both terms of the excess risk are equal.
 
         Parameters
         ----------
         signal_to_noise : float
-            That of the problem.
+            Signal-to-noise ratio of the problem.
 
         Returns
         -------
@@ -196,12 +199,12 @@ class Terms(NamedTuple):
         return signal_to_noise * math.sqrt(self.distance / max(self.noise, SMALLEST))
 
     def strongly_convex(self, signal_to_noise: float) -> tuple[int, int]:
-        """Return rounds and steps of a round: each halves the excess risk, until it is that of the noise.
+        """Return the number of rounds, and of steps per round: each round halves the excess risk down to that of the noise.
 
         Parameters
         ----------
         signal_to_noise : float
-            That of the problem.
+            Signal-to-noise ratio of the problem.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Bounds of records and of noise in the norm of a mirror map."""
+"""Computes bounds of records and of noise in the norm of a mirror map."""
 
 import math
 
@@ -17,7 +17,7 @@ def mirror_map(problem: Problem) -> MirrorMap:
 
 
 def row_bound(problem: Problem, order: float) -> float:
-    """Return a bound on the norm of a row that is dual to a norm of order 1 to 2."""
+    """Return a bound on the norm of a row, in the norm dual to that of the order, from 1 to 2."""
     if problem.feature_bounds is None:
         return problem.data_norm
     inverse = 1 - 1 / order  # one over the dual order

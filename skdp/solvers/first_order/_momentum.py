@@ -1,4 +1,4 @@
-"""Momentum on noisy gradients, with a total step length that the noise sets: what "gd" and "sgd" share."""
+"""Implements what "gd" and "sgd" share: momentum on noisy gradients, with a total step length that the noise sets."""
 
 import math
 from abc import abstractmethod
@@ -27,7 +27,10 @@ from skdp.solvers.first_order._steps import (
 
 __all__ = ["MomentumSolver"]
 
+# Largest number of steps that is accepted. A choice.
 MOST_STEPS = 10**7
+# Least noise weight of the release of the moments, relative to a gradient's (and largest one, by its reciprocal): what a schedule
+# accepts. Least norm that standardised rows are taken to have, so that nothing is divided by 0. Both are choices.
 LEAST_WEIGHT, LEAST_NORM = 1e-6, 1e-3
 
 
@@ -38,53 +41,15 @@ class MomentumSolver(Solver):
     """
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return ``1 / n_samples``; 0 after standardisation, where a penalty in the units of X would hide narrow features.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Strength of the penalty for ``alpha=None``.
-        """
+        """Return ``1 / n_samples``; 0 with ``standardize``, where a ridge in the units of X would shrink narrow features to 0."""
         return super().default_alpha(problem) if self.standardize is None else 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``; ``inf`` where a release of the moments will set it.
-        """
+        """Return part of the largest norm of a gradient while noise limits the fit; ``inf`` with ``standardize``."""
         return noise_limited_clip_norm(problem) if self.standardize is None else math.inf
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T Gaussian releases of the clipped gradient sum, all on the same terms, perhaps after one of the moments.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One entry, or two.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return one entry of T gradients, with ``standardize`` after one of the moments; raises for invalid parameters."""
         self._check(problem)
         n_steps, mechanism = self._steps(problem), self._mechanism(problem)
         if self.standardize is None:
@@ -93,28 +58,13 @@ class MomentumSolver(Solver):
         share = float(self.standardize)
         if isinstance(mechanism, SinglePass):
             weight = math.sqrt((1 - share) / share)
-        else:  # by the central limit theorem, T samples are q sqrt(T) as much
+        else:  # by the central limit theorem, T samples spend as much as q sqrt(T) full-data releases
             weight = math.sqrt((1 - share) / share / n_steps) / getattr(mechanism, "sampling_rate", 1.0)
         first = moments_release(problem, min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT))
         return Schedule(((1, first), (n_steps, Release(StandardizedGradient, mechanism, clip_norm))))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run the T steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            For the public choice of one iterate, where that is asked for.
-
-        Returns
-        -------
-        SolverResult
-            Average of the last iterates, or one of all.
-        """
+        """Run the T steps from the public start; ``rng`` makes public choices: of an iterate, of the records of a single pass."""
         batches = self._batches(problem, rng)
         kept = self._kept(batches, rng)
         if self.standardize is None:
@@ -146,7 +96,7 @@ class MomentumSolver(Solver):
         gradient: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
         penalized: np.ndarray | float = 1.0,
     ) -> np.ndarray:
-        """Average of the iterates to keep; ``penalized`` is how strongly the penalty acts on each feature's coefficients."""
+        """Average of the kept iterates; ``penalized`` is the factor of the penalty on each feature's coefficients."""
         n_steps, expected_size = len(batches), self._expected_size(problem)
         moving = 1 + max(step for step, records in enumerate(batches) if records is None or records.size)
         iteration = self._start(problem, n_steps)
@@ -158,12 +108,12 @@ class MomentumSolver(Solver):
             released = gradient(coef, records).reshape(problem.shape)
             penalty = problem.penalty_gradient(coef)
             penalty[: problem.n_features] *= penalized
-            if step < moving:  # what follows is noise alone
+            if step < moving:  # later batches are empty, and their releases noise alone
                 iteration.move(released / expected_size + penalty)
         return average + iteration.coef / len(kept) if n_steps in kept else average
 
     def _start(self, problem: Problem, n_steps: int) -> Move:
-        """The iteration at its start: in the mirror map of the constraint where the loss has a kink, else with momentum."""
+        """Iteration at its start: mirror steps for a loss with a kink over such a constraint, else heavy-ball steps."""
         step_size = self._step_size(problem, n_steps)
         if _in_mirror(problem):
             return MirrorSteps(problem, mirror_map(problem), step_size)
@@ -172,11 +122,11 @@ class MomentumSolver(Solver):
         return HeavyBall(inside, step_size, self._beta)
 
     def _batches(self, problem: Problem, rng: np.random.Generator) -> Sequence[np.ndarray | None]:
-        """Which records each step is of, in public; None where that is all, or a secret sample."""
+        """Publicly chosen record indices per step; None for all records, or for a secret sample."""
         return [None] * self._steps(problem)
 
     def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
-        """Numbers of the iterates whose average is returned; the start is number 0."""
+        """Numbers of the iterates that are averaged; the start is number 0."""
         n_steps = len(batches)
         return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)
 
@@ -192,7 +142,7 @@ class MomentumSolver(Solver):
 
     @abstractmethod
     def _mechanism(self, problem: Problem) -> Gaussian | PoissonGaussian | SinglePass:
-        """How a gradient is released: of all records, of a sample, or of records that are used once."""
+        """Mechanism of a gradient: of all records, of a Poisson sample, or of records that are used once."""
 
     def _check(self, problem: Problem) -> None:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
@@ -210,7 +160,7 @@ class MomentumSolver(Solver):
 
     @property
     def _beta(self) -> float:
-        """Momentum in float64, whatever number was given."""
+        """Momentum as a float."""
         return float(self.momentum)
 
     def _radius(self, problem: Problem) -> float | None:
@@ -227,11 +177,11 @@ class MomentumSolver(Solver):
         return min(self._path(problem, n_steps) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
 
     def _signal(self, problem: Problem, n_steps: float) -> float:
-        """Largest possible sum of the answers of all steps over its noise; samples are nearly as good as all records."""
+        """Signal-to-noise ratio of the sum of all releases; that of samples is nearly that of all records."""
         return problem.signal_to_noise
 
     def _path(self, problem: Problem, n_steps: float) -> float:
-        """Total step length at which the gathered noise of a raw prediction is all that a fit may bear."""
+        """Total step length at which a raw prediction gathers the noise that `bearable_noise` allows."""
         return bearable_noise(problem) * self._signal(problem, n_steps) / (problem.clip_norm * problem.row_norm)
 
     def _noise(self, problem: Problem, n_steps: float) -> float:
@@ -239,7 +189,7 @@ class MomentumSolver(Solver):
         return problem.clip_norm / self._signal(problem, n_steps) * math.sqrt(n_steps)
 
     def _needed_steps(self, problem: Problem) -> float:
-        """How many steps the path needs at the largest step; with a kink, from how many on the bound is mostly noise."""
+        """Number of steps that the path needs at the largest step; for a loss with a kink see `steps_in_balance`."""
         if "smooth" not in problem.offers:
             return steps_in_balance(problem)
         return self._path(problem, 1) * (1 - self._beta) / self._largest_step(problem, 1)
@@ -255,5 +205,5 @@ class MomentumSolver(Solver):
 
 
 def _in_mirror(problem: Problem) -> bool:
-    """Whether the steps are in the mirror map of the constraint: it does what a projection cannot where the loss has a kink."""
+    """Whether the steps use the mirror map of the constraint: for a loss with a kink, where the theorem gives their size."""
     return "smooth" not in problem.offers and "mirror" in problem.offers and not problem.l1_ratio

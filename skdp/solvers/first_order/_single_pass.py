@@ -1,4 +1,4 @@
-"""Which records a single pass uses when: public draws, independent of the data."""
+"""Draws the records of each mini-batch of a single pass: publicly, independent of the data."""
 
 import math
 
@@ -6,7 +6,9 @@ import numpy as np
 
 __all__ = ["draws_for_half", "fresh_batches", "steps_for_half"]
 
-ROOM = 4.0  # draws beyond the mean, over sqrt(n): seven standard deviations
+# Draws beyond their mean number, over sqrt(n): seven standard deviations, by the proof in `steps_for_half`. A smaller value makes
+# it more likely that a pass ends before half of the records were used.
+ROOM = 4.0
 
 
 def draws_for_half(n_samples: int) -> float:
@@ -15,7 +17,7 @@ def draws_for_half(n_samples: int) -> float:
 
 
 def steps_for_half(n_samples: int, batch_size: int) -> int:
-    """Return a number of mini-batches in which half of the records are drawn, but for a probability of 1e-11.
+    """Return a number of mini-batches in which half of the records are drawn, except with probability 1e-11.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ def steps_for_half(n_samples: int, batch_size: int) -> int:
 
 
 def fresh_batches(n_samples: int, batch_size: int, n_steps: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Draw mini-batches uniformly with replacement, and keep of each the records that were not drawn before.
+    """Draw mini-batches uniformly with replacement, and keep the records of each that were not drawn before.
 
     Parameters
     ----------
@@ -45,12 +47,13 @@ def fresh_batches(n_samples: int, batch_size: int, n_steps: int, rng: np.random.
     n_steps : int
         Largest number of mini-batches.
     rng : Generator
-        Of public choices.
+        Generator of public choices.
 
     Returns
     -------
     list of ndarray of int
-        Sorted record numbers of each mini-batch, perhaps none; ends where half of the records, rounded up, were used.
+        Sorted record numbers of each mini-batch, which may be empty. The list ends when half of the records, rounded up, were
+        used.
     """
     batches: list[np.ndarray] = []
     used, left = np.zeros(n_samples, dtype=bool), (n_samples + 1) // 2

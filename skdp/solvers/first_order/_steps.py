@@ -1,4 +1,4 @@
-"""How first-order solvers move on a noisy gradient, and the steps that theory gives them where the loss is not smooth."""
+"""Moves first-order solvers along a noisy gradient, and computes the steps that theory gives for losses with a kink."""
 
 import math
 from typing import Protocol
@@ -46,20 +46,20 @@ class HeavyBall:
         self.coef = self._before = problem.start
 
     def move(self, gradient: np.ndarray) -> None:
-        """Step, with the prox of the l1 penalty and the projection."""
+        """Take one proximal step: momentum, gradient, l1 penalty, projection."""
         moved = self.coef + self._momentum * (self.coef - self._before) - self._step_size * gradient
         self.coef, self._before = self._problem.l1_prox(moved, self._step_size), self.coef
 
 
 class MirrorSteps:
-    """Steps in the mirror map of the constraint, from its minimum.
+    """Mirror steps over the constraint, from the minimum of the mirror map.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     mirror : MirrorMap
-        That of its constraint.
+        Mirror map of the constraint.
     step_size : float
         Step.
     """
@@ -69,13 +69,13 @@ class MirrorSteps:
         self.coef: np.ndarray = mirror.point(self._state).reshape(problem.shape)
 
     def move(self, gradient: np.ndarray) -> None:
-        """Step; gradients that are not finite are for the oracle to refuse."""
+        """Take one mirror step; the oracle refuses the next query if a gradient was not finite."""
         self._state = self._mirror.step(self._state, gradient.ravel(), self._step_size)
         self.coef = self._mirror.point(self._state).reshape(gradient.shape)
 
 
 def default_radius(problem: Problem) -> float:
-    """Return the norm of coefficients at which raw predictions are as large as they usually get.
+    """Return the norm of coefficients at which raw predictions have their usual size.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def default_radius(problem: Problem) -> float:
 
 
 def steps_in_balance(problem: Problem) -> float:
-    """Return the number of full-data steps from which on the theorem's bound is mostly noise, ``s**2 / p``."""
+    """Return ``s**2 / p``, the number of full-data steps from which on the theorem's bound is mostly noise."""
     return problem.signal_to_noise * problem.signal_to_noise / math.prod(problem.shape)
 
 
 def euclidean_step(problem: Problem, radius: float, n_steps: float, noise: float) -> float:
-    r"""Return the step :math:`D / \sqrt{T (G^2 + p \sigma^2)}` for a convex loss that need not be smooth.
+    r"""Return the step :math:`D / \sqrt{T (G^2 + p \sigma^2)}` for a convex loss, smooth or not.
 
     *Proof.* With w* at most D from the start, :math:`\|w_{t+1} - w^*\|^2 \le \|w_t - w^*\|^2 - 2 \eta (F(w_t) - F(w^*)) + \eta^2
     (G^2 + p \sigma^2)` in expectation, so the mean of the T values is above the least by at most
@@ -119,7 +119,7 @@ def euclidean_step(problem: Problem, radius: float, n_steps: float, noise: float
     Returns
     -------
     float
-        The step, 0 where D is.
+        The step; 0 if D is 0.
     """
     slope = min(problem.clip_norm, problem.lipschitz) + problem.penalty.smoothness * radius
     return _least(radius, slope, noise * math.sqrt(math.prod(problem.shape)), n_steps)
@@ -136,7 +136,7 @@ def mirror_step(problem: Problem, mirror: MirrorMap, n_steps: float, noise: floa
     problem : Problem
         Public facts.
     mirror : MirrorMap
-        That of its constraint.
+        Mirror map of the constraint.
     n_steps : float
         T.
     noise : float
@@ -145,11 +145,13 @@ def mirror_step(problem: Problem, mirror: MirrorMap, n_steps: float, noise: floa
     Returns
     -------
     float
-        The step, 0 where B is.
+        The step; 0 if B is 0.
     """
     distance = math.sqrt(2 * mirror.spread)
     loss = problem.max_weight * problem.loss.lipschitz * row_bound(problem, mirror.norm)
-    slope = min(problem.clip_norm, loss) + problem.penalty.smoothness * 2 * distance  # up to B twice between two points
+    slope = (
+        min(problem.clip_norm, loss) + problem.penalty.smoothness * 2 * distance
+    )  # two points of the set are up to twice the distance apart
     width = math.hypot(unit_width(mirror.norm, math.prod(problem.shape)), 1.0)
     return _least(distance, slope, noise * width, n_steps)
 

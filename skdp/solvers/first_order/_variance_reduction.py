@@ -1,4 +1,4 @@
-"""Variance reduction on noisy answers: what "svrg" and "svrg++" share, and what their defaults are made of."""
+"""Implements what "svrg" and "svrg++" share: variance reduction by released differences, and their defaults."""
 
 import copy
 import math
@@ -16,21 +16,36 @@ from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
 
 __all__ = ["EpochSettings", "VarianceReduction"]
 
-STEP = 1.5  # largest step of the defaults, over the smoothness of a record: three quarters of the stability limit
-THEOREM_STEP = 48.0  # one over that of the theorem, over the same
-MULTIPLIER = 1.2  # noise multiplier aimed at: from there on sampling amplifies well
-LONGEST = 2.0  # path of one epoch, over the scale on which strong convexity alone contracts
+# Largest default step, times the smoothness of a record's loss: three quarters of the stability limit 2 of gradient descent.
+STEP = 1.5
+# Reciprocal of the step of Theorem 4.1 (Wang, Ye, Xu 2017) times the smoothness. The paper prints 12; its inequality (4) needs
+# more than 24 (docs/proofs/svrg.md), and 48 is half of that step.
+THEOREM_STEP = 48.0
+# Noise multiplier that the default batch size aims at: from about there on, sampling amplifies privacy well. A choice; a larger
+# one means larger samples.
+MULTIPLIER = 1.2
+# Largest path of one epoch, times the strong convexity: on the scale of 1 the penalty alone contracts by a factor of e. A choice.
+LONGEST = 2.0
+# Default number of epochs. A choice; more epochs divide the budget of the snapshots further.
 EPOCHS = 4
-FEWEST, MOST = 25, 500  # inner steps per epoch, on average
-SMALLEST_BATCH, MOST_READ = 32, 4.0  # records; records that differences read, over those that snapshots do
-FORGETTING, LEAST_FRACTION = 0.5, 2.0**-10  # share of a snapshot in the budget, over that of the next one
+# Least and largest default number of inner steps per epoch, on average. Choices; they bound the time of a fit.
+FEWEST, MOST = 25, 500
+# Least default batch size, in records, and largest ratio of the records that differences read to those that snapshots read.
+# Choices; a larger ratio costs time and saves noise.
+SMALLEST_BATCH, MOST_READ = 32, 4.0
+# Share of a snapshot in the snapshots' budget, over that of the next one: an epoch of the theorem halves the error of the one
+# before. The first of many epochs have at least LEAST_FRACTION of the share of the last one, a choice.
+FORGETTING, LEAST_FRACTION = 0.5, 2.0**-10
+# Least noise weight of a release (and largest one, by its reciprocal), and least sampling rate: what a schedule accepts.
 LEAST_WEIGHT, LEAST_RATE = 1e-6, 2.0**-53
+# Largest numbers of epochs and of inner steps that are accepted, and of the inner steps that the theorem's schedule takes.
+# Choices.
 MOST_EPOCHS, MOST_STEPS, MOST_THEOREM_STEPS = 1000, 10**7, 10**6
 
 
 @dataclass(frozen=True)
 class EpochSettings:
-    """Everything public that a run consists of.
+    """Public settings of a run.
 
     Parameters
     ----------
@@ -39,11 +54,11 @@ class EpochSettings:
     rate : float
         Probability that a record enters a difference.
     step_size : float
-        Of every inner step, or the largest.
+        Size of every inner step, or the largest one for "bb".
     fractions : tuple of float
-        Of the snapshots' budget, per epoch; they sum to 1.
+        Shares of the epochs in the snapshots' budget; they sum to 1.
     smoothness : float
-        What the clip norm of a difference is per distance.
+        Clip norm of a difference over the distance of the iterate from the snapshot.
     """
 
     lengths: tuple[int, ...]
@@ -54,9 +69,9 @@ class EpochSettings:
 
 
 class VarianceReduction(Solver):
-    """Epochs of a released snapshot gradient and many released differences from it.
+    """Base of the solvers that release one snapshot gradient per epoch, and many differences from it.
 
-    Subclasses say how long epochs are and where the next one starts.
+    Subclasses implement the lengths of the epochs, and the start of the next one.
 
     Attributes
     ----------
@@ -87,58 +102,16 @@ class VarianceReduction(Solver):
         self.theorem = theorem
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return what "gd" does, or the largest norm that a gradient can have.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``; with ``theorem`` nothing is clipped.
-        """
+        """Return the clip norm of "gd"; with ``theorem`` the largest norm of a gradient, so that nothing is clipped."""
         whole = isinstance(self.theorem, (bool, np.bool_)) and self.theorem
         return problem.lipschitz if whole else noise_limited_clip_norm(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return, per epoch, one gradient of all records and the differences on samples, all of these on the same terms.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Two entries per epoch.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return two entries per epoch, the gradient of all records and the differences; raises for invalid parameters."""
         return self._settled(problem)._schedule(problem)
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run all epochs from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Average of the last epoch.
-        """
+        """Run all epochs and return the average of the last one; ``rng`` is not used."""
         settled = self._settled(problem)
         settings = settled._settings(problem)
         expected = settings.rate * problem.n_samples
@@ -163,7 +136,7 @@ class VarianceReduction(Solver):
 
     @abstractmethod
     def _restart(self, last: np.ndarray, average: np.ndarray) -> np.ndarray:
-        """Where the next epoch starts."""
+        """Start of the next epoch."""
 
     @abstractmethod
     def _theorem(self, problem: Problem) -> tuple[int, int, float]:
@@ -202,7 +175,7 @@ class VarianceReduction(Solver):
         return tuple(int(first * proportion) for proportion in proportions)
 
     def _practical(self, problem: Problem) -> tuple[int, int, float]:
-        """Number of epochs, length of the first, and largest step size: as many steps as the path takes."""
+        """Number of epochs, length of the first, and largest step size, from the path."""
         n_epochs = self.n_epochs or (EPOCHS if problem.budget.private else self.noiseless_epochs)
         largest = STEP / max(problem.smoothness, 1e-300)
         steps = min(max(self._path(problem, n_epochs) / largest, FEWEST * n_epochs), MOST * n_epochs)
@@ -228,7 +201,7 @@ class VarianceReduction(Solver):
         return max(min(wanted, affordable), SMALLEST_BATCH)
 
     def _settled(self, problem: Problem) -> Any:
-        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        """Validated copy with parameters converted to int and float."""
         check_integer("n_epochs", self.n_epochs, minimum=1, maximum=MOST_EPOCHS, optional=True)
         check_integer("n_inner", self.n_inner, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)
@@ -250,23 +223,23 @@ class VarianceReduction(Solver):
 
 
 def barzilai_borwein(problem: Problem, moved: np.ndarray, bent: np.ndarray, length: float, largest: float) -> float:
-    """Return the step size for an epoch from the curvature that was met between two snapshots.
+    """Return the step size of an epoch, from the curvature between the last two snapshots.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     moved, bent : ndarray of shape ``problem.shape``
-        Changes from one snapshot to the next, and of the gradients released there.
+        Changes of the snapshot, and of the gradient released there.
     length : float
         Inner steps over the expected size of a sample.
     largest : float
-        Bound from public facts.
+        Upper bound from public facts.
 
     Returns
     -------
     float
-        From the step of the theorem (or ``largest``, if that is smaller) to ``largest``, which is also taken where noise makes
+        Between the step of the theorem (or ``largest``, if that is smaller) and ``largest``. It is ``largest`` where noise makes
         the curvature negative.
     """
     squared = float(np.vdot(moved, moved))
@@ -277,15 +250,15 @@ def barzilai_borwein(problem: Problem, moved: np.ndarray, bent: np.ndarray, leng
 
 
 def fractions_of(n_epochs: int) -> tuple[float, ...]:
-    """Return what share of the snapshots' budget each epoch has: the last one half, the one before a quarter, and so on.
+    """Return the share of each epoch in the snapshots' budget: half for the last one, a quarter for the one before, and so on.
 
-    An epoch contracts what is left of the noise of the one before at least by half, by the theorem; what is forgotten may be
-    cheap. The first ones of many have at least ``LEAST_FRACTION`` of the last one's.
+    By the theorem an epoch at least halves the noise that is left of the epoch before, so earlier snapshots may be noisier. The
+    first of many epochs have at least ``LEAST_FRACTION`` of the share of the last one.
     """
     relative = [max(FORGETTING ** (n_epochs - 1 - epoch), LEAST_FRACTION) for epoch in range(n_epochs)]
     return tuple(fraction / sum(relative) for fraction in relative)
 
 
 def bounded(weight: float) -> float:
-    """Return a weight that a schedule accepts."""
+    """Return the nearest weight that a schedule accepts."""
     return min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT)

@@ -1,4 +1,4 @@
-"""DP-SkGD: random block coordinate descent, and its greedy relative."""
+"""Fits linear models by DP-SkGD, random block coordinate descent, or by its greedy variant."""
 
 import copy
 import math
@@ -17,15 +17,22 @@ from skdp.solvers.first_order._coordinate_bounds import Coordinates, Terms
 __all__ = ["BlockCoordinateDescent"]
 
 SAMPLINGS = ("uniform", "importance", "nice", "full", "blocks", "greedy")
+# Largest numbers of steps that are accepted. Choices: a greedy step reads all columns and makes two releases.
 MOST_GIVEN, MOST_GREEDY = 10**7, 10**4
-WORK, DERIVATIVE = 3e9, 10  # cells that the steps of a default fit may read; a loss and its derivative cost as much as so many
+# Cells of X that the steps of a default fit may read, some ten seconds on one core; the loss and its derivative of a record take
+# as long as reading DERIVATIVE cells. Choices; a larger WORK means more steps on large tables.
+WORK, DERIVATIVE = 3e9, 10
+# Default numbers of passes over the data: at least, at most, and for epsilon=inf, where NOISELESS_ROUNDS is the number of rounds.
+# Choices.
 FEWEST_PASSES, MOST_PASSES, NOISELESS_PASSES, NOISELESS_ROUNDS = 5, 200, 500, 10
+# Least number of steps that the rule for "greedy" starts from, and largest default number of them. Choices.
 FEWEST_GREEDY, MOST_GREEDY_BY_DEFAULT = 5, 1000
-SMALLEST = 1e-300  # probability
+# Least probability of a coordinate that the remark divides by.
+SMALLEST = 1e-300
 
 
 class Lengths(NamedTuple):
-    """Outer rounds, steps in each, and the factor on the paper's steps."""
+    """Number of rounds, steps per round, and factor on the paper's step sizes."""
 
     n_rounds: int
     n_inner: int
@@ -33,7 +40,7 @@ class Lengths(NamedTuple):
 
 
 class BlockCoordinateDescent(Solver):
-    r"""Steps on random blocks of coordinates, each as long as its coordinates are smooth; the iterates of a round are averaged.
+    r"""Steps on random blocks of coordinates, each of a length that suits its smoothness, with an average per round.
 
     A step draws a set S of coordinates, releases
     :math:`\tilde g_S = \sum_i \mathrm{clip}(\nabla_S \ell_i(w)) + N(0, \sigma_S^2 I)` and moves
@@ -42,26 +49,26 @@ class BlockCoordinateDescent(Solver):
               \gamma_j = f p_j / M_j,
 
     where :math:`p_j` is the probability that j is in S, and :math:`M_j` its smoothness constant, known from public bounds of the
-    features. The noise is in proportion to what the records can contribute in the block, so narrow columns get little noise and
-    long steps: this is the method for tables whose columns have different scales.
+    features. The noise is proportional to the largest contribution of a record in the block, so narrow columns get little noise
+    and long steps: use this solver for tables whose columns have different scales.
 
     Parameters
     ----------
     sampling : str or object, default="uniform"
-        How S is drawn, independently of the data. "uniform": one coordinate, DP-CD [2]_. "importance": one, with
+        How S is drawn, independently of the data. "uniform": one coordinate, DP-CD [2]_. "importance": one coordinate, with
         :math:`p_j` proportional to :math:`M_j`, which spends the steps on the wide columns. "nice": ``tau`` of all. "full": all,
-        gradient descent. "blocks": one of ``blocks``. "greedy": the one with nearly the largest gradient over its bound, chosen
-        by the exponential mechanism, for models with few non-zero coefficients; DP-GCD [3]_, without l1 penalty or box, for one
-        raw prediction. Or an object with ``sample(rng)``
-        and ``probabilities``, as those of `skdp.samplings`; the intercept is the last coordinate.
+        gradient descent. "blocks": one of ``blocks``. "greedy": the coordinate with nearly the largest gradient over its bound,
+        selected by the exponential mechanism, for models with few non-zero coefficients: DP-GCD [3]_, without l1 penalty or box,
+        for one raw prediction. Or an object with ``sample(rng)`` and ``probabilities``, such as those of `skdp.samplings`; the
+        intercept is the last coordinate.
     n_rounds : int or None, default=None
-        Outer rounds T; each starts from the average of the one before. None takes 1, or the rounds of the second theorem (see
+        Number of rounds T; each starts from the average of the one before. None takes 1, or the number of the second theorem (see
         Notes) where that takes fewer steps; 10 for ``epsilon=inf``.
     n_inner : int or None, default=None
-        Steps of a round, K; each is one release, two for "greedy". None: see Notes.
+        Number of steps of a round, K; each is one release, two for "greedy". None: see Notes.
     step_size : float or None, default=None
-        The factor f on the paper's steps; they are stable below 2. None takes 1, and less where more steps are asked for than
-        the noise bears: a path of :math:`T K f` steps is as long as that of the default.
+        Factor f on the paper's step sizes; steps are stable below 2. None takes 1, or less where more steps are given than the
+        noise allows: then the path :math:`T K f` is as long as that of the default.
     tau : int or None, default=None
         Size of the sets of "nice"; None takes the root of the number of coordinates, rounded.
     blocks : list of list of int, or None, default=None
@@ -72,34 +79,34 @@ class BlockCoordinateDescent(Solver):
     -----
     **Bounds.** The estimator's ``feature_bounds`` give :math:`B_j`; without them all are ``data_norm`` over the root of the
     number of features. The intercept has its constant. :math:`M_j = s B_j^2 + \alpha (1 - \rho)` with the smoothness s of the
-    loss and the ridge part of the penalty, which spares the intercept. In a block of several coordinates these constants are not
-    enough: in their place is :math:`v_j = s B_j \sum_{k \in S} B_k` there, or s times the squared norm of a row in the block
-    where that is smaller for all.
+    loss and the ridge part of the penalty, which spares the intercept. In a block of several coordinates these constants are too
+    small. There :math:`v_j = s B_j \sum_{k \in S} B_k` takes their place, or s times the squared norm of a row in the block where
+    that is smaller for all coordinates.
 
-    **Clip norms.** A record's gradient in S is clipped to :math:`C_S = C \|B_S\| / R`: the share that a row can have there of the
-    row norm R. ``clip_norm=None`` means, as for "gd", half of the largest norm a gradient can have while noise limits the fit,
-    and opens with the signal until nothing is clipped.
+    **Clip norms.** A record's gradient in S is clipped to :math:`C_S = C \|B_S\| / R`, where :math:`\|B_S\| / R` is the largest
+    share of the row norm R that a row can have in S. ``clip_norm=None`` means, as for "gd", half of the largest norm of a
+    gradient while noise limits the fit, and grows with the signal until nothing is clipped.
 
     **Steps.** Without noise K steps reduce the excess risk to :math:`D / 2 K`, with :math:`D = \sum_j M_j (w_j - w_j^*)^2 / p_j`,
     and noise adds :math:`K N / 2 s^2`, where :math:`N = E \sum_{j \in S} C_S^2 / v_j` and :math:`s = \mu n / k` is the
-    signal-to-noise ratio: :math:`K = s \sqrt{D / N}` is best, in one round (the convex case [1]_, Theorem 8). D is taken for an
+    signal-to-noise ratio: :math:`K = s \sqrt{D / N}` is best, in one round (the convex case [1]_, Theorem 8). D is that of an
     optimum whose raw predictions are a third of the noise that "gd" lets one gather: 1 for log-odds. With a strong ridge,
-    :math:`K = 2 (1 + 1 / \mu_M)` and T logarithmic are fewer steps (the strongly convex case, Theorem 9), :math:`\mu_M` being the
-    strong convexity in the norm of D. The work limits both: between 5 and 200 passes over the data are made, a step on S
-    being :math:`|S| / d` of one; 500 for ``epsilon=inf``.
+    :math:`K = 2 (1 + 1 / \mu_M)` and a logarithmic T need fewer steps (the strongly convex case, Theorem 9), where :math:`\mu_M`
+    is the strong convexity in the norm of D. The work limits both: a fit makes between 5 and 200 passes over the data (500 for
+    ``epsilon=inf``), where a step on S counts as :math:`|S| / d` passes.
 
     "greedy" takes :math:`(s \sqrt{D / N})^{2/3}` steps (the rate of [3]_), at most 1000, half of the budget for the choices,
     and returns the last iterate.
 
-    Which sampling is best depends on where the signal is: "uniform" finds it also in narrow columns. "importance" draws these
-    hardly ever, and is of use where wide columns carry the signal and records are few.
+    Which sampling is best depends on where the signal is: "uniform" also finds it in narrow columns. "importance" hardly ever
+    draws these; it helps where wide columns carry the signal and records are few.
 
     With an l1 penalty or a box the step is proximal, coordinate by coordinate [2]_.
 
     **Privacy.** T K releases of clipped gradients of blocks, each with sensitivity :math:`k C_S`. The noise multiplier
-    :math:`k \sqrt{T K} / \mu` is that of every block, so they compose exactly to :math:`\mu`-GDP, also though each depends on the
-    ones before; the draws of S are independent of the data, and count as known to everyone. "greedy": as many selections, too,
-    composed by zCDP. Public: the shape of the table, the bounds, the draws, and every parameter.
+    :math:`k \sqrt{T K} / \mu` is that of every block, so they compose exactly to :math:`\mu`-GDP, although each depends on the
+    ones before; the draws of S are independent of the data, and count as known to everyone. "greedy" adds as many selections, and
+    zCDP composes all. Public: the shape of the table, the bounds, the draws, and every parameter.
 
     References
     ----------
@@ -140,53 +147,15 @@ class BlockCoordinateDescent(Solver):
         self.blocks = blocks
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return ``1 / n_samples`` where it is an l1 penalty, and else 0: a ridge in the units of X would hide narrow columns.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Strength of the penalty for ``alpha=None``.
-        """
+        """Return ``1 / n_samples`` for an l1 penalty, else 0: a ridge in the units of X would shrink narrow columns to 0."""
         return super().default_alpha(problem) if problem.l1_ratio else 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half of the largest norm that a gradient can have, or less for numbers, and all of it.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm of whole gradients for ``clip_norm=None``; blocks have their share.
-        """
+        """Return the clip norm of "gd": part of the largest norm of a gradient while noise limits the fit."""
         return noise_limited_clip_norm(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T K Gaussian releases of block gradients, each after a selection of its coordinate where this is greedy.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One entry, or two for each step. A clip norm is stated where it is that of all blocks.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return T K gradients of blocks, each after a selection for "greedy"; raises for invalid parameters."""
         self._check(problem)
         sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
         lengths = self._lengths(problem, sampling, coordinates)
@@ -202,24 +171,13 @@ class BlockCoordinateDescent(Solver):
         return Schedule(((1, choice), (1, gradient)) * n_steps)
 
     def remark(self, problem: Problem) -> str:
-        """Return how large the noise of a block's gradient is.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            A clause for the report.
-        """
+        """Return the noise of a block's gradient, as a clause for the report."""
         sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
         lengths, share = self._lengths(problem, sampling, coordinates), 2 if self._greedy else 1
         single = math.sqrt(share * lengths.n_rounds * lengths.n_inner) / problem.signal_to_noise
         start = f"per coordinate, {single:.3g} times the largest possible mean gradient of its block in each release"
         if self._greedy:
-            return start + "; which coordinates are asked, noisy scores decide"
+            return start + "; noisy scores select the coordinates"
         noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), SMALLEST)))
         least, most = float(noise.min()), float(noise.max())
         times = f"{least:.3g}" if most < 1.001 * least else f"from {least:.3g} to {most:.3g}"
@@ -227,22 +185,7 @@ class BlockCoordinateDescent(Solver):
         return f"{start}, {usual}; blocks are drawn in public"
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run the T rounds of K steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            For the blocks: public, independent of the data.
-
-        Returns
-        -------
-        SolverResult
-            Average of the iterates of the last round; the last iterate where this is greedy.
-        """
+        """Run T rounds of K steps; return the average of the last round, for "greedy" the last iterate. ``rng`` draws blocks."""
         sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
         n_rounds, n_inner, factor = self._lengths(problem, sampling, coordinates)
         result = problem.start
@@ -287,7 +230,7 @@ class BlockCoordinateDescent(Solver):
             draw(self.sampling, np.random.default_rng(0), problem.shape[0])
 
     def _sampling(self, problem: Problem) -> Sampling:
-        """The sampling that a name stands for; uniform for "greedy", whose coordinates no sampling draws."""
+        """Sampling of a name; uniform for "greedy", which draws no coordinates."""
         n_coordinates = problem.shape[0]
         if not isinstance(self.sampling, str):
             return copy.deepcopy(self.sampling)
@@ -300,7 +243,7 @@ class BlockCoordinateDescent(Solver):
         return Full(n_coordinates) if self.sampling == "full" else Uniform(n_coordinates)
 
     def _lengths(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> Lengths:
-        """T, K and f from the theorems, or as given."""
+        """T, K and f, as given or from the theorems."""
         if self.n_rounds is not None and self.n_inner is not None and self.step_size is not None:
             return Lengths(int(self.n_rounds), int(self.n_inner), float(self.step_size))
         n_rounds, n_inner, bearable = self._theorems(problem, sampling, coordinates)
@@ -313,14 +256,14 @@ class BlockCoordinateDescent(Solver):
         return Lengths(n_rounds, n_inner, min(1.0, bearable / (n_rounds * n_inner)))
 
     def _theorems(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> tuple[int, int, float]:
-        """T and K, and the number of steps of full length that the noise bears."""
+        """T and K, and the number of steps of full length that the noise allows."""
         facts = Terms.of(coordinates, sampling)
         per_pass = problem.shape[0] / facts.size
         if not problem.budget.private:
             n_steps = min(NOISELESS_PASSES * per_pass, MOST_GREEDY if self._greedy else MOST_GIVEN)
             return NOISELESS_ROUNDS, math.ceil(n_steps / NOISELESS_ROUNDS), math.inf
         bearable = facts.convex(problem.signal_to_noise)
-        if self._greedy:  # half of the budget
+        if self._greedy:  # the selections take half of the budget
             bearable = max(bearable / math.sqrt(2), FEWEST_GREEDY)
             return 1, math.ceil(min(bearable ** (2 / 3), MOST_GREEDY_BY_DEFAULT)), bearable
         affordable = WORK / (problem.n_samples * problem.loss.n_outputs * (facts.size + DERIVATIVE))
@@ -334,7 +277,7 @@ class BlockCoordinateDescent(Solver):
 
 
 def _largest(sampling: Sampling, problem: Problem) -> int:
-    """Largest size of a set."""
+    """Largest size of a block."""
     if isinstance(sampling, Nice):
         return int(sampling.tau)
     if isinstance(sampling, Importance):
@@ -343,7 +286,7 @@ def _largest(sampling: Sampling, problem: Problem) -> int:
 
 
 def _choose(coordinates: Coordinates, coef: np.ndarray, ask: Ask) -> np.ndarray:
-    """The coordinate with nearly the largest gradient over its bound."""
+    """Ask for the coordinate with nearly the largest gradient over its bound."""
     problem = coordinates.problem
     offset = problem.n_samples * problem.penalty_gradient(coef)[:, 0]
     (chosen,) = ask(CoordinateScores(problem.loss, coef, coordinates.clip_norms, offset))
@@ -351,7 +294,7 @@ def _choose(coordinates: Coordinates, coef: np.ndarray, ask: Ask) -> np.ndarray:
 
 
 def _step(coordinates: Coordinates, coef: np.ndarray, block: np.ndarray, factor: float, ask: Ask) -> np.ndarray:
-    """The coefficients after a step on a block."""
+    """Coefficients after one step on a block."""
     problem, features = coordinates.problem, block[block < coordinates.problem.n_features]
     released = ask(BlockGradient(problem.loss, coef, block, coordinates.clip_norm(block))).reshape(block.size, -1)
     steps = (factor / coordinates.smoothness(block))[:, None]

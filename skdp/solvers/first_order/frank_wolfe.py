@@ -1,4 +1,4 @@
-"""DP Frank-Wolfe: towards a vertex that is chosen by noisy scores."""
+"""Fits linear models over a polytope by DP Frank-Wolfe: steps towards vertices with the best noisy scores."""
 
 import math
 from dataclasses import replace
@@ -16,29 +16,35 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
 __all__ = ["FrankWolfe"]
 
-MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7  # steps by default, without noise, and on request
-USUAL = 8.0  # the theorem's worst curvature over the one that is usual: of rows whose entries do not line up with a vertex
-CLEAR = 0.005  # mean error of a choice, over the largest coordinate of a gradient, below which nothing is clipped by default
+# Largest default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.
+MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7
+# Largest possible curvature (Jaggi 2013, Theorem 1) over the one that the default number of steps expects: entries of most rows
+# do not line up with a vertex. A choice, tried on generated tables; a larger value means fewer steps.
+USUAL = 8.0
+# Mean error of a choice over the largest coordinate of a gradient, below which nothing is clipped by default; and share of the
+# largest coordinate to which it is clipped at twice this error and above. Choices.
+CLEAR = 0.005
 LEAST_SHARE = 0.5
-SMALLEST = 1e-200  # of a bound of an error
+# Least error that the number of steps is computed from. A choice that keeps quotients finite.
+SMALLEST = 1e-200
 
 
 class FrankWolfe(Solver):
     r"""Frank-Wolfe steps over a polytope, each towards a vertex that nearly minimises the linearised objective.
 
-    Step t asks which vertex has the smallest :math:`\langle v, \nabla f(w_t) \rangle`, by scores with Gumbel noise, and moves by
+    Step t selects the vertex with the smallest :math:`\langle v, \nabla f(w_t) \rangle` plus Gumbel noise, and moves by
 
     .. math:: w_{t+1} = (1 - \gamma_t) w_t + \gamma_t v_t, \qquad \gamma_t = 2 / (t + 2).
 
-    The result is a mixture of at most T vertices: sparse over an l1 ball, and inside of the set whatever the noise. The error
-    grows with the logarithm of the number of features only, where they are bounded one by one (``feature_bounds``).
+    The result is a mixture of at most T vertices: sparse over an l1 ball, and inside the set whatever the noise is. If the
+    features are bounded one by one (``feature_bounds``), the error grows only with the logarithm of their number.
 
     Parameters
     ----------
     n_steps : int or None, default=None
         Number of steps T, each one release. None takes the T of the utility theorem [1]_,
         :math:`T \sim (\Gamma n \varepsilon / C R)^{2/3}`, with constants: it balances the error :math:`2 \Gamma / T` of the steps
-        against the mean error :math:`b \log(m) / n` of choosing among m vertices with Gumbel noise of scale b, where
+        against the mean error :math:`b \log(m) / n` of a choice among m vertices with Gumbel noise of scale b, where
         :math:`\Gamma` is an eighth of the largest possible curvature. At most 1000, and 1000 for ``epsilon=inf``.
 
     Notes
@@ -48,16 +54,16 @@ class FrankWolfe(Solver):
     or ``data_norm`` where there are none.
 
     The estimator's ``clip_norm`` bounds every *coordinate* of a record's gradient here: C. None means half of the largest
-    value that one can have, the Lipschitz constant of the loss times B, while noise limits the fit, and opens until nothing is
-    clipped as the mean error of a choice falls from 1/100 to 1/200 of that value. ``alpha=None`` means no penalty, since the
-    constraint is one.
+    absolute value of a coordinate, the Lipschitz constant of the loss times B, while noise limits the fit. It grows until nothing
+    is clipped, as the mean error of a choice falls from 1/100 to 1/200 of that value. ``alpha=None`` means no penalty, because
+    the constraint takes its place.
 
     **Privacy.** T selections by the exponential mechanism among the vertices, each with scores of sensitivity k C R, where k is
     2 under ``replace_one`` and 1 under ``zero_out``. One is :math:`\varepsilon_0^2/8`-zCDP; together they cost the smaller of
-    what zCDP says, at its best order, and :math:`T \varepsilon_0`, which is a guarantee for delta = 0, too. Public: the shape
+    the cost by zCDP, at its best order, and :math:`T \varepsilon_0`, which is also a guarantee for delta = 0. Public: the shape
     of the table, the bounds, the constraint and every parameter. A constraint of your own has a method ``vertices(p)``, which
-    returns an array or sparse matrix with one vertex per row. It is called before any data are read, and R is computed from what
-    it returns; the constraint sees no gradient.
+    returns an array or sparse matrix with one vertex per row. It is called before any data are read, and R is computed from its
+    result; the constraint sees no gradient.
 
     References
     ----------
@@ -82,33 +88,11 @@ class FrankWolfe(Solver):
         self.n_steps = n_steps
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: the constraint is the penalty.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Strength of the penalty for ``alpha=None``.
-        """
+        """Return 0: the constraint takes the place of a penalty."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest absolute value that a coordinate of a gradient can have.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``.
-        """
+        """Return between half and all of the largest absolute value of a gradient's coordinate; it bounds coordinates."""
         largest = problem.max_weight * problem.loss.lipschitz * _largest_entry(problem)
         if not problem.budget.private:
             return largest
@@ -116,40 +100,13 @@ class FrankWolfe(Solver):
         return largest * min(max(CLEAR / error, LEAST_SHARE), 1.0)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T selections of a vertex, all on the same terms.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One entry.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``n_steps`` is no integer from 1 to 10**7.
-        """
+        """Return one entry: T selections of a vertex; raises if ``n_steps`` is no integer from 1 to 10**7."""
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         release = Release(Vertex, Selection(), problem.clip_norm, size=_vertices(problem).shape[0])
         return Schedule(((self._steps(problem), release),))
 
     def remark(self, problem: Problem) -> str:
-        """Return how far from the best vertex the noise may lead.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            A clause for the report.
-        """
+        """Return the mean error of a choice of a vertex, as a clause for the report."""
         scale, largest = calibrate(self.schedule(problem), problem.budget), problem.clip_norm * _radius(problem)
         error, shift = scale * self._noise(problem, largest), 2 * largest
         return (
@@ -158,22 +115,7 @@ class FrankWolfe(Solver):
         )
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run the T steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            The last iterate, a mixture of the vertices.
-        """
+        """Run the T steps and return the last iterate, a mixture of the chosen vertices; ``rng`` is not used."""
         vertices, coef, n_steps = _vertices(problem), problem.start, self._steps(problem)
         for step in range(n_steps):
             offset = problem.n_samples * problem.penalty_gradient(coef)
@@ -184,7 +126,7 @@ class FrankWolfe(Solver):
         return SolverResult(coef, n_steps)
 
     def _steps(self, problem: Problem) -> int:
-        """T: with noise of scale proportional to its root (zCDP) or to itself (sums of epsilons), whichever bound is better."""
+        """Number of steps T; the noise grows with its root (zCDP) or with T (sums of epsilons), whichever bound is better."""
         if self.n_steps is not None:
             return int(self.n_steps)
         if not problem.budget.private:
@@ -199,7 +141,7 @@ class FrankWolfe(Solver):
         return min(choices, key=lambda choice: 2 * curvature / choice[0] + choice[1] * choice[0] ** choice[2])[0]
 
     def _noise(self, problem: Problem, largest: float) -> float:
-        """Mean error of a choice by the linearised mean objective, at noise scale 1; one record adds at most ``largest``."""
+        """Mean error of a choice in the linearised mean objective, at noise scale 1; one record adds at most ``largest``."""
         n_vertices = max(2, _vertices(problem).shape[0])
         return Vertex.relative_sensitivity[problem.budget.adjacency] * largest * math.log(n_vertices) / problem.n_samples
 
@@ -209,12 +151,12 @@ def _capped(n_steps: float) -> int:
 
 
 def _vertices(problem: Problem) -> Vertices:
-    """The vertices as numbers; a user's own set is asked for them here, before any data are read."""
+    """Vertices of the constraint as numbers; a user's own constraint is called here, before any data are read."""
     size, constraint = math.prod(problem.shape), cast(Any, problem.constraint)
     try:
         vertices = Vertices(constraint.vertices(size))
     except (TypeError, ValueError, PrivacyAccountingError) as error:
-        raise ValueError(f"constraint={shown(constraint)}: vertices({size}) are no table of finite numbers: {error}") from error
+        raise ValueError(f"constraint={shown(constraint)}: vertices({size}) is no table of finite numbers: {error}") from error
     if vertices.shape[1] != size:
         raise ValueError(
             f"constraint={shown(constraint)}: vertices({size}) has shape {vertices.shape}; expected one vertex of {size} "

@@ -1,4 +1,4 @@
-"""Accelerated mirror descent on noisy clipped gradients, for constraint sets whose geometry is not Euclidean."""
+"""Fits linear models over a constraint set by accelerated mirror descent on noisy clipped gradients."""
 
 import math
 
@@ -13,20 +13,33 @@ from skdp.solvers.first_order._mirror_geometry import mirror_map, row_bound, uni
 
 __all__ = ["AcceleratedMirrorDescent"]
 
-PATIENCE = 5.0  # by how much the bound overstates what noise does in the l1 geometry, where few coordinates see the largest
-LEAST_CLIP, CLEAR = 0.5, 0.01  # share of the largest gradient that is kept, and the noise from which on nothing is clipped
-LEAST_CLIP_SQUARED, CLEAR_SQUARED = 0.2, 0.003  # whose largest gradient is that of a target at one end, predicted at the other
-FEWEST, MOST, NOISELESS = 10, 200, 1000  # numbers of steps
-WORK, FEWEST_ON_LARGE_TABLES = 5e9, 30  # cells of X that the passes of a default fit may read, and the steps taken anyway
+# Factor by which the proved bound overstates the noise in the l1 geometry, where only a few coordinates have the largest noise.
+# Over families of generated tables 5 was near the best of 1, 5 and 20 there, and 1 in the Euclidean geometry
+# (docs/defaults.md). A larger value means more steps.
+PATIENCE = 5.0
+# Least default clip norm over the largest norm of a gradient, and noise over signal, in the dual norm, below which nothing is
+# clipped. Chosen on the same families; a smaller clip norm has less noise and more bias.
+LEAST_CLIP, CLEAR = 0.5, 0.01
+# The same for the squared loss, whose largest gradient is that of a target at one end of the range with a prediction at the
+# other. A tenth in place of a fifth was 10 to 40 % better for continuous targets and worse than zero for binary ones
+# (docs/defaults.md).
+LEAST_CLIP_SQUARED, CLEAR_SQUARED = 0.2, 0.003
+# Least and largest default number of steps, and the number for epsilon=inf. Choices.
+FEWEST, MOST, NOISELESS = 10, 200, 1000
+# Cells of X that all passes of a default fit may read together, some ten seconds on one core; at least FEWEST_ON_LARGE_TABLES
+# steps are made whatever they read. Choices.
+WORK, FEWEST_ON_LARGE_TABLES = 5e9, 30
+# Largest number of steps that is accepted. A choice.
 MOST_GIVEN = 10**7
-LEAST_SMOOTHNESS = 1e-200  # steps stay finite for a loss without slope
+# Least smoothness of the objective: steps stay finite for a loss without slope.
+LEAST_SMOOTHNESS = 1e-200
 
 
 class AcceleratedMirrorDescent(Solver):
     r"""Accelerated mirror descent in a constraint set, on noisy full-data gradients.
 
-    With the mirror map of the set and its Bregman distance B, and with :math:`r_k = 2 / (k + 2)` and
-    :math:`\alpha_{k+1} = (k + 2) / (4 L)`, every step releases one clipped noisy gradient sum and uses it twice:
+    Let B be the Bregman distance of the set's mirror map, :math:`r_k = 2 / (k + 2)` and
+    :math:`\alpha_{k+1} = (k + 2) / (4 L)`. Every step releases one clipped noisy gradient sum and uses it twice:
 
     .. math::
 
@@ -40,9 +53,9 @@ class AcceleratedMirrorDescent(Solver):
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of steps T, each one release. None takes the T at which the two terms of the bound below are in balance, in the
-        l1 geometry times :math:`\sqrt 5` because the bound overstates the noise there; from 10 to 200, fewer on large tables
-        but at least 30, and 1000 for ``epsilon=inf``.
+        Number of steps T, each one release. None takes the T at which the two terms of the bound below are in balance; in the
+        l1 geometry :math:`\sqrt 5` times as many, because the bound overstates the noise there. It is from 10 to 200, fewer on
+        large tables but at least 30, and 1000 for ``epsilon=inf``.
     step_scale : float, default=1.0
         Factor of the steps :math:`\alpha_k`.
 
@@ -51,8 +64,8 @@ class AcceleratedMirrorDescent(Solver):
     **Geometry.** The l1 ball has the entropy on the doubled simplex, the simplex the entropy, balls of order up to 2 their own
     squared norm, all other sets the Euclidean one (see `skdp.mirror_maps`). L bounds the smoothness of the objective in the norm
     of the map, :math:`\max_i \|x_i\|_*^2` times that of the loss, plus that of the penalty: in the l1 geometry
-    :math:`\|x_i\|_* = \max_j |x_{ij}|`, so tell the estimator ``feature_bounds``. Where they are unknown, the bound on the norm
-    of a row has to do, and the steps are much shorter. *Proof.* The dual order q is at least 2, so with
+    :math:`\|x_i\|_* = \max_j |x_{ij}|`, so give the estimator ``feature_bounds``. Without them the bound on the norm of a row
+    takes their place, and the steps are much shorter. *Proof.* The dual order q is at least 2, so with
     :math:`\|x s^\top\|_q = \|x\|_q \|s\|_q \le \|x\|_q \|s\|_2` for the change s of the loss's derivative, which is at most
     smoothness times the change of the raw predictions, :math:`\|V^\top x\|_2 \le \|x\|_q \|V\|_a`, the gradient of a record
     changes by at most :math:`\text{smoothness} \, \|x\|_q^2 \|V\|_a`. From bounds b of the features and R of the row's norm,
@@ -67,10 +80,12 @@ class AcceleratedMirrorDescent(Solver):
     The y-update as printed minimises :math:`\langle \tilde g, y \rangle + L \|y - x_{k+1}\|^2 / 2`, which has no closed form in
     most norms; the one here satisfies the same inequality in the proof, is in the set by convexity, and averages the noise.
 
-    The estimator's ``clip_norm=None`` means a part of the largest norm that a gradient can have; see `default_clip_norm`.
+    The estimator's ``clip_norm=None`` means half of the largest norm of a gradient, a fifth for the squared loss, while noise
+    limits the fit. It grows with the signal, until nothing is clipped where the mean dual norm of all noise is below 0.01 times
+    the largest dual norm of a gradient (0.003 for the squared loss): ``R E||g||_* / (max ||x||_* mu n / k)``.
 
     **Privacy.** T releases of the clipped gradient sum, each with sensitivity k C and noise multiplier
-    :math:`k \sqrt T / \mu`; they compose exactly to :math:`\mu`-GDP, also though each depends on the ones before. Everything
+    :math:`k \sqrt T / \mu`; they compose exactly to :math:`\mu`-GDP, although each depends on the ones before. Everything
     else is post-processing: as printed, the paper's algorithm takes the exact gradient in the y-update and returns y, which is
     not private. Public: the shape of the table, the bounds, the constraint, and every parameter.
 
@@ -98,25 +113,11 @@ class AcceleratedMirrorDescent(Solver):
         self.step_scale = step_scale
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: the constraint is what keeps the model small."""
+        """Return 0: the constraint takes the place of a penalty."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between a half and all of the largest norm that a gradient can have; from a fifth on for the squared loss.
-
-        What counts is the mean dual norm of all noise over the largest dual norm of a gradient,
-        ``R E||g||_* / (max ||x||_* mu n / k)``: where it is below 0.01 (0.003 for the squared loss), nothing is clipped.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``.
-        """
+        """Return between half (a fifth for the squared loss) and all of the largest norm of a gradient; see Notes."""
         order, squared = mirror_map(problem).norm, "squared" in problem.offers
         least, clear = (LEAST_CLIP_SQUARED, CLEAR_SQUARED) if squared else (LEAST_CLIP, CLEAR)
         width = unit_width(order, math.prod(problem.shape))
@@ -124,44 +125,13 @@ class AcceleratedMirrorDescent(Solver):
         return min(max(clear * signal / width, least), 1.0) * problem.lipschitz
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T Gaussian releases of the clipped gradient sum, all on the same terms.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One entry.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return one entry: T gradients; raises for invalid parameters."""
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
         check_number("step_scale", self.step_scale, above=0.0, maximum=1e50)
         return Schedule(((self._steps(problem), Release(Gradient, Gaussian(), problem.clip_norm)),))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run the T steps from the minimum of the mirror map.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            A point of the constraint set.
-        """
+        """Run the T steps from the minimum of the mirror map; ``rng`` is not used."""
         n_steps, mirror = self._steps(problem), mirror_map(problem)
         smoothness = max(_smoothness(problem, mirror), self._balance(problem, mirror) * n_steps**2)
         state = mirror.start()
@@ -177,7 +147,7 @@ class AcceleratedMirrorDescent(Solver):
         return SolverResult(problem.project(y.reshape(problem.shape)), n_steps)
 
     def _y_update(self, problem: Problem, query: Gradient, move: np.ndarray) -> np.ndarray:
-        """Where the noisy gradient at x moves x by way of z."""
+        """Next y, from x and the move of z; the twin of the audit overrides it with the printed, leaking update."""
         return query.coef.ravel() + move
 
     def _steps(self, problem: Problem) -> int:
@@ -192,7 +162,7 @@ class AcceleratedMirrorDescent(Solver):
         return math.ceil(min(max(needed, FEWEST), affordable, MOST))
 
     def _balance(self, problem: Problem, mirror: MirrorMap) -> float:
-        """Smoothness over squared number of steps at which noise and distance from the start weigh the same."""
+        """Smoothness over squared number of steps, at which both terms of the bound are in balance."""
         noise = problem.clip_norm / problem.signal_to_noise * unit_width(mirror.norm, math.prod(problem.shape))
         return noise / math.sqrt(48 * max(mirror.spread, LEAST_SMOOTHNESS)) / PATIENCE ** (2 / mirror.norm - 1)
 

@@ -1,4 +1,4 @@
-"""DP-SGD: gradient descent on noisy clipped gradients of Poisson samples."""
+"""Fits linear models by DP-SGD: gradient descent on noisy clipped gradients of Poisson samples, or in a single pass."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -13,31 +13,38 @@ from skdp.solvers.first_order._single_pass import draws_for_half, fresh_batches,
 
 __all__ = ["SGD"]
 
-MULTIPLIER = 4.0  # noise multiplier aimed at: above it, sampling costs next to no privacy; below 1.5, noticeably much
-FEWEST, MOST = 300, 3000  # numbers of steps
-FEWEST_ONCE, CLEAR = 10, 4.0  # steps of a single pass; a mean gradient is so much shorter than the longest of a record
+# Noise multiplier that the default batch size aims at. From there on all steps together have the noise of full-data steps to
+# within a few per cent; below 1.5 sampling costs noticeably more. A larger value means larger samples.
+MULTIPLIER = 4.0
+# Least and largest default number of steps. Choices; more steps cost time, and calibration of the noise.
+FEWEST, MOST = 300, 3000
+# Single pass: least default number of steps, and length of the longest gradient over the noise of a step. Choices; a larger
+# CLEAR means larger batches and fewer steps.
+FEWEST_ONCE, CLEAR = 10, 4.0
 SAMPLINGS = ("poisson", "single_pass")
-WORK = 1e9  # cells of X that the samples of a default fit may read
+# Cells of X that all samples of a default fit may read together, a few seconds on one core. A choice.
+WORK = 1e9
+# Least default batch size, and the one for epsilon=inf, in records. Choices.
 SMALLEST_BATCH, NOISELESS_BATCH = 32, 1024
 
 
 class SGD(MomentumSolver):
     r"""Stochastic gradient descent with momentum on Poisson samples, averaged over the last iterates.
 
-    Every step draws a sample S in which each record is with probability q, releases
+    Every step draws a sample S that has each record with probability q, releases
     :math:`\sum_{i \in S} \mathrm{clip}(\nabla \ell_i(w_t)) + N(0, \sigma^2 I)`, divides it by the expected size
     :math:`q n`, and moves as "gd" does. The size of the sample is secret; an empty one is a release too.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of steps T, each one release. None takes as many as the default path of "gd" needs at the largest stable step,
+        Number of steps T, each one release. None takes the number that the default path of "gd" needs at the largest stable step,
         between 300 and 3000, fewer on large tables but at least 300.
     batch_size : float or None, default=None
         Expected number of records in a sample, :math:`q n`, from 1 to n; of a single pass the number of draws, rounded up.
-        None takes :math:`4 \mu n / (k \sqrt T)`, the size at which the noise multiplier is about 4, and at least 32: from
-        there on the noise of all steps together is that of full-data steps to within a few per cent, so larger samples would
-        cost time and gain little. 1024 for ``epsilon=inf``.
+        None takes :math:`4 \mu n / (k \sqrt T)`, at which the noise multiplier is about 4, and at least 32. All steps together
+        then have the noise of full-data steps to within a few per cent, so larger samples would cost time and gain little. 1024
+        for ``epsilon=inf``.
     step_size : float or None, default=None
         Step :math:`\eta` on the mean gradient. None follows the rule of "gd" (see `GradientDescent`).
     momentum : float, default=0.9
@@ -45,20 +52,20 @@ class SGD(MomentumSolver):
     tail_average : float, default=0.5
         Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
     radius : float or None, default=None
-        Radius D of the ball around 0 onto which the features' coefficients are projected after each step; the intercept is free,
-        as in every constraint. None projects where the loss is not smooth, and there onto :math:`D = z \sqrt p / R` with p
-        coefficients: the radius at which the step of the theorem tends to that of the noise, the default above. With
-        ``standardize``, it is that of the standardised features. Not together with a constraint.
+        Radius D of the ball around 0 onto which the features' coefficients are projected after each step; the intercept is free.
+        None projects only for a loss with a kink, onto :math:`D = z \sqrt p / R` with p coefficients: there the step of the
+        theorem tends to the default step above. With ``standardize``, D bounds the coefficients of the standardised features.
+        Not together with a constraint.
     standardize : float or None, default=None
-        Share of the budget, in (0, 1), for a release of the features' moments before the steps, which then go on centred and
-        scaled features, as in `StandardizedGradientDescent`; 0.1 is plenty. None is the algorithm of the paper.
+        Share of the budget, in (0, 1), for a release of the features' moments before the steps. The steps then use centred and
+        scaled features, as in `StandardizedGradientDescent`; 0.1 is enough. None is the algorithm of the paper.
     sampling : {"poisson", "single_pass"}, default="poisson"
-        "single_pass" uses no record twice. A mini-batch of ``batch_size`` numbers is drawn uniformly, with replacement; the
-        gradients of those that were not drawn before are summed, and divided by the size of the batch. Where there is none the
-        step is noise alone, and from where half of the records were used the rest of the T steps is ignored. Returned is the
-        average of the points that the last of the other steps lead to. By default there are as many steps as half of the records
-        need, in batches of :math:`4 n \sqrt p / s`, at which the noise of a step is a quarter of the longest gradient; at least
-        10 steps, at most about 3000. They are no longer than those of losses with a kink, whatever the loss.
+        "single_pass" uses no record twice. It draws a mini-batch of ``batch_size`` record numbers uniformly, with replacement,
+        sums the gradients of the records that were not drawn before, and divides by the size of the batch. A step without such
+        records is noise alone. Steps after half of the records were used are ignored. The model is the average of the points
+        after the last of the other steps. By default there are enough steps for half of the records, in batches of
+        :math:`4 n \sqrt p / s`, at which the noise of a step is a quarter of the longest gradient; at least 10 steps, at most
+        about 3000. For every loss, the steps are no longer than those for losses with a kink.
 
     Notes
     -----
@@ -66,17 +73,17 @@ class SGD(MomentumSolver):
     central limit theorem T releases are about :math:`k q \sqrt T / z`-GDP for a noise multiplier z of 1.5 and more. The noise
     itself is calibrated by privacy loss distributions, not by this rule.
 
-    Losses with a kink have the step of "gd" for them. ``SGD(momentum=0, tail_average=1.0, radius=D, sampling="single_pass")`` is
-    the algorithm of its paper [4]_.
+    For losses with a kink the step is that of "gd". ``SGD(momentum=0, tail_average=1.0, radius=D, sampling="single_pass")`` is
+    the algorithm of [4]_.
 
     CSC tables are converted to CSR once, because samples are gathered by rows. The default clip norm is that of "gd".
 
     **Privacy.** T releases, each a Gaussian release of the clipped gradient sum of a fresh Poisson sample, with contributions
     of norm at most C (so sensitivity k C given the sample). Each is dominated by the pair of mixtures :math:`(1 - q) N(0, z^2)
-    + q N(\pm 1, z^2)` (``replace_one``), or one of them and :math:`N(0, z^2)` (``zero_out``), also though it depends on the
+    + q N(\pm 1, z^2)` (``replace_one``), or one of them and :math:`N(0, z^2)` (``zero_out``), although it depends on the
     releases before; their privacy loss distributions are composed numerically, rounded up. Which records were drawn is not
     released. In a single pass each record enters one release at most, and which one depends on public draws alone, so that the
-    releases are (k / z)-GDP, however many they are: exact, for any delta. The oracle counts the uses of each record and refuses
+    releases are (k / z)-GDP, whatever their number: exact, for any delta. The oracle counts the uses of each record and refuses
     a second. With ``standardize``, a full-data release of the moments comes first. Samples need delta of at least 1e-12.
 
     References
@@ -142,11 +149,11 @@ class SGD(MomentumSolver):
             return MOST
         needed = self._needed_steps(problem)
         cells_per_root_step = self._batch(problem, 1) * math.prod(problem.shape)
-        affordable = (WORK / cells_per_root_step) ** 2  # the samples of T steps have sqrt(T) times that many cells
+        affordable = (WORK / cells_per_root_step) ** 2  # the samples of T steps have sqrt(T) * cells_per_root_step cells
         return math.ceil(min(max(min(needed, affordable), FEWEST), MOST))
 
     def _batch(self, problem: Problem, n_steps: int) -> float:
-        """Expected size at which ``n_steps`` releases have the noise multiplier aimed at."""
+        """Expected batch size at which ``n_steps`` releases have the noise multiplier `MULTIPLIER`."""
         if not problem.budget.private:
             return NOISELESS_BATCH
         return max(MULTIPLIER * problem.signal_to_noise / math.sqrt(n_steps), SMALLEST_BATCH)
@@ -184,7 +191,7 @@ class SGD(MomentumSolver):
         return super()._step_size(problem, max(min(n_steps, draws_for_half(problem.n_samples) / self._draws(problem)), 1))
 
     def _largest_step(self, problem: Problem, n_steps: float) -> float:
-        """In a single pass, whose batches are small, that of the theorem for every loss."""
+        """Largest step; in a single pass, whose batches are small, at most that of the theorem for losses with a kink."""
         largest = super()._largest_step(problem, n_steps)
         return min(largest, self._theorem_step(problem, n_steps)) if self._once else largest
 

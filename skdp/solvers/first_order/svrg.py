@@ -1,4 +1,4 @@
-"""DP-SVRG: proximal gradient descent with variance reduction, which returns to the average after every epoch."""
+"""Fits linear models by DP-SVRG: variance-reduced proximal gradient descent that restarts at the average of each epoch."""
 
 import math
 
@@ -9,7 +9,8 @@ from skdp.solvers.first_order._variance_reduction import MOST_EPOCHS, MOST_THEOR
 
 __all__ = ["SVRG"]
 
-THEOREM_LENGTH = 200.0  # epoch of the theorem, over the condition number
+# Inner steps of an epoch over the condition number, by Theorem 4.1 (Wang, Ye, Xu 2017).
+THEOREM_LENGTH = 200.0
 
 
 class SVRG(VarianceReduction):
@@ -28,28 +29,28 @@ class SVRG(VarianceReduction):
     n_epochs : int or None, default=None
         Number of epochs, at most 1000. None takes 4; 20 for ``epsilon=inf``.
     n_inner : int or None, default=None
-        Inner steps of each epoch. None takes as many as the default path needs at the largest step, from 25 to 500.
+        Inner steps of each epoch. None takes the number that the default path needs at the largest step, from 25 to 500.
     batch_size : float or None, default=None
         Expected number of records in a sample, :math:`q n`, from 1 to n; 1 is the nearest to the paper. None takes
-        :math:`1.2 \sqrt{1 - a}\, s / \sqrt M`, at which the noise multiplier of a difference is about 1.2, but at least 32, and
-        at most what makes the differences read four times as many records as the snapshots.
+        :math:`1.2 \sqrt{1 - a}\, s / \sqrt M`, at which the noise multiplier of a difference is about 1.2. It is at least 32, and
+        so small that the differences read at most four times as many records as the snapshots.
     step_size : float, "bb" or None, default=None
         Step :math:`\eta`. None makes the path :math:`M \eta` as long as noise and penalty permit (see Notes), with
         :math:`\eta \le 1.5 / \beta`. "bb" is the rule of Barzilai and Borwein from the second epoch on,
         :math:`q n \|\Delta w\|^2 / (m \langle \Delta w, \Delta g \rangle)` with the changes of the snapshot and of the gradient
-        released there (a step on q n records counts as that many), between :math:`1 / (48 \beta)` and the step of None.
+        released there (a step on q n records counts as q n steps), between :math:`1 / (48 \beta)` and the step of None.
     snapshot_share : float, default=0.8
         Share a of the budget for the gradients at snapshots, in (0, 1); the rest is for the differences. Half of it is for the
-        last snapshot, a quarter for the one before, and so on: the noise of a snapshot is forgotten as the next epochs contract.
+        last snapshot, a quarter for the one before, and so on, because later epochs contract the noise of earlier snapshots.
     difference_clip : float, default=0.5
-        What differences are clipped to, over the least bound that never cuts anything off, in (0, 1]; 1 for ``epsilon=inf``.
-        All differences vanish at the snapshot, whatever they are clipped to, so the clip has no bias where an epoch starts from
-        the minimum: it costs curvature on the way, and 0.5 no more than half of it.
+        Clip norm of differences over the least one that never clips, in (0, 1]; 1 for ``epsilon=inf``. All differences vanish at
+        the snapshot whatever their clip norm, so the clip has no bias where an epoch starts from the minimum. On the way it costs
+        curvature: at most half of it for 0.5.
     theorem : bool, default=False
-        Whether None means what Theorem 4.1 takes: samples of one record, :math:`\eta = 1 / (48 \beta)`,
+        Whether parameters that are None take the values of Theorem 4.1: samples of one record, :math:`\eta = 1 / (48 \beta)`,
         :math:`m = 200 \beta / \nu` with the penalty's strong convexity :math:`\nu`, and :math:`\log_2(s^2 \nu / (p C^2))` epochs,
-        each of which halves the gap; at most 10**6 inner steps in all. So many releases take seconds to calibrate and minutes to
-        run, and need a delta of about 1e-15 for each.
+        each of which halves the gap; at most 10**6 inner steps in all. Such a fit takes seconds to calibrate and minutes to run,
+        and needs a delta of about 1e-15 for each release.
 
     Notes
     -----
@@ -60,14 +61,14 @@ class SVRG(VarianceReduction):
     **Departures from the paper.** It adds noise of one size to every inner step. Here the gradient at the snapshot is released
     once per epoch, and the noise of a difference is in proportion to :math:`\|w_t - \tilde w\|`: it vanishes where the iterate
     comes to rest. Penalty and constraint are in the proximal step alone. Theorem 4.1 prints :math:`\eta \le 1 / (12 \beta)`,
-    where its inequality (4) needs less than :math:`1 / (24 \beta)`. The defaults are not the theorem's, whose constants are worst
-    cases over a single record: samples of many bear a step near the stability limit of gradient descent.
+    where its inequality (4) needs less than :math:`1 / (24 \beta)`. The defaults differ from the theorem, whose constants are
+    worst cases for samples of one record: samples of many records allow a step near the stability limit of gradient descent.
 
     **Default path.** :math:`M \eta` is the largest for which three things hold. The noise that the snapshots give to a raw
     prediction is at most that of "gd" (see `GradientDescent`). The noise that the differences of the longest epoch gather,
-    relative to the distance that they are in proportion to, :math:`c \beta M \eta \sqrt{p m / M} / (\sqrt{1 - a}\, s)` with c for
-    ``difference_clip``, is at most 1: beyond, it would feed itself. And :math:`m \eta` is at most :math:`2 / \nu`: on that scale
-    strong convexity contracts.
+    relative to the distance that it is proportional to, :math:`c \beta M \eta \sqrt{p m / M} / (\sqrt{1 - a}\, s)` with c for
+    ``difference_clip``, is at most 1: beyond that, noise would amplify itself. And :math:`m \eta` is at most :math:`2 / \nu`, the
+    scale on which strong convexity contracts.
 
     CSC tables are converted to CSR once, because samples are gathered by rows. The default clip norm is that of "gd".
 

@@ -1,4 +1,4 @@
-"""DP-SVRG++: variance reduction with epochs that double, for losses without strong convexity."""
+"""Fits linear models by DP-SVRG++: variance reduction with epochs that double, without strong convexity."""
 
 import math
 
@@ -9,21 +9,22 @@ from skdp.solvers.first_order._variance_reduction import MOST_THEOREM_STEPS, Var
 
 __all__ = ["SVRGPlusPlus"]
 
-THEOREM_STEP = 13.0  # one over the step size of the theorem, over the smoothness
+# Reciprocal of the step of Theorem 4.3 (Wang, Ye, Xu 2017) times the smoothness; also the length of the first epoch over it.
+THEOREM_STEP = 13.0
 
 
 class SVRGPlusPlus(VarianceReduction):
     r"""Stochastic gradients with reduced variance and proximal steps; every epoch is twice as long as the one before.
 
-    The steps are those of `SVRG`. The next epoch's snapshot is the average of an epoch's iterates, too, but it starts from the
-    last one of them. The average of the last epoch is the model.
+    The steps are those of `SVRG`. The average of an epoch's iterates is the next snapshot, as there, but the next epoch starts
+    from the last iterate. The average of the last epoch is the model.
 
     Parameters
     ----------
     n_epochs : int or None, default=None
         Number of epochs. None takes 4; 10 for ``epsilon=inf``.
     n_inner : int or None, default=None
-        Inner steps of the first epoch. None takes as many as the default path needs at the largest step, where all epochs
+        Inner steps of the first epoch. None takes the number that the default path needs at the largest step, where all epochs
         together have from 25 to 500 steps per epoch.
     batch_size : float or None, default=None
         Expected number of records in a sample, as for `SVRG`.
@@ -34,15 +35,16 @@ class SVRGPlusPlus(VarianceReduction):
     difference_clip : float, default=0.5
         As for `SVRG`.
     theorem : bool, default=False
-        Whether None means what Theorem 4.3 takes: samples of one record, :math:`\eta = 1 / (13 \beta)`, a first epoch of
-        :math:`13 \beta` steps, which is a path of 1, and :math:`\log_2(s / (\sqrt p C))` epochs; at most 10**6 inner steps.
+        Whether parameters that are None take the values of Theorem 4.3: samples of one record, :math:`\eta = 1 / (13 \beta)`, a
+        first epoch of :math:`13 \beta` steps, which is a path of 1, and :math:`\log_2(s / (\sqrt p C))` epochs; at most 10**6
+        inner steps.
 
     Notes
     -----
     Path, batch size, weights and the departures from the paper are those of `SVRG`, with m for the steps of the longest epoch.
-    The paper's Theorem 4.3 asks for no strong convexity.
+    The paper's Theorem 4.3 needs no strong convexity.
 
-    **Privacy.** The releases are those of `SVRG`, in other numbers: per epoch one clipped gradient sum of all records, and
+    **Privacy.** The releases are those of `SVRG`, with other counts: per epoch one clipped gradient sum of all records, and
     clipped differences on Poisson samples, whose clip norm earlier releases set.
 
     References
