@@ -47,6 +47,11 @@ copybutton_exclude = ".linenos, .gp, .go"  # copies what is typed, without promp
 
 # Reference from docstrings
 default_role = "py:obj"  # names in single backticks become links
+nitpicky = True  # warn of those that lead nowhere
+nitpick_ignore_regex = [
+    (r"py:\w+", r"(sklearn|numpy|scipy|pandas)\..*"),  # known with intersphinx only
+    ("py:obj", "X|y|fit_params"),  # parameters, in docstrings inherited from scikit-learn
+]
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "groupwise"
@@ -91,7 +96,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "generated.example_place",
 }
 
 # Look
@@ -146,9 +151,10 @@ def skip_foreign(app: Sphinx, what: str, name: str, member: object, skip: bool, 
     return True if not module.startswith("skdp") and callable(member) and name not in INHERITED else None
 
 
-def drop_foreign_labels(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Turn labels of scikit-learn's guide, in docstrings inherited from it, into plain text."""
+def adapt_docstring(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Turn labels of scikit-learn's guide into plain text, and keep initials of authors from beginning a numbered list."""
     lines[:] = [re.sub(r":ref:`(.*?)\s*<.*?>`", r"\1", line) for line in lines]
+    lines[:] = [re.sub(r"^(\.\. \[\S+\]) ([A-Z]\.)", r"\1 \\\2", line) for line in lines]
 
 
 def setup(app: Sphinx) -> None:
@@ -156,5 +162,5 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("config-inited", lambda app, config: generated.write(DOCS))
     app.connect("source-read", adapt_page)
-    app.connect("autodoc-process-docstring", drop_foreign_labels)
+    app.connect("autodoc-process-docstring", adapt_docstring)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -4,6 +4,7 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from skdp import DPLogisticRegression
 from skdp._commands._estimator_names import ESTIMATORS
@@ -15,6 +16,11 @@ MODULES = (
     *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),
     "skdp.privacy.queries",
 )  # every name of skdp.estimators is one of skdp
+
+EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee
+    *("privacy_utility", "how_many_records", "bounds", "ledger", "additive_adult", "additive_bike", "outliers", "quantiles"),
+    *("mixture", "rare_class", "group_dro", "wasserstein_digits", "td_learning", "audit"),
+)
 
 
 def write(docs: Path) -> None:
@@ -64,8 +70,16 @@ def module_page(name: str) -> str:
 
 
 def modules_page() -> str:
-    """Return the table of contents of the reference."""
-    return "```{toctree}\n:maxdepth: 1\n" + "".join(f"generated/{name}\n" for name in MODULES) + "```\n"
+    """Return the contents of the reference: a line per module."""
+    lines = [[f"[{name}](/api/generated/{name}.rst)", summary(import_module(name))] for name in MODULES]
+    contents = "```{toctree}\n:hidden:\n" + "".join(f"generated/{name}\n" for name in MODULES) + "```\n"
+    return table(["module", "what it has"], lines) + "\n" + contents
+
+
+def example_place(file_name: str) -> tuple[int, str]:
+    """Return a key that sorts examples as in `EXAMPLES`, and others after them."""
+    name = Path(file_name).stem.removeprefix("plot_")
+    return EXAMPLES.index(name) if name in EXAMPLES else len(EXAMPLES), name
 
 
 def solver_tables() -> str:
@@ -96,9 +110,10 @@ def needed(name: str) -> str:
     )
 
 
-def summary(solver: type) -> str:
+def summary(thing: type | ModuleType) -> str:
     """Return the first line of a docstring as Markdown."""
-    return re.sub(r"``(.*?)``", r"`\1`", (inspect.getdoc(solver) or "").partition("\n")[0].rstrip("."))
+    line = (inspect.getdoc(thing) or "").partition("\n")[0].rstrip(".")
+    return re.sub(r"``(.*?)``", r"`\1`", re.sub(r":math:`(.*?)`", r"$\1$", line))
 
 
 def enough_table() -> str:

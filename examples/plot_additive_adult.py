@@ -54,7 +54,9 @@ print(f"accuracy {model.score(test, test['income']):.3f}, area under the ROC cur
 linear = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
 with reproducible_noise(0):
     linear.fit(from_schema(schema).fit_transform(train), train["income"])
-auc_linear = roc_auc_score(test["income"], linear.decision_function(from_schema(schema).fit_transform(test)))
+auc_linear = roc_auc_score(
+    test["income"], linear.decision_function(from_schema(schema).fit_transform(test))
+)
 print(f"area under the ROC curve of the linear model {auc_linear:.3f}")
 
 # %%
@@ -73,10 +75,14 @@ plt.show()
 # What each column adds for one record. Together with the baseline, the log-odds of a usual record, it is the prediction.
 
 person = test.iloc[[3]]
-parts = pd.DataFrame({"value": person[list(model.shape_functions_)].iloc[0], "adds": model.explain(person)[0]})
+parts = pd.DataFrame(
+    {"value": person[list(model.shape_functions_)].iloc[0], "adds": model.explain(person)[0]}
+)
 print(parts.sort_values("adds", key=abs, ascending=False).to_string(float_format="{:+.2f}".format))
 log_odds = model.baseline_[0] + parts["adds"].sum()
-print(f"baseline {model.baseline_[0]:+.2f}, together {log_odds:+.2f}, probability {model.predict_proba(person)[0, 1]:.2f}")
+print(
+    f"baseline {model.baseline_[0]:+.2f}, together {log_odds:+.2f}, probability {model.predict_proba(person)[0, 1]:.2f}"
+)
 
 # %%
 # What must rise
@@ -88,8 +94,11 @@ print(f"baseline {model.baseline_[0]:+.2f}, together {log_odds:+.2f}, probabilit
 rising = DPAdditiveClassifier(epsilon=1.0, schema=schema, monotone={"education-num": 1})
 with reproducible_noise(0):
     rising.fit(train, train["income"])
+# sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
-for ax, fitted, title in zip(axes, (model, rising), ("as released", "brought in order"), strict=True):
+for ax, fitted, title in zip(
+    axes, (model, rising), ("as released", "brought in order"), strict=True
+):
     AdditiveDisplay.from_estimator(fitted, terms=["education-num"], ax=ax)
     ax.set(title=f"education-num, {title}", ylabel="")
 axes[0].set_ylabel("added to the log-odds")

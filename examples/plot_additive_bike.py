@@ -33,7 +33,14 @@ if not path.exists():
     raise SystemExit
 
 table = pd.read_csv(path)
-first_and_last = {"season": (1, 4), "yr": (0, 1), "mnth": (1, 12), "hr": (0, 23), "holiday": (0, 1), "weekday": (0, 6)}
+first_and_last = {
+    "season": (1, 4),
+    "yr": (0, 1),
+    "mnth": (1, 12),
+    "hr": (0, 23),
+    "holiday": (0, 1),
+    "weekday": (0, 6),
+}
 first_and_last |= {"workingday": (0, 1), "weathersit": (1, 4)}
 columns = {
     name: {"kind": "category", "categories": [str(value) for value in range(first, last + 1)]}
@@ -53,7 +60,9 @@ params = {"epsilon": 1.0, "schema": schema, "target_bounds": (0, 1000)}
 with reproducible_noise(0):  # for examples only: a model to publish is fitted outside of it
     alone = DPAdditiveRegressor(**params).fit(train, train["cnt"])
 print(f"R2 {alone.score(test, test['cnt']):.3f}")
-AdditiveDisplay.from_estimator(alone, terms=["hr", "workingday", "temp", "hum", "weathersit", "mnth"], n_cols=4)
+AdditiveDisplay.from_estimator(
+    alone, terms=["hr", "workingday", "temp", "hum", "weathersit", "mnth"], n_cols=4
+)
 plt.show()
 
 # %%
@@ -63,7 +72,9 @@ plt.show()
 # of them brings noise. For this pair it is worth it.
 
 with reproducible_noise(0):
-    together = DPAdditiveRegressor(interactions=[("hr", "workingday")], **params).fit(train, train["cnt"])
+    together = DPAdditiveRegressor(interactions=[("hr", "workingday")], **params).fit(
+        train, train["cnt"]
+    )
 print(f"R2 {together.score(test, test['cnt']):.3f}")
 AdditiveDisplay.from_estimator(together, terms=[("hr", "workingday"), "hr", "temp"], n_cols=3)
 plt.show()
@@ -75,9 +86,18 @@ plt.show()
 
 hours = test[(test["weathersit"] == 1) & (test["yr"] == 1)]
 kinds = [(8, 1), (8, 0), (3, 1)]
-records = pd.concat([hours[(hours["hr"] == hour) & (hours["workingday"] == working)].head(1) for hour, working in kinds])
+records = pd.concat(
+    [
+        hours[(hours["hr"] == hour) & (hours["workingday"] == working)].head(1)
+        for hour, working in kinds
+    ]
+)
 names = [name if isinstance(name, str) else " x ".join(name) for name in together.shape_functions_]
-parts = pd.DataFrame(together.explain(records), columns=names, index=["8, working day", "8, day off", "3, working day"])
+parts = pd.DataFrame(
+    together.explain(records),
+    columns=names,
+    index=["8, working day", "8, day off", "3, working day"],
+)
 parts.insert(0, "a usual hour", together.baseline_[0])
 parts["together"] = parts.sum(axis=1)
 parts["counted"] = records["cnt"].to_numpy()

@@ -26,7 +26,9 @@ X, y = np.zeros((40, 2)), np.arange(40) % 2
 def attacked(epsilon):
     """The audit of an estimator that claims this epsilon."""
     solver = GradientDescent(3, step_size=0.01)
-    model = DPLogisticRegression(epsilon=epsilon, delta=1e-5, fit_intercept=False, classes=[0, 1], solver=solver)
+    model = DPLogisticRegression(
+        epsilon=epsilon, delta=1e-5, fit_intercept=False, classes=[0, 1], solver=solver
+    )
     return audit(model, X, y, n_runs=400, views="transcript", random_state=0)
 
 
@@ -44,7 +46,9 @@ bounds = np.array([result.bounds[0].epsilon for result in results])
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 TradeOffDisplay.from_audit(results[1], ax=axes[0])
-axes[1].fill_between([0, 9], [0, 9], 9, color="tab:red", alpha=0.12, linewidth=0, label="would prove a defect")
+axes[1].fill_between(
+    [0, 9], [0, 9], 9, color="tab:red", alpha=0.12, linewidth=0, label="would prove a defect"
+)
 axes[1].plot([0, 9], [0, 9], color="tab:red", linewidth=1)
 axes[1].plot(claims, bounds, "o", color="tab:blue", label="proved to be spent, at least")
 axes[1].set_title("Bounds of four audits")

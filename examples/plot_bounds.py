@@ -17,6 +17,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from skdp import DPLogisticRegression
 from skdp.testing import reproducible_noise
@@ -43,11 +44,18 @@ curves = {epsilon: [accuracy(epsilon, bound) for bound in bounds] for epsilon in
 # -----------
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for (epsilon, scores), colour in zip(curves.items(), ("tab:orange", "tab:green", "tab:blue"), strict=True):
+for (epsilon, scores), colour in zip(
+    curves.items(), ("tab:orange", "tab:green", "tab:blue"), strict=True
+):
     ax.plot(bounds, scores, marker="o", color=colour, label=f"epsilon {epsilon:g}")
 ax.axvline(100, color="black", linestyle="--", label="the true bound")
 ax.axhline(0.5, color="grey", linestyle=":", label="a coin")
-ax.set(xscale="log", xlabel="bound that was stated", ylabel="test accuracy", title="Ten columns, 4000 training records")
+ax.set(
+    xscale="log",
+    xlabel="bound that was stated",
+    ylabel="test accuracy",
+    title="Ten columns, 4000 training records",
+)
 ax.legend()
 plt.show()
 
@@ -56,6 +64,13 @@ plt.show()
 # most values are then clipped to the same number. So where you are not sure, state the wider bound, but at small epsilon not a
 # much wider one.
 
+print(pd.DataFrame(curves, index=bounds).rename_axis(index="bound", columns="epsilon").round(2))
+
+# %%
+# What the text says of epsilon 1 and of small epsilon:
+
 right = list(bounds).index(100)
-print({epsilon: dict(zip(bounds.tolist(), np.round(scores, 2).tolist(), strict=True)) for epsilon, scores in curves.items()})
-assert curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05 and curves[0.1][-1] < curves[0.1][right] - 0.1
+assert (
+    curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05
+    and curves[0.1][-1] < curves[0.1][right] - 0.1
+)

@@ -3,7 +3,7 @@ For the group that fares worst
 ==============================
 
 A model that is right on average may be wrong half of the time for a small group that follows another rule.
-`DPGroupDROClassifier` minimises the loss of the group that has the largest one, where the groups are public. The patients of
+`skdp.DPGroupDROClassifier` minimises the loss of the group that has the largest one, where the groups are public. The patients of
 this example are made up: most are of a large hospital, some of a small one, whose laboratory works in another way. Who is a
 patient of which hospital is taken to be known; what is measured, and who is ill, is not.
 """
@@ -26,7 +26,9 @@ hospital = np.where(np.arange(30_000) < 3_000, "small", "large")
 X = rng.uniform(-1, 1, size=(30_000, 6))
 risk = np.where(hospital == "small", X @ [4, 8, 0, 0, 0, 0], X @ [8, -2, 0, 0, 0, 0])
 ill = risk + rng.logistic(size=30_000) > 0
-X_train, X_test, ill_train, ill_test, train, test = train_test_split(X, ill, hospital, random_state=0, stratify=hospital)
+X_train, X_test, ill_train, ill_test, train, test = train_test_split(
+    X, ill, hospital, random_state=0, stratify=hospital
+)
 
 # %%
 # The noise before anything is spent
@@ -61,14 +63,18 @@ def by_hospital(score):
 accuracy = by_hospital(lambda fitted, X, y: fitted.score(X, y))
 loss = by_hospital(lambda fitted, X, y: log_loss(y, fitted.predict_proba(X), labels=[False, True]))
 for name, fitted in models.items():
-    print(f"{name}: accuracy {fitted.score(X_test, ill_test):.3f}, in the worse hospital {min(accuracy[name]):.3f}")
+    print(
+        f"{name}: accuracy {fitted.score(X_test, ill_test):.3f}, in the worse hospital {min(accuracy[name]):.3f}"
+    )
 
 # %%
 # The largest loss falls, and with it the difference between the hospitals. The price is paid where the plain model was at its
 # best, and as most patients are there, the average accuracy falls.
 
-figure, axes = plt.subplots(1, 2, figsize=(8, 2.2), sharey=True, layout="constrained")
-for ax, scores, title in zip(axes, (accuracy, loss), ("accuracy", "mean logistic loss"), strict=True):
+figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharey=True, layout="constrained")
+for ax, scores, title in zip(
+    axes, (accuracy, loss), ("accuracy", "mean logistic loss"), strict=True
+):
     for (name, values), marker in zip(scores.items(), "os", strict=True):
         ax.plot(values, names, marker, markersize=8, label=name)
     ax.set(xlabel=f"{title}, patients not seen", ylim=(-0.5, 1.5))
@@ -96,4 +102,6 @@ print(model.privacy_report_)
 # %%
 # The patients of the small hospital are better off, by far more than noise, and better than with a coin:
 
-assert min(accuracy["DPGroupDROClassifier"]) > max(min(accuracy["DPLogisticRegression"]), 0.5) + 0.05
+assert (
+    min(accuracy["DPGroupDROClassifier"]) > max(min(accuracy["DPLogisticRegression"]), 0.5) + 0.05
+)

@@ -20,7 +20,9 @@ import numpy as np
 from skdp import DPLogisticRegression, LowSignalWarning
 from skdp.testing import reproducible_noise
 
-plan = DPLogisticRegression(epsilon=0.1, data_norm=1.0, classes=[0, 1]).plan(n_samples=500, n_features=20)
+plan = DPLogisticRegression(epsilon=0.1, data_norm=1.0, classes=[0, 1]).plan(
+    n_samples=500, n_features=20
+)
 print(plan.noise_size)
 print(plan.needed)
 
@@ -36,7 +38,9 @@ def least(epsilon, n_features):
     return model.plan(n_samples=10, n_features=n_features).needed.n_samples
 
 
-curves = {n_features: [least(epsilon, n_features) for epsilon in epsilons] for n_features in (5, 20, 100)}
+curves = {
+    n_features: [least(epsilon, n_features) for epsilon in epsilons] for n_features in (5, 20, 100)
+}
 
 # %%
 # And try it
@@ -68,20 +72,33 @@ threshold = least(0.3, 20)
 # Left: the least number of records. Right: the accuracy; the dashed line is the number that the plan named.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-for (n_features, records), colour in zip(curves.items(), ("tab:green", "tab:blue", "tab:purple"), strict=True):
+for (n_features, records), colour in zip(
+    curves.items(), ("tab:green", "tab:blue", "tab:purple"), strict=True
+):
     axes[0].plot(epsilons, records, color=colour, marker=".", label=f"{n_features} features")
-axes[0].set(xscale="log", yscale="log", xlabel="epsilon", ylabel="records", title="The least number of records")
+axes[0].set(
+    xscale="log",
+    yscale="log",
+    xlabel="epsilon",
+    ylabel="records",
+    title="The least number of records",
+)
 axes[0].grid(alpha=0.4)
 axes[0].legend()
 axes[1].plot(sizes, scores, ".", color="tab:blue", alpha=0.5)
 axes[1].plot(sizes, np.median(scores, axis=1), color="tab:blue", label="median of ten fits")
 axes[1].axvline(threshold, color="black", linestyle="--", label=f"the plan: {threshold:,} records")
 axes[1].axhline(0.5, color="grey", linestyle=":", label="a coin")
-axes[1].set(xscale="log", xlabel="records", ylabel="test accuracy", title="20 features, epsilon 0.3")
+axes[1].set(
+    xscale="log", xlabel="records", ylabel="test accuracy", title="20 features, epsilon 0.3"
+)
 axes[1].legend(loc="lower right")
 plt.show()
 
 # %%
 # A larger epsilon needs fewer records, and a table beyond the number of the plan gives a model that is far from a coin:
 
-assert all(np.diff(records).max() <= 0 for records in curves.values()) and np.median(scores[sizes > 2 * threshold]) > 0.7
+assert (
+    all(np.diff(records).max() <= 0 for records in curves.values())
+    and np.median(scores[sizes > 2 * threshold]) > 0.7
+)

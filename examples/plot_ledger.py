@@ -35,7 +35,9 @@ ledger = PrivacyLedger(epsilon=3.0, delta=1e-6)
 private = {"delta": 1e-7, "data_norm": 2.0, "classes": [0, 1]}
 with ledger:
     DPLinearSVC(epsilon=0.5, **private).fit(X, y)
-    search = GridSearchCV(DPLogisticRegression(epsilon=0.5, **private), {"alpha": [1e-4, 1e-2]}, cv=KFold(3))
+    search = GridSearchCV(
+        DPLogisticRegression(epsilon=0.5, **private), {"alpha": [1e-4, 1e-2]}, cv=KFold(3)
+    )
     search.fit(X, y)
 together = ledger.spent_after_each[-1]
 print(f"{len(ledger.entries)} fits of epsilon 0.5 have spent epsilon {together:.2f} together")
@@ -52,7 +54,9 @@ with ledger:
         DPLogisticRegression(epsilon=10.0, **private).fit(X, y)
     except BudgetExceededError as error:
         refused = str(error)
-    final = DPLogisticRegression(epsilon=round(0.9 * left, 2), **private | {"delta": 1e-6}).fit(X, y)
+    final = DPLogisticRegression(epsilon=round(0.9 * left, 2), **private | {"delta": 1e-6}).fit(
+        X, y
+    )
 print(refused)
 
 # %%
@@ -60,7 +64,9 @@ print(refused)
 # -------------
 # The steps grow smaller although the fits of the search have the same epsilon: fits compose better than by addition.
 
-BudgetTimelineDisplay.from_ledger(ledger)
+_, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+BudgetTimelineDisplay.from_ledger(ledger, ax=ax)
+ax.legend(loc="upper left", bbox_to_anchor=(0, 0.9), frameon=False)
 plt.show()
 print(ledger.summary())
 

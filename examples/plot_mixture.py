@@ -3,8 +3,8 @@ Shares that add up to one
 =========================
 
 A sample of soil is a mixture of minerals, and its spectrum is a mixture of theirs. Which shares explain the measured spectrum
-best? Shares are not negative and add up to one: the coefficients are in a *simplex*. `DPConstrainedRegression` keeps them there,
-at every step and in the released model.
+best? Shares are not negative and add up to one: the coefficients are in a *simplex*. `skdp.DPConstrainedRegression` keeps them
+there, at every step and in the released model.
 """
 
 # %%
@@ -44,7 +44,9 @@ bounds = {"feature_bounds": 1.0, "target_bounds": (0, 1)}
 fits = {}
 for epsilon in (0.1, 1.0):
     with reproducible_noise(0):
-        fits[epsilon] = DPConstrainedRegression(epsilon=epsilon, constraint="simplex", radius=1.0, **bounds).fit(X, y)
+        fits[epsilon] = DPConstrainedRegression(
+            epsilon=epsilon, constraint="simplex", radius=1.0, **bounds
+        ).fit(X, y)
 
 # %%
 # The picture
@@ -60,8 +62,12 @@ axes[0].set(xlabel="wavelength", ylabel="reflection", title="Spectrum", ylim=(-0
 axes[0].legend(ncols=3)
 places = np.arange(12)
 axes[1].bar(places, shares, width=0.8, color="none", edgecolor="black", label="the mixture")
-for (epsilon, fit), colour, shift in zip(fits.items(), ("tab:orange", "tab:blue"), (-0.2, 0.2), strict=True):
-    axes[1].bar(places + shift, fit.coef_.ravel(), width=0.35, color=colour, label=f"epsilon {epsilon:g}")
+for (epsilon, fit), colour, shift in zip(
+    fits.items(), ("tab:orange", "tab:blue"), (-0.2, 0.2), strict=True
+):
+    axes[1].bar(
+        places + shift, fit.coef_.ravel(), width=0.35, color=colour, label=f"epsilon {epsilon:g}"
+    )
 axes[1].set(xlabel="mineral", ylabel="share", title="Shares", xticks=places)
 plt.show()
 
@@ -69,4 +75,8 @@ plt.show()
 # The shares are shares, and at epsilon 1 the three minerals are those of the mixture:
 
 found = fits[1.0].coef_.ravel()
-assert found.min() >= -1e-9 and abs(found.sum() - 1) < 1e-9 and set(np.argsort(found)[-3:]) == {1, 4, 9}
+assert (
+    found.min() >= -1e-9
+    and abs(found.sum() - 1) < 1e-9
+    and set(np.argsort(found)[-3:]) == {1, 4, 9}
+)

@@ -3,7 +3,8 @@ Regression among wrong entries
 ==============================
 
 Every tenth price in this table is wrong: somebody typed it in cents. Least squares follows them, with or without privacy.
-The loss of `DPRobustRegressor` has a slope that falls back to zero, so that records that are far off have no influence at all.
+The loss of `skdp.DPRobustRegressor` has a slope that falls back to zero, so that records that are far off have no influence
+at all.
 """
 
 # %%
@@ -37,7 +38,9 @@ X = (area[:, None] - 70) / 50
 with reproducible_noise(0):
     squared = DPLinearRegression(epsilon=1.0, target_bounds=(0, 5000), data_norm=1.0).fit(X, price)
 with reproducible_noise(0):
-    robust = DPRobustRegressor(epsilon=1.0, loss="welsch", threshold=100.0, data_norm=1.0).fit(X, price - 250)
+    robust = DPRobustRegressor(epsilon=1.0, loss="welsch", threshold=100.0, data_norm=1.0).fit(
+        X, price - 250
+    )
 not_private = LinearRegression().fit(X, price)
 
 # %%
@@ -49,12 +52,24 @@ grid = np.linspace(20, 120, 101)
 place = (grid[:, None] - 70) / 50
 figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 shown = slice(0, 2500)
-ax.plot(area[shown][~wrong[shown]], price[shown][~wrong[shown]], ".", color="grey", markersize=2, alpha=0.6)
+ax.plot(
+    area[shown][~wrong[shown]],
+    price[shown][~wrong[shown]],
+    ".",
+    color="grey",
+    markersize=2,
+    alpha=0.6,
+)
 ax.plot(grid, 50 + 3 * grid, color="black", linestyle="--", label="the truth")
 ax.plot(grid, not_private.predict(place), color="tab:red", label="least squares, not private")
 ax.plot(grid, squared.predict(place), color="tab:orange", label="squared loss, epsilon 1")
 ax.plot(grid, robust.predict(place) + 250, color="tab:blue", label="Welsch's loss, epsilon 1")
-ax.set(xlabel="area (square metres)", ylabel="price (thousands)", ylim=(0, 1100), title="One entry in ten is wrong")
+ax.set(
+    xlabel="area (square metres)",
+    ylabel="price (thousands)",
+    ylim=(0, 1100),
+    title="One entry in ten is wrong",
+)
 ax.legend(loc="upper left", ncols=2)
 plt.show()
 
@@ -67,5 +82,7 @@ def off(predicted):
     return np.mean(np.abs(predicted - true))
 
 
-print(f"off by {off(robust.predict(X) + 250):.0f} thousand; with the squared loss by {off(squared.predict(X)):.0f}")
+print(
+    f"off by {off(robust.predict(X) + 250):.0f} thousand; with the squared loss by {off(squared.predict(X)):.0f}"
+)
 assert off(robust.predict(X) + 250) < 0.2 * off(squared.predict(X))

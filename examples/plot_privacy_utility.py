@@ -30,7 +30,9 @@ error = [3, 5, 25, 550, 0.04, 0.15, 0.4, 0.06, 0.08, 0.03]
 worst = [40, 50, 260, 4300, 0.25, 1.1, 1.3, 0.3, 0.7, 0.25]
 X, y = load_breast_cancer(return_X_y=True)
 X = BoundedScaler(bounds=[(0, largest) for largest in mean + error + worst]).fit_transform(X)
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, test_size=0.25, random_state=0, stratify=y
+)
 
 # %%
 # Thirty fits per epsilon
@@ -62,12 +64,21 @@ larger_class = max(y_test.mean(), 1 - y_test.mean())
 
 lowest, low, middle, high, highest = np.quantile(scores, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.fill_between(epsilons, lowest, highest, color="tab:blue", alpha=0.15, linewidth=0, label="8 fits of 10")
-ax.fill_between(epsilons, low, high, color="tab:blue", alpha=0.35, linewidth=0, label="half of the fits")
+ax.fill_between(
+    epsilons, lowest, highest, color="tab:blue", alpha=0.15, linewidth=0, label="8 fits of 10"
+)
+ax.fill_between(
+    epsilons, low, high, color="tab:blue", alpha=0.35, linewidth=0, label="half of the fits"
+)
 ax.plot(epsilons, middle, color="tab:blue", marker="o", label="median of the private fits")
 ax.axhline(without_privacy, color="black", linestyle="--", label="without privacy")
 ax.axhline(larger_class, color="grey", linestyle=":", label="the larger class")
-ax.set(xscale="log", xlabel="epsilon", ylabel="test accuracy", title="Breast cancer, 426 training records")
+ax.set(
+    xscale="log",
+    xlabel="epsilon",
+    ylabel="test accuracy",
+    title="Breast cancer, 426 training records",
+)
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.legend(loc="lower right")
 plt.show()

@@ -42,7 +42,10 @@ X, X_test, y, y_test = train_test_split(powers(size), minutes, random_state=0)
 quantiles = (0.1, 0.25, 0.5, 0.75, 0.9)
 ledger = PrivacyLedger(epsilon=2.5, delta=1e-6)
 with ledger, reproducible_noise(0):
-    fits = [DPQuantileRegressor(epsilon=0.5, delta=1e-7, quantile=q, data_norm=1.5).fit(X, y) for q in quantiles]
+    fits = [
+        DPQuantileRegressor(epsilon=0.5, delta=1e-7, quantile=q, data_norm=1.5).fit(X, y)
+        for q in quantiles
+    ]
 below = [np.mean(y_test <= fit.predict(X_test)) for fit in fits]
 print(f"spent together: epsilon {ledger.spent_after_each[-1]:.2f} at delta 1e-6")
 for q, share in zip(quantiles, below, strict=True):
@@ -60,10 +63,22 @@ shown = np.arange(0, len(y_test), 8)
 ax.plot(5 * (X_test[shown, 0] + 1), y_test[shown], ".", color="grey", markersize=2, alpha=0.5)
 for outer, opacity, share in ((0, 0.2, "eight tenths"), (1, 0.4, "half")):
     ax.fill_between(
-        grid, lines[outer], lines[-1 - outer], color="tab:blue", alpha=opacity, linewidth=0, label=f"{share} of the repairs"
+        grid,
+        lines[outer],
+        lines[-1 - outer],
+        color="tab:blue",
+        alpha=opacity,
+        linewidth=0,
+        label=f"{share} of the repairs",
     )
 ax.plot(grid, lines[2], color="tab:blue", label="median")
-ax.set(xlabel="size of the repair", ylabel="minutes", ylim=(0, 450), xlim=(0, 10), title="Five private quantile regressions")
+ax.set(
+    xlabel="size of the repair",
+    ylabel="minutes",
+    ylim=(0, 450),
+    xlim=(0, 10),
+    title="Five private quantile regressions",
+)
 ax.legend(loc="upper left")
 plt.show()
 

@@ -3,7 +3,7 @@ A ranking where positives are rare
 ==================================
 
 Fewer than two transactions in a hundred are fraud. A model that never says fraud is right in 98 cases of 100, so accuracy says
-nothing; an office that can look at a few hundred transactions a day wants the suspicious ones on top. `DPAUCMaximizer` fits
+nothing; an office that can look at a few hundred transactions a day wants the suspicious ones on top. `skdp.DPAUCMaximizer` fits
 scores for that, and is judged by the area under the ROC curve (AUC).
 """
 
@@ -35,7 +35,9 @@ print(f"{y_train.sum()} of {len(y_train)} training records are fraud")
 fits = {}
 for epsilon in (0.1, 0.3, 1.0):
     with reproducible_noise(0):
-        fits[epsilon] = DPAUCMaximizer(epsilon=epsilon, data_norm=2.0, classes=[0, 1]).fit(X_train, y_train)
+        fits[epsilon] = DPAUCMaximizer(epsilon=epsilon, data_norm=2.0, classes=[0, 1]).fit(
+            X_train, y_train
+        )
 
 # %%
 # The picture
@@ -47,14 +49,21 @@ looked_at = np.arange(1, len(y_test) + 1)
 for epsilon, colour in zip(fits, ("tab:orange", "tab:green", "tab:blue"), strict=True):
     scores = fits[epsilon].decision_function(X_test)
     RocCurveDisplay.from_predictions(
-        y_test, scores, ax=axes[0], name=f"epsilon {epsilon:g}", curve_kwargs={"color": colour}, plot_chance_level=False
+        y_test,
+        scores,
+        ax=axes[0],
+        name=f"epsilon {epsilon:g}",
+        curve_kwargs={"color": colour},
+        plot_chance_level=False,
     )
     found = np.cumsum(y_test[np.argsort(-scores)]) / y_test.sum()
     axes[1].plot(looked_at, found, color=colour, label=f"epsilon {epsilon:g}")
 best = np.cumsum(y_test[np.argsort(-(X_test[:, :4] @ [3.0, -2.0, 2.0, 1.5]))]) / y_test.sum()
 axes[1].plot(looked_at, best, color="black", linestyle="--", label="the true odds")
 axes[1].plot(looked_at, looked_at / len(y_test), color="grey", linestyle=":", label="at random")
-axes[1].set(xlim=(0, 3000), ylim=(0, 1), xlabel="transactions looked at", ylabel="share of the frauds found")
+axes[1].set(
+    xlim=(0, 3000), ylim=(0, 1), xlabel="transactions looked at", ylabel="share of the frauds found"
+)
 axes[1].legend(loc="lower right")
 axes[0].set(title="ROC curve, test records")
 plt.show()

@@ -43,8 +43,12 @@ def advance(state, rng):
     for _ in range(2):
         angle, speed = state.T
         pull = (force + 0.05 * speed**2 * np.sin(angle)) / 1.1
-        turn = (9.8 * np.sin(angle) - np.cos(angle) * pull) / (0.5 * (4 / 3 - 0.1 * np.cos(angle) ** 2 / 1.1))
-        state = np.where(fallen(state)[:, None], state, state + 0.02 * np.column_stack([speed, turn]))
+        turn = (9.8 * np.sin(angle) - np.cos(angle) * pull) / (
+            0.5 * (4 / 3 - 0.1 * np.cos(angle) ** 2 / 1.1)
+        )
+        state = np.where(
+            fallen(state)[:, None], state, state + 0.02 * np.column_stack([speed, turn])
+        )
     return state, np.where(fallen(state), -1.0, 1 - 2 * (state[:, 0] / BOUNDS[0]) ** 2)
 
 
@@ -93,7 +97,10 @@ class PolicyEvaluation(SaddleProblem):
     """The mean squared projected Bellman error."""
 
     name = "mean squared projected Bellman error"
-    primal_clip_norm, dual_clip_norm = 1.0, 3.0  # about what most gradients of made-up machines keep to
+    primal_clip_norm, dual_clip_norm = (
+        1.0,
+        3.0,
+    )  # about what most gradients of made-up machines keep to
     ridge = 0.01
 
     def __init__(self, n_columns):
@@ -103,7 +110,12 @@ class PolicyEvaluation(SaddleProblem):
         """Features, their discounted change, temporal-difference errors, and the weights that the dual variables give."""
         now, then = batch.rows[:, : self.n_dual], batch.rows[:, self.n_dual :]
         change = DISCOUNT * then - now
-        return now, change, batch.targets[:, None] + products(change, primal[:, None]), products(now, dual[:, None])
+        return (
+            now,
+            change,
+            batch.targets[:, None] + products(change, primal[:, None]),
+            products(now, dual[:, None]),
+        )
 
     def at(self, batch, primal, dual):
         now, change, error, weight = self._parts(batch, primal, dual)
@@ -155,7 +167,9 @@ X, y = transitions(10_000, np.random.default_rng(4))
 def learnt(epsilon):
     """The model that a budget allows."""
     with reproducible_noise(0):
-        return DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3)).fit(X, y)
+        return DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3)).fit(
+            X, y
+        )
 
 
 model = learnt(epsilon=1.0)
@@ -178,7 +192,9 @@ def error(coefficients):
 
 now, then = X[:, : len(ORDERS)], X[:, len(ORDERS) :]
 lstd = np.linalg.solve(now.T @ (now - DISCOUNT * then), now.T @ y)
-print(f"error {error(model.primal_):.2f}; before learning {error(np.zeros(len(ORDERS))):.2f}, of a constant {value.std():.2f}")
+print(
+    f"error {error(model.primal_):.2f}; before learning {error(np.zeros(len(ORDERS))):.2f}, of a constant {value.std():.2f}"
+)
 print(f"error of LSTD, which is not private, {error(lstd):.2f}")
 
 # %%
@@ -187,15 +203,23 @@ print(f"error of LSTD, which is not private, {error(lstd):.2f}")
 
 angle, speed = np.meshgrid(*(np.linspace(-bound, bound, 41) for bound in BOUNDS))
 grid = np.column_stack([angle.ravel(), speed.ravel()])
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
-panels = {"mean return of 20 runs": returns(grid, rng), "learnt with epsilon = 1": features(grid) @ model.primal_}
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+panels = {
+    "mean return of 20 runs": returns(grid, rng),
+    "learnt with epsilon = 1": features(grid) @ model.primal_,
+}
 for ax, (title, height) in zip(axes, panels.items(), strict=False):
     image = ax.pcolormesh(np.rad2deg(angle), speed, height.reshape(angle.shape), vmin=-2, vmax=10)
     ax.set(title=title, xlabel="angle (degrees)", ylabel="its speed (rad/s)")
 figure.colorbar(image, ax=axes[:2], label="value")
 budgets = (0.1, 0.2, 0.5, 1.0)
-axes[2].plot(budgets, [error(learnt(epsilon).primal_) for epsilon in budgets], marker="o", label="private")
-for height, style, label in ((error(np.zeros(len(ORDERS))), ":", "before learning"), (value.std(), "-.", "a constant")):
+axes[2].plot(
+    budgets, [error(learnt(epsilon).primal_) for epsilon in budgets], marker="o", label="private"
+)
+for height, style, label in (
+    (error(np.zeros(len(ORDERS))), ":", "before learning"),
+    (value.std(), "-.", "a constant"),
+):
     axes[2].axhline(height, color="grey", linestyle=style, label=label)
 axes[2].axhline(error(lstd), color="black", linestyle="--", label="LSTD, not private")
 axes[2].set(xscale="log", ylim=0, title="error on fresh states", xlabel="epsilon")

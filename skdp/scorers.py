@@ -40,7 +40,7 @@ class Scored(ABC):
         Returns
         -------
         tuple of Factors
-            One per layer, with the parameters in the order of `Scorer.n_parameters`.
+            One per layer, with the parameters in the order of ``Scorer.n_parameters``.
         """
 
 

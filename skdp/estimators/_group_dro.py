@@ -109,7 +109,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
 
     With ``groups=None`` there is one group, and the fit is a logistic regression by gradient descent; `DPLogisticRegression` is
     better at that. Cross-validation and searches give ``groups`` to the splitter only, unless metadata routing is on and
-    ``set_fit_request(groups=True)`` asks for them (or ``params={"groups": groups}``, in `cross_validate`): ``groups_`` tells.
+    ``set_fit_request(groups=True)`` asks for them (or ``params={"groups": groups}``, in ``cross_validate``): ``groups_`` tells.
     Two attributes make groups together once they are joined into one label. A fit takes several times as long as one of
     `DPLogisticRegression`.
 

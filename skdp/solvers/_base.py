@@ -86,7 +86,7 @@ class Problem:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in `NEEDS`."""
+        """What solvers may need, by the names in ``NEEDS``."""
         facts = {
             "smooth": self.loss.smoothness < math.inf,
             "kinked": self.loss.smoothness == math.inf and self.loss.bounded,
@@ -278,7 +278,7 @@ class Solver(BaseEstimator, ABC):
         return None
 
     def title_for(self, problem: Problem) -> str:
-        """Return the one line for the report of a fit: `title`, less stages that these public facts leave out."""
+        """Return the one line for the report of a fit: ``title``, less stages that these public facts leave out."""
         return self.title
 
     @abstractmethod

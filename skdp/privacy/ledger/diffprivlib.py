@@ -39,7 +39,8 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
     Notes
     -----
     **Privacy.** The guarantee of all fits together is the one that diffprivlib states for the accountant. It knows one epsilon
-    and delta per fit, so its total is larger than a `PrivacyLedger`'s, and it states no adjacency: that is yours to keep.
+    and delta per fit, so its total is larger than that of a `skdp.PrivacyLedger`, and it states no adjacency: that is yours to
+    keep.
     """
     account = _Account(accountant)
     active.activate(account)

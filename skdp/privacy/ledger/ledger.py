@@ -42,7 +42,7 @@ class PrivacyLedger:
     adjacency : {"replace_one", "zero_out"} or None, default=None
         Which tables are neighbours; None takes what the first fit has. All fits of a ledger share it.
     key : bytes, str or None, default=None
-        Secret of at least 16 bytes that authenticates the file; `secrets.token_hex()` makes one. It is never stored. None takes
+        Secret of at least 16 bytes that authenticates the file; ``secrets.token_hex()`` makes one. It is never stored. None takes
         the environment variable ``SKDP_LEDGER_KEY`` where that is set. A ledger that was made with a key opens only with that
         key, and one that was made without a key opens only without.
 
@@ -61,7 +61,7 @@ class PrivacyLedger:
     Notes
     -----
     **Privacy.** Everything released inside the block is (epsilon, delta)-differentially private together, also when each fit is
-    chosen after seeing the results of those before it: see `skdp.privacy.ledger.privacy_filter` for the rule and its proof.
+    chosen after seeing the results of those before it: see ``skdp.privacy.ledger.privacy_filter`` for the rule and its proof.
     Full-data Gaussian fits compose by :math:`\sum_j \mu_j^2`; fits with samples are charged by the Gaussian that covers them; a
     guarantee of which nothing else is known adds up by epsilon and delta while it comes before all others. The tight figure of
     the summary, by privacy loss distributions, holds for a plan fixed in advance only.
@@ -78,8 +78,8 @@ class PrivacyLedger:
 
     Fits are charged for the whole data set, also on a part of it. The part must hold each record at most once, and which records
     it holds must not depend on their values: give searches ``cv=KFold(...)`` (their default for classifiers splits by label, and
-    one changed label can move many records), and `BaggingClassifier` ``bootstrap=False``. The labels of each part are public, as
-    those of a table are, unless the estimator has ``classes=[...]``; so are groups of records: neighbours keep them.
+    one changed label can move many records), and ``BaggingClassifier`` ``bootstrap=False``. The labels of each part are public,
+    as those of a table are, unless the estimator has ``classes=[...]``; so are groups of records: neighbours keep them.
 
     A pickle that is made inside the block names the file, so that a worker process finds it; save models after the block. While
     fits run, leave the file to SQLite: on POSIX systems a process that opens and closes it by other means drops its locks.
@@ -272,7 +272,7 @@ class PrivacyLedger:
         self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta)))
 
     def import_accountant(self, accountant: Any, *, adjacency: str | None = None) -> None:
-        """Charge the sum of what a `diffprivlib.BudgetAccountant` has spent, as one entry.
+        """Charge the sum of what a ``diffprivlib.BudgetAccountant`` has spent, as one entry.
 
         Parameters
         ----------

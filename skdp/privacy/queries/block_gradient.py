@@ -75,9 +75,9 @@ class BlockGradient:
         that the tables share cancel: a raw prediction is moved from point to point with the entries of its own record alone, by
         rules that the points decide. What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <=
         2C``; a null record has ``h(z') = 0``. A term is a rank-one matrix of norm :math:`\|x_{i,S}\| \|r_i\|`, and
-        `TrainingData.block_sum` shrinks ``r_i`` until that is at most C for every finite record, label, weight and loss, whatever
-        C was chosen by: the norm of the clipped row in the block is worked out from the very entries that are summed, and of one
-        coordinate and one output the product itself is clipped. The rounding of the sum is in the noise's allowance.
+        ``TrainingData.block_sum`` shrinks ``r_i`` until that is at most C for every finite record, label, weight and loss,
+        whatever C was chosen by: the norm of the clipped row in the block is worked out from the very entries that are summed,
+        and of one coordinate and one output the product itself is clipped. The rounding of the sum is in the noise's allowance.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class BlockGradient:
         return rows.block_sum(self.coef, self.block, self.residuals, self.clip_norm).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw predictions, of any size; a kernel for `TrainingData.block_sum`."""
+        """Return the derivative of each record in its raw predictions, of any size; a kernel for ``TrainingData.block_sum``."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]
@@ -181,7 +181,7 @@ class CoordinateScores:
         Proof. ``coef``, all points before it, the loss, C and o are the same for both tables, so of the sum only the replaced
         record is left: before the absolute value coordinate j moves by :math:`|h_j(z') - h_j(z)| \le 2C_j`, or :math:`C_j` where
         ``h(z') = 0`` for a null record, and the absolute value moves no further. Over :math:`C_j` that is 2 or 1; where
-        :math:`C_j = 0` the score is 0 for every table. `TrainingData.clipped_sum` makes :math:`|h_j| \le C_j` for every finite
+        :math:`C_j = 0` the score is 0 for every table. ``TrainingData.clipped_sum`` makes :math:`|h_j| \le C_j` for every finite
         record, label, weight and loss.
 
         Parameters
@@ -248,7 +248,7 @@ class CoordinateScores:
         return np.abs(self._in_units(gradient))
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw prediction, finite; a kernel for `TrainingData.clipped_sum`."""
+        """Return the derivative of each record in its raw prediction, finite; a kernel for ``TrainingData.clipped_sum``."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

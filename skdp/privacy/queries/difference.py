@@ -71,7 +71,7 @@ class Difference:
         """Return 2D under ``replace_one`` and D under ``zero_out``, D being the clip norm.
 
         Proof. Both points, C and the smoothness are the same for both tables, so D is, and the terms of all records that the
-        tables share cancel, as computed, too: `TrainingData` works out the raw predictions of a record at both points from it
+        tables share cancel, as computed, too: ``TrainingData`` works out the raw predictions of a record at both points from it
         alone. What is left is the term of the replaced record less that of the other one. A term is a rank-one matrix of norm
         ``||x_i|| ||d_i||``, and the last thing that happens to ``d_i`` is ``clip_residuals`` to D, which bounds that norm by D
         for every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever the

@@ -52,7 +52,7 @@ class Gradient:
         Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share cancel.
         What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null record has
         ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss. The shared terms
-        cancel as computed, too: `TrainingData` works out a raw prediction from its record alone, in an order that only public
+        cancel as computed, too: ``TrainingData`` works out a raw prediction from its record alone, in an order that only public
         facts set; the rounding of the sum itself is in the noise's allowance.
 
         Parameters
@@ -83,7 +83,7 @@ class Gradient:
         return rows.sum(self.coef, self.residuals).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the clipped derivative of each record in its raw predictions; a kernel for `TrainingData.sum`."""
+        """Return the clipped derivative of each record in its raw predictions; a kernel for ``TrainingData.sum``."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

@@ -52,7 +52,7 @@ class DistanceHistogram:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from this record and earlier releases alone, also as computed: `TrainingData` works
+        Proof. The range of a record follows from this record and earlier releases alone, also as computed: ``TrainingData`` works
         out its length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers
         one count by 1 and raises another by 1, or changes nothing.
 

@@ -67,7 +67,7 @@ class Minimum:
         convex functions and :math:`\Lambda w`, so :math:`\Lambda \|w - w'\| \le \|G(w) - G(w')\|`. There :math:`G(w) = e`,
         and :math:`G(w') = e' + h(w') - h'(w')`, where h and h' are the clipped gradients of the records that the tables do
         not share: at most 2 C, or C where h' is that of a null record. So :math:`\Lambda \|w - w'\| \le k C + 2 \tau`. The
-        answer has such a gradient because `minimize` ends at no other point, and :math:`\tau` covers the rounding of the
+        answer has such a gradient because ``minimize`` ends at no other point, and :math:`\tau` covers the rounding of the
         gradient.
 
         Parameters

@@ -25,11 +25,11 @@ class SaddlePoint(Protocol):
     """
 
     def primal(self) -> Sequence[Factors]:
-        """Return the gradients in the primal variables: parts one after the other, `Saddle.n_primal` entries together."""
+        """Return the gradients in the primal variables: parts one after the other, ``Saddle.n_primal`` entries together."""
         ...
 
     def dual(self) -> Sequence[Factors]:
-        """Return the gradients in the dual variables, `Saddle.n_dual` entries together."""
+        """Return the gradients in the dual variables, ``Saddle.n_dual`` entries together."""
         ...
 
 
@@ -102,10 +102,10 @@ class _OneSide(_AtPoint):
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
         Proof. The point, the problem and C are the same for both tables, and the factors of a record come from that record alone,
-        to the last bit (see `SaddlePoint`), so the terms of shared records cancel. What is left is the gradient of the replaced
-        record less that of the other one. Whatever factors the problem states, what is added up is their product times ``1 /
-        max(N, C)``, and N is the norm of that product (`lengths`), so it is at most 1 before the sum is multiplied by C; a record
-        whose N is not finite is left out, and a null record has the weight 0.
+        to the last bit (see `skdp.minimax.SaddlePoint`), so the terms of shared records cancel. What is left is the gradient of
+        the replaced record less that of the other one. Whatever factors the problem states, what is added up is their product
+        times ``1 / max(N, C)``, and N is the norm of that product (``lengths``), so it is at most 1 before the sum is multiplied
+        by C; a record whose N is not finite is left out, and a null record has the weight 0.
 
         Parameters
         ----------
@@ -310,10 +310,10 @@ class PrimalDifference(_AtPoint):
 
         Proof. Both points and all constants are the same for both tables, so D is, and the terms of shared records cancel. What
         is left is the difference of the replaced record, or of two, and what is added up of one is the sum of its factors'
-        products times ``D / max(N, D)``, with N never below the norm of that sum (`differences`): at most D, whatever the problem
-        states. A record whose N is not finite is left out, a null record has the weight 0, and with D = 0 nothing is read. The
-        two products of a part may be longer than their sum by 1 / CANCELLED each, and so may the rounding of the sums over
-        records: `rounding`.
+        products times ``D / max(N, D)``, with N never below the norm of that sum (``differences``): at most D, whatever the
+        problem states. A record whose N is not finite is left out, a null record has the weight 0, and with D = 0 nothing is
+        read. The two products of a part may be longer than their sum by 1 / CANCELLED each, and so may the rounding of the sums
+        over records: ``rounding``.
 
         Parameters
         ----------

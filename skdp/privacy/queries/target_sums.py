@@ -34,8 +34,8 @@ class TargetSum:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
-        Proof. Shared records cancel; a target is in [-1, 1], because `TrainingData.totals` clips it, which changes nothing where
-        it was brought there by its public range, and a null record is not counted.
+        Proof. Shared records cancel; a target is in [-1, 1], because ``TrainingData.totals`` clips it, which changes nothing
+        where it was brought there by its public range, and a null record is not counted.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ class Vertex:
 
         Proof. ``coef``, the loss, C, the vertices and the offset are the same for both tables, so of the sum only the replaced
         record is left: a score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most :math:`\|v\|_1
-        \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. `TrainingData.clipped_sum` makes
+        \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. ``TrainingData.clipped_sum`` makes
         :math:`|h_j| \le C` for every finite record, label, weight and loss. It is attained by rows all of whose gradients'
         coordinates are clipped.
 
@@ -202,7 +202,7 @@ class Vertex:
         return -self.vertices.products(gradient.ravel())
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw predictions, finite; a kernel for `TrainingData.clipped_sum`."""
+        """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]

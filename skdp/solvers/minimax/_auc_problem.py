@@ -49,7 +49,7 @@ class AUCProblem(MinimaxProblem):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in `NEEDS`."""
+        """What solvers may need, by the names in ``NEEDS``."""
         surrogate = super(MinimaxProblem, self).offers - {"pointwise"} | {"ranking"}
         return surrogate | super().offers if self.linear else super().offers
 

@@ -54,7 +54,7 @@ class MinimaxProblem(Problem):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in `NEEDS`."""
+        """What solvers may need, by the names in ``NEEDS``."""
         return frozenset({"saddle"})
 
     @property

@@ -105,7 +105,7 @@ class SufficientStatistics(Solver):
         return remark
 
     def noise_level(self, problem: Problem) -> float:
-        """Return the largest eigenvalue of the noise, over that of the rows, as a multiple of `DROWNED`."""
+        """Return the largest eigenvalue of the noise, over that of the rows, as a multiple of ``DROWNED``."""
         return self._relative_edge(problem) / DROWNED
 
     def schedule(self, problem: Problem) -> Schedule:
