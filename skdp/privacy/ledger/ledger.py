@@ -61,7 +61,7 @@ class PrivacyLedger:
     Notes
     -----
     **Privacy.** Everything released inside the block is (epsilon, delta)-differentially private together, also when each fit is
-    chosen after seeing the results of those before it: see ``skdp.privacy.ledger.privacy_filter`` for the rule and its proof.
+    chosen after seeing the results of those before it: see ```skdp.privacy.ledger.privacy_filter``` for the rule and its proof.
     Full-data Gaussian fits compose by :math:`\sum_j \mu_j^2`; fits with samples are charged by the Gaussian that covers them; a
     guarantee of which nothing else is known adds up by epsilon and delta while it comes before all others. The tight figure of
     the summary, by privacy loss distributions, holds for a plan fixed in advance only.

@@ -95,7 +95,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
     3. For two classes, 30 clipped gradients in two dimensions fit slope and offset of the score anew, because the clip of stage 2
        leaves the order of predictions right but not their probabilities.
 
-    Where only the order counts, for `DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Public class
+    Where only the order counts, for `skdp.DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Public class
     frequencies are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
     :math:`(p_{min} / p_{maj})^b` before the clip, with the frequencies of stage 1. Their sum is divided by the mean weight, and
     the noise that a raw prediction may gather follows the weighted frequencies.
