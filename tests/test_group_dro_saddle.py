@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from skdp.minimax import Batch, GroupDROSaddle, check_saddle
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries import DualGradient, JointGradient, PrimalDifference, PrimalGradient
+from skdp.privacy.queries import ClassCounts, DualGradient, JointGradient, PrimalDifference, PrimalGradient
 from skdp.scorers import LinearScorer, MLPScorer
 
 SIZES = (30, 6, 4)
@@ -34,6 +34,11 @@ def table(rng, spread=1.0):
     """Records of all groups, in any order, with both labels in each, as targets."""
     codes = np.repeat(np.arange(3), SIZES)
     return spread * rng.normal(size=(40, 3)), rng.permutation(2 * codes + np.arange(40) % 2).astype(np.int8)
+
+
+def behind(X, targets, **more):
+    """Labels and groups side by side behind the oracle, as the estimator puts them there."""
+    return TrainingData(X, targets % 2, targets // 2, **{"data_norm": 1.7, **more})
 
 
 def point(rng, saddle, spread=1.0):
@@ -92,11 +97,11 @@ def test_no_record_of_any_group_moves_a_sum_by_more_than_the_sensitivity(query, 
         X, targets = table(rng, 10 ** rng.uniform(-2, 3))
         here = (*point(rng, saddle, 10 ** rng.uniform(-2, 2)), *point(rng, saddle))
         asked = query(saddle, here, 10 ** rng.uniform(-4, 2))
-        rows = TrainingData(X, targets, data_norm=1.7)
+        rows = behind(X, targets)
         for record in (0, *(int(np.flatnonzero(targets // 2 == group)[0]) for group in range(3))):
             other, labels = X.copy(), targets.copy()
             other[record], labels[record] = 10 * rng.normal(size=3), targets[record] ^ 1
-            neighbour = rows.without([record]) if adjacency == "zero_out" else TrainingData(other, labels, data_norm=1.7)
+            neighbour = rows.without([record]) if adjacency == "zero_out" else behind(other, labels)
             moved = np.linalg.norm(asked.evaluate(rows) - asked.evaluate(neighbour))
             assert moved <= asked.sensitivity(adjacency) * (1 + 1e-9)
 
@@ -110,7 +115,7 @@ def test_a_record_of_the_smallest_group_attains_it_and_others_come_as_near_as_th
     far = np.array([50.0, 50.0, 50.0, 0.0])
     here = (far, alone, -far, alone)
     asked = query(saddle, here, 1e-3)
-    rows = TrainingData(np.full((1, 3), 1.0), np.array([2 * group], dtype=np.int8), data_norm=9.0)
+    rows = behind(np.full((1, 3), 1.0), np.array([2 * group], dtype=np.int8), data_norm=9.0)
     moved = np.linalg.norm(asked.evaluate(rows) - asked.evaluate(rows.without([0])))
     assert 0.99 <= moved / asked.sensitivity("zero_out") <= 1 + 1e-9
 
@@ -124,7 +129,7 @@ FINITE = [name for name in FINITE if np.isfinite(TABLES[name]).all()]
 def test_hostile_rows_do_not_exceed_it_either(name, query, rng):
     saddle, targets = GroupDROSaddle(LinearScorer(3, CENTRE, SCALE), (12, 8, 4)), np.repeat([0, 1, 2, 3, 4, 5], 4).astype(np.int8)
     with np.errstate(all="ignore"):
-        rows = TrainingData(TABLES[name], targets, data_norm=1.7)
+        rows = behind(TABLES[name], targets)
         for spread in (1e-300, 1.0, 1e150, 1e300):
             asked = query(saddle, (*point(rng, saddle, spread), *point(rng, saddle, spread)), 1e-3)
             if not asked.clip_norm > 0 or not all(np.isfinite(part).all() for part in asked.parameters()):
@@ -143,9 +148,9 @@ def test_a_null_record_is_left_out_and_the_sizes_stay(rng):
     for change in (0, 1):
         changed, labels = X.copy(), targets.copy()
         changed[null], labels[null] = X[null] + 5 * change, targets[null] ^ change
-        values.append(asked.evaluate(TrainingData(changed, labels, data_norm=1.7).without(null)))
+        values.append(asked.evaluate(behind(changed, labels).without(null)))
     np.testing.assert_array_equal(values[0], values[1])
-    kept = asked.evaluate(TrainingData(X[others], targets[others], data_norm=1.7))  # by the same problem, of the same sizes
+    kept = asked.evaluate(behind(X[others], targets[others]))  # by the same problem, of the same sizes
     np.testing.assert_allclose(values[0], kept, rtol=1e-12)
 
 
@@ -156,8 +161,35 @@ def test_a_target_that_is_no_label_of_a_group_is_left_out(target, rng):
     asked = JointGradient(saddle, *point(rng, saddle), 0.5, 0.5, 0.3)
     other = targets.astype(np.float64)
     other[7] = target
-    expected = asked.evaluate(TrainingData(X, targets, data_norm=1.7).without([7]))
+    expected = asked.evaluate(behind(X, targets).without([7]))
     np.testing.assert_allclose(asked.evaluate(TrainingData(X, other, data_norm=1.7)), expected, rtol=1e-12)
+    np.testing.assert_allclose(asked.evaluate(behind(X, other)), expected, rtol=1e-12)
+
+
+@every_query
+@every_scorer
+@pytest.mark.parametrize("store", (np.asarray, sparse.csr_array), ids=("dense", "CSR"))
+def test_label_and_group_in_one_target_are_the_same_to_the_last_bit(query, scorer, store, rng):
+    """As they are for a fit of one's own; also of a sample, without null records, and of mapped rows."""
+    saddle, (X, targets) = GroupDROSaddle(scorer, SIZES), table(rng)
+    asked = query(saddle, (*point(rng, saddle), *point(rng, saddle)), 0.3)
+    views = (
+        lambda rows: rows,
+        lambda rows: rows.subset(np.arange(0, 40, 3)),
+        lambda rows: rows.without([2, 30]).subset(np.arange(0, 40, 2)),
+        lambda rows: rows.mapped(sparse.csr_array(np.diag([1.0, 2.0, 3.0]))),
+    )
+    one, two = TrainingData(store(X), targets.astype(float), data_norm=1.7), behind(store(X), targets)
+    for view in views:
+        np.testing.assert_array_equal(asked.evaluate(view(one)), asked.evaluate(view(two)))
+
+
+def test_no_other_query_sees_the_groups(rng):
+    """A solver of one's own may ask any; the labels are those of the classes."""
+    X, targets = table(rng)
+    counts = [ClassCounts(2).evaluate(behind(X, groups + targets % 2)) for groups in (targets - targets % 2, 0 * targets)]
+    np.testing.assert_array_equal(counts[0], counts[1])
+    np.testing.assert_array_equal(counts[0], np.bincount(targets % 2))
 
 
 def test_the_reach_is_the_largest_weight_of_a_record(rng):

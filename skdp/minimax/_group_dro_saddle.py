@@ -25,10 +25,9 @@ NOISE, DUAL_NOISE = 0.6, 0.2  # what the rules for the steps allow the noise
 
 @dataclass(frozen=True)
 class _Read(Batch):
-    """A batch as `GroupDROSaddle.at` wants it: rows as the scorer sees them, and what is in the targets."""
+    """A batch as `GroupDROSaddle.at` wants it: rows as the scorer sees them, labels as signs, groups as weights."""
 
     signs: np.ndarray | None = None
-    groups: np.ndarray | None = None
     weights: np.ndarray | None = None
     members: Any = None
     ones: np.ndarray | None = None
@@ -79,8 +78,8 @@ class GroupDROSaddle(SaddleProblem):
 
     Notes
     -----
-    Targets hold label and group together: ``y + 2 * group``, for labels 0 and 1 and groups from 0 on. A record with another
-    target is left out.
+    Labels are 0 and 1, and groups are numbered from 0 on. `skdp.DPGroupDROClassifier` hands them over side by side. The targets
+    of `skdp.DPMinimax` hold both: ``y + 2 * group``. A record with another label or group is left out.
 
     **Privacy.** Pure functions of single records, called inside queries only; scores come from products that do not depend on
     the other records. The sizes of the groups are read in the clear: they, and with them which group a record is of, are public.
@@ -112,21 +111,20 @@ class GroupDROSaddle(SaddleProblem):
         Parameters
         ----------
         batch : Batch
-            Rows clipped to the data norm; targets are ``y + 2 * group``.
+            Rows clipped to the data norm; targets are ``y + 2 * group`` where there are no ``groups``.
 
         Returns
         -------
         Batch
-            With signs, groups and weights; the weight of a record with another target is NaN.
+            With signs, groups and weights; the weight of a record with another label or group is NaN.
         """
-        known = (batch.targets >= 0) & (batch.targets < 2 * self.n_dual)
-        codes = np.where(known, batch.targets, 0).astype(np.intp)
-        groups = codes // 2
-        known &= codes == batch.targets
-        weights, places = np.where(known, self._weights[groups], np.nan), np.arange(len(codes) + 1)
-        members = sparse.csr_array((np.ones(len(codes)), groups, places), shape=(len(codes), self.n_dual))
-        rows, signs, ones = self.scorer.read(batch.rows), np.where(codes % 2 == 1, 1.0, -1.0), np.ones((len(codes), 1))
-        return _Read(rows, batch.targets, batch.present, signs, groups, weights, members, ones)
+        groups, labels = np.divmod(batch.targets, 2) if batch.groups is None else (batch.groups, batch.targets)
+        known = (groups >= 0) & (groups < self.n_dual) & ((labels == 0) | (labels == 1))
+        groups, n = np.where(known, groups, 0).astype(np.intp), len(labels)
+        weights, signs = np.where(known, self._weights[groups], np.nan), np.where(labels == 1, 1.0, -1.0)
+        members = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, self.n_dual))
+        rows, ones = self.scorer.read(batch.rows), np.ones((n, 1))
+        return _Read(rows, batch.targets, batch.present, signs, weights, members, ones, groups=groups)
 
     def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
         """Return the gradients of the records of a batch at a point.

@@ -1,7 +1,7 @@
 """What a kernel, or a saddle problem, may know of a block of records, and the clip that every proof rests on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,11 +48,14 @@ class Batch:
         Encoded labels, or numbers.
     present : ndarray of shape (m,) or None, default=None
         1 for each record, 0 for a null record; None where there is no null record.
+    groups : ndarray of shape (m,) or None, default=None
+        Number of each record's public group; None where an estimator has no groups.
     """
 
     rows: Any
     targets: np.ndarray
     present: np.ndarray | None = None
+    groups: np.ndarray | None = field(default=None, kw_only=True)
 
 
 def fixed(array: Array) -> Array:

@@ -41,6 +41,9 @@ class TrainingData:
         Finite records; a sparse table has no duplicate entries.
     y : ndarray of shape (n_samples,)
         Encoded labels.
+    groups : ndarray of shape (n_samples,) or None, default=None
+        Number of each record's public group. Only saddle problems get it, in a `Batch`: the labels of all other queries are
+        ``y`` alone.
     data_norm : float
         Bound on the Euclidean norm of a row; longer rows are scaled down to it.
     intercept_scaling : float, default=0.0
@@ -59,6 +62,7 @@ class TrainingData:
         self,
         X: Any,
         y: np.ndarray,
+        groups: np.ndarray | None = None,
         *,
         data_norm: float,
         intercept_scaling: float = 0.0,
@@ -67,7 +71,7 @@ class TrainingData:
         by_column: bool = False,
         scaling: ColumnScaling | None = None,
     ) -> None:
-        self._blocks, self._y = Storage(X, by_row, by_column, scaling), y
+        self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
         self._whole: TrainingData | None = None  # the table that this is a sample of
@@ -295,7 +299,8 @@ class TrainingData:
             partial = np.zeros(size)
             for part in pieces(block, length):
                 rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
-                term = terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part))))
+                groups = None if self._groups is None else fixed(self._groups[part])
+                term = terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part)), groups=groups))
                 if np.shape(term) != (size,):  # broadcast, one coordinate would count as many
                     raise ValueError(f"A batch has a sum of shape {np.shape(term)}; expected ({size},).")
                 partial += term
