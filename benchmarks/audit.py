@@ -1,4 +1,4 @@
-"""Attack every solver, and twins that break the guarantee; a new solver adds a line to ``AUDITED``."""
+"""Attack every solver, and twins that break the guarantee; a solver that needs settings of its own has a line in ``AUDITED``."""
 
 import itertools
 import json
@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from benchmarks.saddle_twins import (
     HalvedNoiseSaddle,
     SaddleClassifier,
     UnderstatedPrivateDiff,
-    UnderstatedSGDA,
     UnnoisedDual,
     UnnoisedDualSaddle,
     UnscheduledReleasesSaddle,
@@ -33,25 +32,18 @@ from benchmarks.twins import (
     RepeatedOutput,
     RepeatedPasses,
     Segment,
-    UnderstatedBlockCoordinateDescent,
     UnderstatedDiscriminantAnalysis,
     UnderstatedFrankWolfe,
-    UnderstatedGradientDescent,
-    UnderstatedMirrorDescent,
-    UnderstatedNewton,
-    UnderstatedRescaledGradientDescent,
-    UnderstatedSGD,
-    UnderstatedStandardizedGradientDescent,
     UnderstatedSufficientStatistics,
     UnderstatedSVRG,
     UnderstatedSVRGPlusPlus,
-    UnderstatedWhitenedGradientDescent,
     UnscheduledReleases,
     UnscheduledReleasesOverSet,
     UnscheduledReleasesQuantile,
     UnscheduledReleasesRanking,
     UnscheduledReleasesRegression,
     UnscheduledSelections,
+    understated,
 )
 from benchmarks.writing import row, versions
 from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
@@ -61,6 +53,7 @@ from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import (
     SGD,
     SGDA,
+    SOLVERS,
     SVRG,
     AcceleratedMirrorDescent,
     BlockCoordinateDescent,
@@ -79,14 +72,24 @@ from skdp.solvers import (
     WhitenedGradientDescent,
 )
 
-__all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "write_table"]
+__all__ = ["AUDITED", "BUDGET", "CONFIDENCE", "TABLE", "Audited", "usual", "write_table"]
 
 BUDGET = {"epsilon": 4.0, "delta": 1e-5}
 CONFIDENCE = 1 - 1e-4
 N_SAMPLES = 40
+Twins = dict[str, tuple[type[DPEstimator], Solver]]
 TABLE = np.zeros((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2  # records of zeros contribute nothing: noise alone hides the canary
 # step size, or noise that sets the penalty, at which the model hardly moves, so that the canary's gradient stays the largest
 STILL = 1e-3
+QUICK = {"n_steps": 4, "step_size": STILL}  # settings of a solver without a line in ``AUDITED``, as far as it has them
+BROKEN: dict[type[DPEstimator], tuple[type[DPEstimator], type[DPEstimator]]] = {  # with half the noise, and with releases more
+    DPLogisticRegression: (HalvedNoise, UnscheduledReleases),
+    DPLinearRegression: (HalvedNoiseRegression, UnscheduledReleasesRegression),
+    DPConstrainedClassifier: (HalvedNoiseOverSet, UnscheduledReleasesOverSet),
+    DPQuantileRegressor: (HalvedNoiseQuantile, UnscheduledReleasesQuantile),
+    SaddleClassifier: (HalvedNoiseSaddle, UnscheduledReleasesSaddle),
+    DPAUCMaximizer: (HalvedNoiseRanking, UnscheduledReleasesRanking),
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Audited:
 
     solver: Solver
     tooth: float
-    twins: dict[str, tuple[type[DPEstimator], Solver]]
+    twins: Twins
     kind: type[DPEstimator] = DPLogisticRegression
     shown_by_model: frozenset[str] = frozenset()
 
@@ -137,39 +140,29 @@ def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstima
     return kind(**BUDGET, adjacency=adjacency, solver=solver, data_norm=1.0, **bounds)
 
 
-def twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """What can go wrong with any solver: ``understated`` asks four releases and states one."""
-    return {"noise halved": (HalvedNoise, solver), "three releases unscheduled": (UnscheduledReleases, understated)}
+def twins(solver: Solver, fewer: Solver, kind: type[DPEstimator] = DPLogisticRegression) -> Twins:
+    """What can go wrong with any solver: half the noise, or four releases asked by ``fewer``, which states one."""
+    halved, unscheduled = BROKEN[kind]
+    return {"noise halved": (halved, solver), "three releases unscheduled": (unscheduled, fewer)}
 
 
-def twins_over_set(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """The same for solvers that need a constraint."""
-    kinds = {"noise halved": HalvedNoiseOverSet, "three releases unscheduled": UnscheduledReleasesOverSet}
-    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
+def usual(solver: type[Solver]) -> Audited:
+    """Return the audit of a solver that needs no settings of its own: few steps that stay at the start."""
+    quick = {name: value for name, value in QUICK.items() if name in solver().get_params()}
+    chosen = solver(**quick)
+    kind = next((kind for kind in BROKEN if fits(build(kind, chosen, "replace_one"))), None)
+    if kind is None:
+        raise LookupError(f"No estimator of the audit fits {solver.__name__}; expected a line in AUDITED.")
+    return Audited(chosen, 0.7, twins(chosen, understated(solver)(**quick), kind), kind)
 
 
-def regression_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """The same for solvers of regressions."""
-    kinds = {"noise halved": HalvedNoiseRegression, "three releases unscheduled": UnscheduledReleasesRegression}
-    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
-
-
-def quantile_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """The same for solvers of quantiles."""
-    kinds = {"noise halved": HalvedNoiseQuantile, "three releases unscheduled": UnscheduledReleasesQuantile}
-    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
-
-
-def ranking_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """The same for solvers that rank two classes."""
-    kinds = {"noise halved": HalvedNoiseRanking, "three releases unscheduled": UnscheduledReleasesRanking}
-    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
-
-
-def saddle_twins(solver: Solver, understated: Solver) -> dict[str, tuple[type[DPEstimator], Solver]]:
-    """The same for solvers of saddle problems."""
-    kinds = {"noise halved": HalvedNoiseSaddle, "three releases unscheduled": UnscheduledReleasesSaddle}
-    return {name: (kind, chosen) for (name, kind), chosen in zip(kinds.items(), (solver, understated), strict=True)}
+def fits(estimator: BaseEstimator) -> bool:
+    """Whether an estimator can be fitted with its solver."""
+    try:
+        estimator.plan(N_SAMPLES, 2, *([2] if is_classifier(estimator) else []))
+    except ValueError:
+        return False
+    return True
 
 
 # Samples of half of the records hide much of what samples can, and most runs still see the canary. Releases too many show
@@ -202,17 +195,17 @@ AUDITED = {
     "accmd": Audited(
         AcceleratedMirrorDescent(4, **SHORT),
         0.7,
-        twins_over_set(AcceleratedMirrorDescent(4, **SHORT), UnderstatedMirrorDescent(4, **SHORT))
+        twins(AcceleratedMirrorDescent(4, **SHORT), understated(AcceleratedMirrorDescent)(4, **SHORT), DPConstrainedClassifier)
         | {LEAK: (ExactGradientOverSet, ExactUpdates(4, **SHORT))},
         DPConstrainedClassifier,
         frozenset({LEAK}),
     ),
-    "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), UnderstatedGradientDescent(4, **GD))),
-    "newton": Audited(Newton(4, **RIGID), 0.7, twins(Newton(4, **RIGID), UnderstatedNewton(4, **RIGID))),
+    "gd": Audited(GradientDescent(4, **GD), 0.7, twins(GradientDescent(4, **GD), understated(GradientDescent)(4, **GD))),
+    "newton": Audited(Newton(4, **RIGID), 0.7, twins(Newton(4, **RIGID), understated(Newton)(4, **RIGID))),
     "standardized_gd": Audited(
         StandardizedGradientDescent(4, **FEW),
         0.7,
-        twins(StandardizedGradientDescent(4, **FEW), UnderstatedStandardizedGradientDescent(4, **FEW)),
+        twins(StandardizedGradientDescent(4, **FEW), understated(StandardizedGradientDescent)(4, **FEW)),
     ),
     "objective": Audited(
         ObjectivePerturbation(STILL),
@@ -223,25 +216,25 @@ AUDITED = {
     "ssp": Audited(
         SufficientStatistics(),
         0.7,
-        regression_twins(SufficientStatistics(), UnderstatedSufficientStatistics()),
+        twins(SufficientStatistics(), UnderstatedSufficientStatistics(), DPLinearRegression),
         DPLinearRegression,
     ),
     "moments": Audited(
         DiscriminantAnalysis(**LATE),
         0.6,
-        ranking_twins(DiscriminantAnalysis(**LATE), UnderstatedDiscriminantAnalysis(**LATE)),
+        twins(DiscriminantAnalysis(**LATE), UnderstatedDiscriminantAnalysis(**LATE), DPAUCMaximizer),
         DPAUCMaximizer,
     ),
     "whitened_gd": Audited(
         WhitenedGradientDescent(4, **SLOW),
         0.7,
-        regression_twins(WhitenedGradientDescent(4, **SLOW), UnderstatedWhitenedGradientDescent(4, **SLOW)),
+        twins(WhitenedGradientDescent(4, **SLOW), understated(WhitenedGradientDescent)(4, **SLOW), DPLinearRegression),
         DPLinearRegression,
     ),
     "rescaled_gd": Audited(
         RescaledGradientDescent(4, **POINTED),
         0.6,
-        quantile_twins(RescaledGradientDescent(4, **POINTED), UnderstatedRescaledGradientDescent(4, **POINTED)),
+        twins(RescaledGradientDescent(4, **POINTED), understated(RescaledGradientDescent)(4, **POINTED), DPQuantileRegressor),
         DPQuantileRegressor,
     ),
     "frank_wolfe": Audited(
@@ -256,19 +249,21 @@ AUDITED = {
     "skgd": Audited(
         BlockCoordinateDescent(First(), **SINGLE),
         0.7,
-        twins(BlockCoordinateDescent(First(), **SINGLE), UnderstatedBlockCoordinateDescent(First(), **SINGLE)),
+        twins(BlockCoordinateDescent(First(), **SINGLE), understated(BlockCoordinateDescent)(First(), **SINGLE)),
     ),
-    "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), UnderstatedSGD(4, **MOST))),
+    "sgd": Audited(SGD(4, **HALF), 0.3, twins(SGD(4, **HALF), understated(SGD)(4, **MOST))),
     "sgd single pass": Audited(
         SGD(4, **ONCE),
         0.3,
         {"noise halved": (HalvedNoise, SGD(4, **ONCE)), "three passes unscheduled": (ForgetfulGate, RepeatedPasses(4, **ONCE))},
     ),
-    "sgda": Audited(SGDA(4, **RESTING), 0.7, saddle_twins(SGDA(4, **RESTING), UnderstatedSGDA(4, **RESTING)), SaddleClassifier),
+    "sgda": Audited(
+        SGDA(4, **RESTING), 0.7, twins(SGDA(4, **RESTING), understated(SGDA)(4, **RESTING), SaddleClassifier), SaddleClassifier
+    ),
     "privatediff": Audited(
         PrivateDiff(4, **CERTAIN),
         0.7,
-        saddle_twins(PrivateDiff(4, **CERTAIN), UnderstatedPrivateDiff(1, **DUAL))
+        twins(PrivateDiff(4, **CERTAIN), UnderstatedPrivateDiff(1, **DUAL), SaddleClassifier)
         | {UNNOISED: (UnnoisedDualSaddle, UnnoisedDual(1, **TELLING))},
         SaddleClassifier,
         frozenset({UNNOISED}),
@@ -276,6 +271,8 @@ AUDITED = {
     "svrg": Audited(SVRG(4, **NEAR), 0.5, twins(SVRG(4, **NEAR), UnderstatedSVRG(1, **NEAR))),
     "svrg++": Audited(SVRGPlusPlus(2, **NEAR), 0.5, twins(SVRGPlusPlus(2, **NEAR), UnderstatedSVRGPlusPlus(1, **NEAR))),
 }
+covered = {audited.solver.name for audited in AUDITED.values()}
+AUDITED |= {name: usual(solver) for name, solver in SOLVERS.items() if name not in covered}
 
 
 def write_table(out: Path, n_runs: int, n_jobs: int | None) -> bool:

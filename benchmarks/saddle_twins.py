@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.twins import FirstRepeated, Halved, Understated, Unscheduled
+from benchmarks.twins import FirstRepeated, Halved, Unscheduled
 from skdp import DPLogisticRegression
 from skdp.minimax import Batch, Factors, SaddleProblem
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Loss
-from skdp.solvers import SGDA, MinimaxProblem, PrivateDiff, Problem
+from skdp.solvers import MinimaxProblem, PrivateDiff, Problem
 
 __all__ = [
     "HalvedNoiseSaddle",
     "SaddleClassifier",
     "Tilted",
     "UnderstatedPrivateDiff",
-    "UnderstatedSGDA",
     "UnnoisedDual",
     "UnnoisedDualSaddle",
     "UnscheduledReleasesSaddle",
@@ -81,10 +80,6 @@ class HalvedNoiseSaddle(Halved, SaddleClassifier):
 
 class UnscheduledReleasesSaddle(Unscheduled, SaddleClassifier):
     """Releases more, on a saddle problem."""
-
-
-class UnderstatedSGDA(Understated, SGDA):
-    """Asks more than it states."""
 
 
 class UnderstatedPrivateDiff(FirstRepeated, PrivateDiff):

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 import benchmarks.audit
 from benchmarks.__main__ import main
-from benchmarks.audit import AUDITED, BUDGET, CONFIDENCE, TABLE
+from benchmarks.audit import AUDITED, BUDGET, CONFIDENCE, TABLE, usual
 from benchmarks.saddle_twins import UnnoisedDualSaddle
 from benchmarks.twins import ExactGradientOverSet, ForgetfulGate, Halved, with_more
 from skdp.audit import audit
@@ -56,6 +56,29 @@ def test_every_solver_has_an_audit_and_twins():
     for audited in AUDITED.values():
         assert "noise halved" in audited.twins and any(name.endswith("unscheduled") for name in audited.twins)
     assert all(audited.solver.name == name.split()[0] for name, audited in AUDITED.items())  # a variant has more words
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    (
+        ("gd", "DPLogisticRegression"),
+        ("whitened_gd", "DPLinearRegression"),
+        ("accmd", "DPConstrainedClassifier"),
+        ("rescaled_gd", "DPQuantileRegressor"),
+        ("moments", "DPAUCMaximizer"),
+        ("sgda", "SaddleClassifier"),
+    ),
+)
+def test_a_solver_without_settings_of_its_own_is_attacked_too(name, kind):
+    """On an estimator that it fits, with both twins; that of gd is the audit that it has."""
+    audited = usual(SOLVERS[name])
+    assert audited.kind.__name__ == kind and type(audited.solver) is SOLVERS[name]
+    assert list(audited.twins) == ["noise halved", "three releases unscheduled"]
+    halved, unscheduled = (audited.twin(twin, "replace_one") for twin in audited.twins)
+    assert isinstance(halved, Halved) and isinstance(halved, audited.kind) and type(halved.solver) is SOLVERS[name]
+    assert issubclass(type(unscheduled.solver), SOLVERS[name]) and type(unscheduled.solver) is not SOLVERS[name]
+    if name == "gd":
+        assert repr(audited) == repr(AUDITED[name])
 
 
 @pytest.mark.parametrize("solver, adjacency", in_turn((solver,) for solver in AUDITED))
