@@ -1,16 +1,24 @@
 """Parts of the site that follow from the package: a page per public module, the tables of solvers, pages of benchmark results."""
 
+import contextlib
 import inspect
 import re
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from skdp import DPLogisticRegression
+from sklearn.base import is_classifier
+
+from skdp import DPLogisticRegression, estimators
 from skdp._commands._estimator_names import ESTIMATORS
+from skdp.minimax import AUCSaddle
+from skdp.scorers import LinearScorer
 from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO, NEEDS
 
+DOCS = Path(__file__).resolve().parent
+ESTIMATOR_KINDS = [getattr(estimators, name) for name in estimators.__all__]
 MODULES = (
     *("skdp", "skdp.preprocessing", "skdp.inspection", "skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties"),
     *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),
@@ -91,15 +99,44 @@ def solver_tables() -> str:
             summary(solver),
             needed(name),
             "yes" if solver.pure else "no",
+            f"[proof](/proofs/{proofs()[name]}.md)",
         ]
         for name, solver in sorted(SOLVERS.items())
     ]
     first = table(["solver", "needs", "why"], auto)
+    kinds = [[link(kind), ", ".join(f'`"{name}"`' for name in fitting(kind))] for kind in ESTIMATOR_KINDS]
     return (
         '## What "auto" takes\n\nThe first line whose needs are met. The lines of `"objective"` and `"frank_wolfe"` are for '
         f'`delta=0` only, and rankings by linear scores skip `"sgda"`.\n\n{first}\n'
-        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`'], solvers)}"
+        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`', 'proof'], solvers)}\n"
+        "## The solvers of each estimator\n\nFor two classes, with the default loss and scorer and without an l1 penalty. Others "
+        f"are refused, with the names of those that fit.\n\n{table(['estimator', 'solvers'], kinds)}"
     )
+
+
+def proofs() -> dict[str, str]:
+    """Return the page of the proof of each solver: the title of a page names its solvers, before a bracket."""
+    titles = {page.stem: page.read_text().partition("\n")[0] for page in (DOCS / "proofs").glob("*.md")}
+    return {name: stem for stem, title in titles.items() for name in re.sub(r"^# Proof: | \(.*", "", title).split(" and ")}
+
+
+@lru_cache
+def fitting(kind: type) -> list[str]:
+    """Return the names of the solvers that an estimator takes."""
+    given = {
+        "feature_bounds": 1.0,
+        "target_bounds": (-1, 1),
+        "scorer": "linear",
+        "saddle": lambda p: AUCSaddle(LinearScorer(p), 0.5),
+    }
+    chosen = {name: value for name, value in given.items() if name in inspect.signature(kind).parameters}
+    names = []
+    for name in sorted(SOLVERS):
+        model = kind(solver=name, **chosen)
+        with contextlib.suppress(ValueError):
+            model.plan(1000, 5, *([2] if is_classifier(model) else []))
+            names.append(name)
+    return names
 
 
 def needed(name: str) -> str:

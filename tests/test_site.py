@@ -40,6 +40,20 @@ def test_the_tables_of_solvers_are_those_of_the_registry(generated):
     assert re.findall(r'^\| \[`"(.+?)"`\]', table[2], re.MULTILINE) == sorted(SOLVERS)
 
 
+def test_every_solver_has_a_proof_and_a_measured_audit(generated):
+    """What is written for each solver by hand, or by a command that takes hours."""
+    assert set(SOLVERS) <= set(generated.proofs())
+    audited = re.findall(r"^\| (\S+)", (DOCS / "audit.md").read_text(), re.MULTILINE)
+    assert set(SOLVERS) <= set(audited)
+
+
+def test_the_table_of_estimators_names_the_solvers_that_refusals_name(generated):
+    assert set().union(*map(generated.fitting, generated.ESTIMATOR_KINDS)) == set(SOLVERS)
+    with pytest.raises(ValueError, match="Solvers that fit: ") as refusal:
+        skdp.DPLogisticRegression(solver="ssp").plan(1000, 5, 2)
+    assert str(refusal.value).rpartition(": ")[2] == ", ".join(generated.fitting(skdp.DPLogisticRegression)) + "."
+
+
 def test_every_page_is_in_the_contents():
     """A page that no table of contents names cannot be found; `make docs` says so, too, but late."""
     contents = "\n".join(page.read_text() for page in DOCS.rglob("index.md"))

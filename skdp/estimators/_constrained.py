@@ -31,8 +31,8 @@ class DPConstrainedRegression(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, ``"svrg"``,
-        ``"svrg++"``, or a solver object. "auto" chooses from public facts; the report names the choice and its reason.
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
+        ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
         `skdp.constraints`, or any object with its methods ``project`` and ``scaled``.
@@ -197,8 +197,8 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"accmd"``, ``"frank_wolfe"`` (for polytopes with few vertices), ``"gd"``, ``"sgd"``, ``"svrg"``,
-        ``"svrg++"``, or a solver object. "auto" chooses from public facts; the report names the choice and its reason.
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
+        ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
         `skdp.constraints`, or any object with its methods ``project`` and ``scaled``. With more than two

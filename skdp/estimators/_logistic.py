@@ -29,9 +29,8 @@ class DPLogisticRegression(DPProbabilisticClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``, ``"gd"``, ``"sgd"``, ``"svrg"``, ``"svrg++"``, for two classes also ``"objective"``,
-        ``"output"`` and ``"newton"``, or a solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public
-        facts; the report names the choice and its reason.
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
+        ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
         Strength of the penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
         terms of scikit-learn's ``C``. 0 is no penalty; None leaves it to the solver, from public facts.
@@ -95,14 +94,8 @@ class DPLogisticRegression(DPProbabilisticClassifier):
 
     See Also
     --------
-    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
+    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd", the usual choice of "auto".
     skdp.solvers.GradientDescent : The solver "gd".
-    skdp.solvers.SGD : The solver "sgd".
-    skdp.solvers.SVRG : The solver "svrg".
-    skdp.solvers.SVRGPlusPlus : The solver "svrg++".
-    skdp.solvers.ObjectivePerturbation : The solver "objective".
-    skdp.solvers.OutputPerturbation : The solver "output".
-    skdp.solvers.Newton : The solver "newton", for two classes.
 
     Notes
     -----

@@ -34,8 +34,8 @@ class DPQuantileRegressor(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"rescaled_gd"``, or a solver object such as ``RescaledGradientDescent(n_steps=100)``. "auto" chooses from
-        public facts; the report names the choice and its reason.
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"rescaled_gd"``, or a solver object such as
+        ``RescaledGradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
         afterwards. Must not be computed from the data. Without one the range is learnt, which takes some hundred records at

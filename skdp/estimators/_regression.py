@@ -36,7 +36,7 @@ class DPLinearRegression(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"whitened_gd"``, ``"ssp"``, ``"gd"``, ``"sgd"``, ``"svrg"`` or ``"svrg++"``, or a solver object such as
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"ssp"``, or a solver object such as
         ``WhitenedGradientDescent(n_steps=60)``. "auto" chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it

@@ -30,8 +30,7 @@ class DPRobustRegressor(DPRegressor):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"gd"``, ``"sgd"``, for Huber's loss also ``"svrg"`` and ``"svrg++"``, for losses with a kink
-        ``"rescaled_gd"``, which learns the unit of y, or a solver object such as
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     loss : {"welsch", "tukey", "cauchy", "huber", "absolute", "epsilon_insensitive"}, default="welsch"
         See `skdp.losses`; the last three are convex.

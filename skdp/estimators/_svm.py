@@ -36,10 +36,8 @@ class DPLinearSVC(DPClassifier):
         Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
         record replaced by a null record that contributes nothing (what DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``; ``"gd"`` and ``"sgd"``; for "huber_hinge" and "squared_hinge" ``"svrg"``,
-        ``"svrg++"`` and ``"skgd"``, and for two classes ``"newton"``; for two classes and "huber_hinge" ``"objective"`` and
-        ``"output"``; or a solver object such as ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report
-        names the choice and its reason.
+        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
+        ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     loss : {"huber_hinge", "hinge", "squared_hinge"}, default="huber_hinge"
         See Notes.
     alpha : float or None, default=None
@@ -106,14 +104,8 @@ class DPLinearSVC(DPClassifier):
     See Also
     --------
     DPLogisticRegression : With probabilities.
-    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
+    skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd", the usual choice of "auto".
     skdp.solvers.GradientDescent : The solver "gd".
-    skdp.solvers.SGD : The solver "sgd".
-    skdp.solvers.SVRG : The solver "svrg".
-    skdp.solvers.SVRGPlusPlus : The solver "svrg++".
-    skdp.solvers.ObjectivePerturbation : The solver "objective".
-    skdp.solvers.OutputPerturbation : The solver "output".
-    skdp.solvers.Newton : The solver "newton", for two classes.
 
     Notes
     -----
