@@ -1,4 +1,4 @@
-"""What "sgda" and "privatediff" share: public settings, shares of the budget, steps of both sides, the returned iterate."""
+"""Implements what "sgda" and "privatediff" share: settings, shares of the budget, steps of both sides, the returned iterate."""
 
 import math
 from abc import abstractmethod
@@ -22,16 +22,24 @@ __all__ = ["SaddleDescent", "SaddleSettings", "SaddleSolver", "mechanism", "sign
 StepSizes = Callable[[float], tuple[float, float]]
 
 OUTPUTS = ("average", "last", "random")
-STEPS, NOISELESS = 100, 1000  # default numbers of steps
-READ, MOST_SAMPLES = 20, 2000  # how often samples of a default fit read every record, on average, and how many they are at most
+# Default number of full-data steps, and the number for epsilon=inf. Choices (docs/defaults.md, "Saddle problems").
+STEPS, NOISELESS = 100, 1000
+# Default number of passes over the data with samples, and largest default number of samples. Chosen for networks on half of the
+# digits: 80 passes gained .002 to .004 of AUC at epsilon 10 and nothing at 1 (docs/defaults.md).
+READ, MOST_SAMPLES = 20, 2000
+# Largest number of steps that is accepted. A choice.
 MOST_STEPS = 10**6
-MUCH = 0.15  # noise over signal from which on networks ranked like chance on some tables; on others .18 was no harm
+# Noise over signal of all primal variables together, from which the report warns: from there on networks ranked like chance on
+# some tables, while .18 did no harm on others. A smaller value warns earlier.
+MUCH = 0.15
+# Least share and least sampling rate that are accepted, and least noise weight of a release (largest by its reciprocal): what a
+# schedule accepts.
 SMALLEST_SHARE, SMALLEST_RATE, LEAST_WEIGHT = 1e-6, 2.0**-53, 1e-6
 
 
 @dataclass(frozen=True)
 class SaddleSettings:
-    """Everything public that a run consists of, but for what releases will set.
+    """Public settings of a run that no release sets.
 
     Parameters
     ----------
@@ -40,7 +48,7 @@ class SaddleSettings:
     rate : float
         Probability that a record enters a release of the steps; 1 for all records.
     preparation_share, dual_share : float
-        Shares of the squared Gaussian-DP parameter: of the releases before the steps, and of the dual gradients in the rest.
+        Share of the releases before the steps in the squared Gaussian-DP parameter, and of the dual gradients in the rest.
     """
 
     n_steps: int
@@ -52,8 +60,8 @@ class SaddleSettings:
 class SaddleSolver(Solver):
     """Base of the solvers of saddle problems: descent in the primal variables, ascent in the dual ones.
 
-    Subclasses have the parameters that it checks, and say in which order they ask. ``_length`` names the parameter that is the
-    number of primal steps.
+    Subclasses have the parameters that `_check` checks, and implement the order of the queries. ``_length`` names the parameter
+    with the number of primal steps.
     """
 
     needs = frozenset({"saddle"})
@@ -74,36 +82,14 @@ class SaddleSolver(Solver):
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return the bound on the norm of one record's primal gradient, ``inf`` where earlier releases will set it.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            What the report gives as clip norm.
-        """
+        """Return the bound on the norm of one record's primal gradient for the report; ``inf`` where earlier releases set it."""
         facts = cast(MinimaxProblem, problem)
         self._check(facts)
         known, _ = self._known_clip_norms(facts)
         return math.inf if known is None else known
 
     def remark(self, problem: Problem) -> str:
-        """Return how large the noise of the primal gradients is.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            For the report.
-        """
+        """Return the noise of the primal gradients, alone and together, as a clause for the report."""
         facts = cast(MinimaxProblem, problem)
         about = "" if self._settings(facts).rate == 1 else "about "
         (average, together), size = self._noise_together(facts), facts.sizes[0]
@@ -126,20 +112,20 @@ class SaddleSolver(Solver):
 
     @property
     def _averaged(self) -> str:
-        """The releases that the remark is about."""
+        """Name of the releases that the remark describes."""
         return "primal gradients"
 
     @property
     def _besides(self) -> str:
-        """What the remark says of others."""
+        """Remark on the other releases."""
         return ""
 
     @abstractmethod
     def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
-        """Largest possible sum of primal gradients over the noise of their average over all steps."""
+        """Signal-to-noise ratio of the average of all primal gradients."""
 
     def _settings(self, problem: MinimaxProblem) -> SaddleSettings:
-        """Public settings, all parameters checked."""
+        """Public settings, from checked parameters."""
         self._check(problem)
         batch_size = problem.batch_size if self.batch_size is None else float(self.batch_size)
         rate = 1.0 if batch_size is None else min(max(batch_size / problem.n_samples, SMALLEST_RATE), 1.0)
@@ -170,7 +156,7 @@ class SaddleSolver(Solver):
             raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
 
     def _known_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
-        """Those of both sides that are known before the first release; else None."""
+        """Clip norms of both sides as known before the first release; None where releases set one."""
         primal, dual = problem.clip_norms(self.standardize)
         return (
             primal if self.primal_clip_norm is None else float(self.primal_clip_norm),
@@ -178,7 +164,7 @@ class SaddleSolver(Solver):
         )
 
     def _descent(self, problem: MinimaxProblem, ask: Ask, rng: np.random.Generator, settings: SaddleSettings) -> "SaddleDescent":
-        """Everything that the steps need, after the releases of the preparation; the first iterate is at its place."""
+        """Ask the releases of the preparation, and return the iteration at its start."""
         kept = _kept(self.output, settings.n_steps, rng)
         saddle = problem.prepared(ask, float(self.preparation_share), self.standardize)
         given = self.primal_clip_norm, self.dual_clip_norm
@@ -189,7 +175,7 @@ class SaddleSolver(Solver):
         return SaddleDescent(problem, saddle, expected, steps, (clips[0], clips[1]), shortens, kept, rng)
 
     def _step_sizes(self, saddle: SaddleProblem, signal: float, n_steps: int) -> "StepSizes":
-        """Both steps by how long primal gradients may be over the usual clip norm: noise is as much smaller."""
+        """Step sizes of both sides as a function of the primal clip norm over the usual one, with which the noise shrinks."""
 
         @cache
         def sizes(reach: float) -> tuple[float, float]:
@@ -202,7 +188,7 @@ class SaddleSolver(Solver):
 
 
 class SaddleDescent:
-    """Iterates of both sides, the steps that move them, and the average of those that are returned.
+    """Iterates of both sides, the steps that move them, and the average of the kept ones.
 
     Parameters
     ----------
@@ -213,15 +199,16 @@ class SaddleDescent:
     expected : float
         Expected number of records in a release.
     step_sizes : callable
-        Maps the reach of the last primal clip norm to the steps of the primal and of the dual side.
+        Maps the reach of the last primal clip norm to the step sizes of the primal and the dual side.
     clip_norms : tuple of float
-        Of the primal and of the dual side.
+        Clip norms of the primal and the dual side.
     shortens : bool
-        Whether the primal clip norm is shorter where records' weights at the dual variables are: not one that the user gave.
+        Whether the primal clip norm shrinks with the records' weights at the dual variables; False for a clip norm that the user
+        gave.
     kept : range
         Numbers of the iterates whose average is returned; the start is number 0.
     rng : Generator
-        For the start.
+        Draws the start.
     """
 
     def __init__(
@@ -243,19 +230,19 @@ class SaddleDescent:
         self._note()
 
     def primal_gradient(self, total: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the gradient of the mean objective that a sum over the records stands for.
+        """Return the gradient of the mean objective, from the noisy sum over the records.
 
         Parameters
         ----------
         total : ndarray of shape (n_primal,)
             Noisy sum.
         primal, dual : ndarray
-            Where it was taken.
+            Point at which it was taken.
 
         Returns
         -------
         ndarray of shape (n_primal,)
-            With the parts that no record enters.
+            Gradient with the public parts, which no record enters.
         """
         public, _ = self.saddle.public_gradient(primal, dual)
         gradient = total / self._divisor + public
@@ -269,12 +256,12 @@ class SaddleDescent:
         total : ndarray of shape (n_dual,)
             Noisy sum of dual gradients.
         primal, dual : ndarray
-            Where it was taken.
+            Point at which it was taken.
 
         Returns
         -------
         ndarray of shape (n_dual,)
-            Moved and projected.
+            Projected dual variables.
         """
         _, public = self.saddle.public_gradient(primal, dual)
         gradient = self.saddle.dual_weights * (total / self._divisor) + public
@@ -295,17 +282,17 @@ class SaddleDescent:
         self._note()
 
     def result(self) -> SolverResult:
-        """Return the model of the average of the iterates that are kept."""
+        """Return the model at the average of the kept iterates."""
         primal, dual = self._averages
         return SolverResult(self._problem.model(self.saddle, primal, dual), self._number, dual=dual)
 
     def primal_clip_norm(self, dual: np.ndarray) -> float:
-        """Return the bound on the norm of one record's primal gradient, shorter where its weights at the dual variables are."""
+        """Return the clip norm of primal gradients, which shrinks with the records' weights at the dual variables."""
         self._reach = self.saddle.primal_reach(dual) if self._shortens else 1.0
         return self.clip_norms[0] * self._reach
 
     def dual_query(self, dual: np.ndarray) -> DualGradient:
-        """Return the question for the dual gradient at the current primal variables."""
+        """Return the query for the dual gradient at the current primal variables."""
         return DualGradient(self.saddle, self.primal, dual, self.clip_norms[1])
 
     def _note(self) -> None:
@@ -317,28 +304,28 @@ class SaddleDescent:
 def mechanism(problem: Problem, count: int, share: float, rate: float) -> Gaussian | PoissonGaussian:
     """Return the mechanism of releases that together have a share of the squared Gaussian-DP parameter.
 
-    For samples that is by the central limit theorem, to which the exact accounting of the whole schedule comes near.
+    For samples the share follows from the central limit theorem; the exact accounting of the whole schedule is close to that.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     count : int
-        How many releases.
+        Number of releases.
     share : float
         Their share, in (0, 1].
     rate : float
-        Probability that a record enters one; 1 for all records.
+        Probability that a record enters a release; 1 for all records.
 
     Returns
     -------
     Gaussian or PoissonGaussian
-        With the weight relative to a full-data release that has all of the budget.
+        Mechanism with its noise weight relative to a full-data release that has the whole budget.
 
     Notes
     -----
-    A sampled release with the noise multiplier z has :math:`q^2 (e^{1/z^2} - 1)` of the squared parameter under ``zero_out``,
-    :math:`4 q^2 \\sinh(1/z^2)` under ``replace_one``, and never more than :math:`k^2 / z^2`, what it has without sampling.
+    A sampled release with the noise multiplier z spends :math:`q^2 (e^{1/z^2} - 1)` of the squared parameter under ``zero_out``,
+    :math:`4 q^2 \\sinh(1/z^2)` under ``replace_one``, and never more than :math:`k^2 / z^2`, its cost without sampling.
     """
     if rate == 1:
         return Gaussian(_bounded(math.sqrt(count / share)))
@@ -352,21 +339,21 @@ def mechanism(problem: Problem, count: int, share: float, rate: float) -> Gaussi
 
 
 def signal(problem: Problem, how: Gaussian | PoissonGaussian, count: int) -> float:
-    """Return the largest possible sum of clipped gradients over the noise of the average of releases of them.
+    """Return the signal-to-noise ratio of the average of releases of clipped gradients.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     how : Gaussian or PoissonGaussian
-        Their mechanism, as from `mechanism`.
+        Mechanism of the releases, from `mechanism`.
     count : int
-        How many.
+        Number of releases.
 
     Returns
     -------
     float
-        That of the budget, times the root of their share where they are of all records; ``inf`` without noise.
+        For full-data releases the ratio of the budget times the root of their share; ``inf`` without noise.
     """
     return problem.signal_to_noise * getattr(how, "sampling_rate", 1.0) * math.sqrt(count) / how.weight
 
@@ -376,7 +363,7 @@ def _bounded(weight: float) -> float:
 
 
 def _kept(output: str, n_steps: int, rng: np.random.Generator) -> range:
-    """Numbers of the iterates whose average is returned, chosen before the first release."""
+    """Numbers of the iterates that are averaged, chosen before the first release."""
     if output == "average":
         return range(n_steps - (n_steps - 1) // 2, n_steps + 1)
     chosen = n_steps if output == "last" else int(rng.integers(n_steps))

@@ -1,4 +1,4 @@
-"""PrivateDiff: descent on primal gradients that are kept up to date by released differences."""
+"""Solves saddle problems by PrivateDiff: descent on primal gradients that noisy differences keep up to date."""
 
 import math
 from typing import cast
@@ -22,80 +22,81 @@ from skdp.solvers.minimax._saddle_steps import (
 
 __all__ = ["PrivateDiff"]
 
+# Largest value that is accepted for `difference_slope` and `difference_offset`: a choice that keeps clip norms finite.
 LARGEST_CLIP = 1e50
 
 
 class PrivateDiff(SaddleSolver):
-    r"""Descent on an estimate of the primal gradient that is released anew now and then, and in between only as it changes.
+    r"""Descent on an estimate of the primal gradient, refreshed periodically and updated by noisy differences in between.
 
-    Every round r first makes S noisy steps of projected ascent on the dual variables, from :math:`v_r` to :math:`v_{r+1}`, and
-    then, on a fresh sample in which each record is with probability q (or on all records), releases
+    Every round r first makes S noisy steps of projected ascent on the dual variables, from :math:`v_r` to :math:`v_{r+1}`. Then,
+    on a fresh sample that has each record with probability q (or on all records), it releases
 
     .. math:: d_r = \sum_i \mathrm{clip}_{C_1}(\nabla_w f_i(w_r, v_{r+1})) + \text{noise} \quad \text{if T divides r, else} \quad
        d_r = \sum_i \mathrm{clip}_{D_r}(\nabla_w f_i(w_r, v_{r+1}) - \nabla_w f_i(w_{r-1}, v_r)) + \text{noise}
 
-    with :math:`D_r = \min(C_2 (\|w_r - w_{r-1}\| + \|v_{r+1} - v_r\|) + C_3, 2 C_1)`, the noise in proportion to :math:`D_r`. The
-    estimate starts again with the former and is added to by the latter, and :math:`w_{r+1} = P(w_r - \eta_w e_r)`.
+    with :math:`D_r = \min(C_2 (\|w_r - w_{r-1}\| + \|v_{r+1} - v_r\|) + C_3, 2 C_1)`; the noise is proportional to :math:`D_r`.
+    The former replaces the estimate :math:`e_r`, the latter is added to it, and :math:`w_{r+1} = P(w_r - \eta_w e_r)`.
 
     Parameters
     ----------
     n_rounds : int or None, default=None
-        Number of rounds R. None takes 100, 1000 for ``epsilon=inf``; with samples, as many as read every record 20 times
-        on average, between 100 and 2000.
+        Number of rounds R. None takes 100, 1000 for ``epsilon=inf``. With samples it takes the number that reads every record 20
+        times on average, between 100 and 2000.
     restart_every : int, default=2
-        Rounds T from one restart of the estimate to the next; 1 makes it "sgda" with steps in turn.
+        Number of rounds T from one refresh of the estimate (restart) to the next; 1 is "sgda" with alternating steps.
     n_dual_steps : int, default=1
-        Steps of ascent S per round.
+        Number of ascent steps S per round.
     batch_size : float or None, default=None
-        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes the problem's:
-        2048 for networks, all records (no sampling) for linear scores.
+        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes that of the problem: 2048 for networks, all
+        records (no sampling) for linear scores.
     primal_step_size : float or None, default=None
         Step :math:`\eta_w`. None follows the problem's ``step_sizes``, from public facts.
     dual_step_size : float or None, default=None
         Step of the ascent. None follows the problem's ``step_sizes``.
     primal_clip_norm : float or None, default=None
-        Bound :math:`C_1` on the norm of one record's primal gradient. None takes the problem's.
+        Bound :math:`C_1` on the norm of one record's primal gradient. None takes that of the problem.
     dual_clip_norm : float or None, default=None
-        Bound :math:`C_0` on the norm of one record's dual gradient. None takes the problem's.
+        Bound :math:`C_0` on the norm of one record's dual gradient. None takes that of the problem.
     difference_slope : float or None, default=None
-        Bound :math:`C_2` on the change of one record's primal gradient per distance. None takes the problem's.
+        Bound :math:`C_2` on the change of one record's primal gradient per distance. None takes that of the problem.
     difference_offset : float, default=0.0
-        Bound :math:`C_3` that is added.
+        Constant :math:`C_3` added to the bound.
     dual_share : float, default=0.1
         Share of the dual gradients in the squared Gaussian-DP parameter of the rounds, in (0, 1).
     restart_share : float, default=0.7
-        Share of the restarts in what is left for primal gradients, in (0, 1); all of it where there are no differences.
+        Share of the restarts in the budget of the primal gradients, in (0, 1); all of it where there are no differences.
     preparation_share : float, default=0.1
-        Share for what is released before the steps, in (0, 1): a fifth of it for the class frequencies, the rest for the moments
-        of the features. What the problem does not need is left to the steps.
+        Share of the releases before the steps, in (0, 1): a fifth of it for the class frequencies, the rest for the moments of
+        the features. The steps get the part that the problem does not need.
     standardize : bool or None, default=None
-        Whether the problem is to centre and scale the features by released moments, where it can. None leaves it to the problem:
-        linear scores do, networks do not.
+        Whether the problem centres and scales the features by released moments, if it can. None lets the problem decide: it does
+        for linear scores, not for networks.
     output : {"average", "last", "random"}, default="average"
-        Which iterate is returned: the average of the second half; the last one; or one of the first R, whose number is drawn
-        uniformly before the first round, as in the paper. The privacy is the same.
+        Which iterate is returned. "average": the mean of the second half. "last": the last one. "random": one of the first R,
+        whose number is drawn uniformly before the first round, as in the paper. The privacy is the same.
 
     Notes
     -----
-    **Departures from the paper.** Its primal gradient is taken at :math:`v_{r+1}` before the noise is added to it; here the
-    ascent is noisy first, and every point at which a gradient is taken is a release. Its differences compare a record with
-    another one of the batch before; here both gradients are of the same records. Its bound on a difference holds on average; here
-    every difference is clipped. The noise of a restart stays in the estimate for T rounds, so the shares of restarts and
-    differences weigh the one against the other.
+    **Departures from the paper.** The paper takes primal gradients at :math:`v_{r+1}` before it adds noise to :math:`v_{r+1}`.
+    Here the ascent is noisy, so every point at which a gradient is taken is a release. The paper's differences compare a record
+    with another one of the batch before; here both gradients belong to the same record. The paper's bound on a difference holds
+    on average; here every difference is clipped. The noise of a restart stays in the estimate for T rounds; the shares of
+    restarts and differences are a compromise between that noise and the noise of the differences.
 
-    On full batches there is no variance of samples for the differences to reduce, and "sgda" at equal epsilon is at least as
-    good on the tables that were tried with linear scores.
+    Full batches have no sampling variance that differences could reduce. There, at equal epsilon, "sgda" was at least as good on
+    all tables that were tried with linear scores.
 
     The gradient of an L2 penalty of strength ``alpha``, 0 by default, is added to the primal one in every round, exactly. CSC
     tables are converted to CSR once, because whole rows are read.
 
-    **Privacy.** After what the problem releases first, R S releases of clipped sums of dual gradients, and R of clipped sums of
-    primal gradients or of their differences, one record contributing a vector of norm at most :math:`C_0`, :math:`C_1` or
+    **Privacy.** After the releases of the preparation, R S releases of clipped sums of dual gradients, and R of clipped sums of
+    primal gradients or of their differences. One record contributes a vector of norm at most :math:`C_0`, :math:`C_1` or
     :math:`D_r`: the sensitivities are k times that, given the sample (k is 2 under ``replace_one``, 1 under ``zero_out``).
     :math:`D_r` comes from earlier releases; the noise over it is set in advance. Releases of all records compose exactly; with
     samples the privacy loss distributions are composed numerically, rounded up, and delta must be at least 1e-12. Public: the
-    shape of the table, the norm bounds, the problem, and every parameter. That a record's gradients are worked out from that
-    record alone is the problem's part of the bargain.
+    shape of the table, the norm bounds, the problem, and every parameter. The problem class must guarantee that the gradients of
+    a record depend on no other record.
 
     References
     ----------
@@ -153,23 +154,7 @@ class PrivateDiff(SaddleSolver):
         self.output = output
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return the releases of the preparation, then per round the dual gradients and a primal gradient or difference.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Two entries per round.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return preparation, then per round dual gradients and a primal gradient or difference; raises for bad parameters."""
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
         dual, restart, difference = self._releases(facts, settings)
@@ -181,22 +166,7 @@ class PrivateDiff(SaddleSolver):
         return Schedule((*facts.preparation(float(self.preparation_share), self.standardize), *rounds))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Run all rounds from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            For the start, and for the number of the returned iterate where that is random.
-
-        Returns
-        -------
-        SolverResult
-            The model, and the dual variables.
-        """
+        """Run all rounds from the public start; ``rng`` draws the start and the number of a random output."""
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
         descent = self._descent(facts, ask, rng, settings)
@@ -214,7 +184,7 @@ class PrivateDiff(SaddleSolver):
         return descent.result()
 
     def _ascend(self, descent: SaddleDescent, ask: Ask) -> np.ndarray:
-        """The dual variables after the noisy steps of one round."""
+        """Make the noisy ascent steps of one round, and return the dual variables."""
         dual = descent.dual
         for _ in range(int(self.n_dual_steps)):
             dual = descent.ascended(ask(descent.dual_query(dual)), descent.primal, dual)
@@ -224,7 +194,7 @@ class PrivateDiff(SaddleSolver):
         return number % int(self.restart_every) == 0
 
     def _releases(self, problem: MinimaxProblem, settings: SaddleSettings) -> tuple[Release, Release, Release]:
-        """A dual gradient, a restart and a difference, with the noise that gives each kind its share."""
+        """Releases of a dual gradient, a restart and a difference, with the noise that gives each kind its share."""
         n_restarts, n_differences = self._counts(settings)
         left, share = 1 - settings.preparation_share, self._restart_share(settings)
         n_primal, n_dual = problem.sizes

@@ -1,4 +1,4 @@
-"""DP-SGDA: simultaneous descent and ascent on noisy gradients of a saddle problem."""
+"""Solves saddle problems by DP-SGDA: simultaneous descent and ascent on noisy gradients."""
 
 import math
 from typing import cast
@@ -17,41 +17,43 @@ __all__ = ["SGDA"]
 class SGDA(SaddleSolver):
     r"""Gradient descent in the primal variables w and projected ascent in the dual ones v, from one release per step.
 
-    Every step releases the sums of the clipped gradients of both sides at the same point, of all records or of a sample in which
-    each is with probability q, and moves both:
+    Every step releases the sums of the clipped gradients of both sides at the same point, over all records or over a sample that
+    has each record with probability q, and moves both:
 
     .. math:: w_{t+1} = P_w(w_t - \eta_w (\tilde g_t / (q n m) + \nabla_w r)), \qquad
        v_{t+1} = P_v(v_t + \eta_v (\tilde h_t / (q n m) + \nabla_v r)),
 
-    where r is the part of the objective that no record enters, m the divisor of the problem, and P projects onto public sets.
+    where r is the public part of the objective, which no record enters, m the divisor of the problem, and P projects onto public
+    sets.
 
     Parameters
     ----------
     n_steps : int or None, default=None
-        Number of steps T, each one release. None takes 100, 1000 for ``epsilon=inf``; with samples, as many as read every
-        record 20 times on average, between 100 and 2000.
+        Number of steps T, each one release. None takes 100, 1000 for ``epsilon=inf``. With samples it takes the number that
+        reads every record 20 times on average, between 100 and 2000.
     batch_size : float or None, default=None
-        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes the problem's:
-        2048 for networks, all records (no sampling) for linear scores.
+        Expected number of records in a sample, :math:`q n`, from 1 to n. None takes that of the problem: 2048 for networks, all
+        records (no sampling) for linear scores.
     primal_step_size : float or None, default=None
         Step :math:`\eta_w`. None follows the problem's ``step_sizes``, from public facts.
     dual_step_size : float or None, default=None
         Step :math:`\eta_v`. None follows the problem's ``step_sizes``.
     primal_clip_norm : float or None, default=None
-        Bound :math:`C_1` on the norm of one record's primal gradient. None takes the problem's.
+        Bound :math:`C_1` on the norm of one record's primal gradient. None takes that of the problem.
     dual_clip_norm : float or None, default=None
-        Bound :math:`C_0` on the norm of one record's dual gradient. None takes the problem's.
+        Bound :math:`C_0` on the norm of one record's dual gradient. None takes that of the problem.
     dual_share : float, default=0.1
         Share of the dual gradients in the squared Gaussian-DP parameter of the steps, in (0, 1).
     preparation_share : float, default=0.1
-        Share for what is released before the steps, in (0, 1): a fifth of it for the class frequencies, the rest for the moments
-        of the features. What the problem does not need is left to the steps.
+        Share of the releases before the steps, in (0, 1): a fifth of it for the class frequencies, the rest for the moments of
+        the features. The steps get the part that the problem does not need.
     standardize : bool or None, default=None
-        Whether the problem is to centre and scale the features by released moments, where it can. None leaves it to the problem:
-        linear scores do, networks do not.
+        Whether the problem centres and scales the features by released moments, if it can. None lets the problem decide: it does
+        for linear scores, not for networks.
     output : {"average", "last", "random"}, default="average"
-        Which iterate is returned: the average of the second half; the last one; or one of the T points at which gradients were
-        released, whose number is drawn uniformly before the first step, as in the paper. The privacy is the same.
+        Which iterate is returned. "average": the mean of the second half. "last": the last one. "random": one of the T points at
+        which gradients were released, whose number is drawn uniformly before the first step, as in the paper. The privacy is the
+        same.
 
     Notes
     -----
@@ -59,13 +61,13 @@ class SGDA(SaddleSolver):
 
     CSC tables are converted to CSR once, because whole rows are read.
 
-    **Privacy.** After what the problem releases first, T releases: each is one Gaussian release of the pair :math:`(\sqrt{1 - s}
+    **Privacy.** After the releases of the preparation, T releases: each is one Gaussian release of the pair :math:`(\sqrt{1 - s}
     \sum g_i / C_1, \sqrt s \sum h_i / C_0)` with the clipped gradients of both sides of the same records, to which one record
     contributes a vector of norm at most 1, so its sensitivity is k (k is 2 under ``replace_one``, 1 under ``zero_out``), given
     the sample. The noise multiplier is fixed in advance; clip norms may follow from earlier releases. Releases of all records
     compose exactly; with samples the privacy loss distributions are composed numerically, rounded up, and delta must be at least
     1e-12. Public: the shape of the table, the norm bounds, the problem, and every parameter. Steps, projections and averages are
-    post-processing. That a record's gradients are worked out from that record alone is the problem's part of the bargain.
+    post-processing. The problem class must guarantee that the gradients of a record depend on no other record.
 
     References
     ----------
@@ -110,23 +112,7 @@ class SGDA(SaddleSolver):
         self.output = output
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return the releases of the preparation, then one joint gradient per step.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            All alike after the preparation.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range.
-        """
+        """Return the releases of the preparation, then one joint gradient per step; raises for invalid parameters."""
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
         joint = Release(JointGradient, self._mechanism(facts, settings), JointGradient.clip_norm, sum(facts.sizes))
@@ -134,22 +120,7 @@ class SGDA(SaddleSolver):
         return Schedule((*before, (settings.n_steps, joint)))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Make all steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            For the start, and for the number of the returned iterate where that is random.
-
-        Returns
-        -------
-        SolverResult
-            The model, and the dual variables.
-        """
+        """Make all steps from the public start; ``rng`` draws the start and the number of a random output."""
         facts = cast(MinimaxProblem, problem)
         settings = self._settings(facts)
         descent = self._descent(facts, ask, rng, settings)

@@ -1,1 +1,1 @@
-"""Solvers that release one perturbed minimum."""
+"""Provides the solvers that release one perturbed minimum."""

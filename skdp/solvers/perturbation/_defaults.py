@@ -1,4 +1,4 @@
-"""What the solvers that release a minimum share: its public facts, and defaults that follow from the noise."""
+"""Implements what the solvers that release a minimum share: its public facts, and defaults that follow from the noise."""
 
 import math
 from abc import abstractmethod
@@ -12,7 +12,9 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
 __all__ = ["MinimumSolver", "minimization", "unit_noise"]
 
-CLEAR = 3000.0  # signal-to-noise from which nothing is clipped
+# Signal-to-noise ratio from which nothing is clipped; below half of it gradients are clipped to half of their largest norm. A
+# choice, the same as for "gd": a larger value clips longer.
+CLEAR = 3000.0
 
 
 class MinimumSolver(Solver):
@@ -23,67 +25,25 @@ class MinimumSolver(Solver):
     penalizes_intercept = True
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest norm that a gradient can have: half while noise limits the fit.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``; with ``epsilon=inf`` nothing is clipped.
-        """
+        """Return half the largest norm of a gradient while noise limits the fit, up to all of it; all for ``epsilon=inf``."""
         return min(max(_signal_to_noise(problem) / CLEAR, 0.5), 1.0) * problem.lipschitz
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return the one release.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            A minimum with noise.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter is out of its range, or the penalty too weak for the proof or for float64.
-        """
+        """Return one entry: a noisy minimum; raises for invalid parameters, and a penalty too weak for proof or float64."""
         query = self._query(problem)
         return Schedule(((1, Release(Minimum, self._mechanism(problem), query.clip_norm, query.size)),))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Ask for the minimum.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            The answer; the number of steps behind it depends on the data and stays behind the oracle.
-        """
+        """Ask for the minimum; ``n_iter`` is None, because the number of steps behind the oracle depends on the data."""
         return SolverResult(ask(self._query(problem)).reshape(problem.shape), None)
 
     @abstractmethod
     def _mechanism(self, problem: Problem) -> Mechanism:
-        """Which noise."""
+        """Mechanism that adds the noise."""
 
     @abstractmethod
     def _query(self, problem: Problem) -> Minimum:
-        """Which minimum."""
+        """Query for the minimum."""
 
 
 def minimization(problem: Problem) -> Minimization:
@@ -97,12 +57,12 @@ def minimization(problem: Problem) -> Minimization:
     Returns
     -------
     Minimization
-        For clipped gradients, with the largest class weight in every bound.
+        Facts for clipped gradients; every bound includes the largest class weight.
 
     Raises
     ------
     ValueError
-        If there is no penalty, so that there may be no minimum.
+        If there is no penalty: without one there may be no minimum.
     """
     strength = problem.n_samples * problem.alpha
     if not strength > 0:
@@ -128,7 +88,7 @@ def _signal_to_noise(problem: Problem) -> float:
 
 
 def unit_noise(problem: Problem) -> float:
-    """Root mean square of the noise that hides one record's gradient of norm 1 in a sum, per coordinate.
+    """Return the noise per coordinate that the whole budget puts on a sum of gradients of norm 1.
 
     Parameters
     ----------
@@ -138,6 +98,6 @@ def unit_noise(problem: Problem) -> float:
     Returns
     -------
     float
-        For the whole budget.
+        Root mean square.
     """
     return problem.n_samples / _signal_to_noise(problem)

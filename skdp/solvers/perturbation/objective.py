@@ -1,4 +1,4 @@
-"""Objective perturbation: the minimum of a randomly tilted objective."""
+"""Fits linear models by objective perturbation: releases the minimum of a randomly tilted objective."""
 
 import math
 from dataclasses import replace
@@ -16,8 +16,14 @@ from skdp.solvers.perturbation._defaults import MinimumSolver, minimization
 
 __all__ = ["ObjectivePerturbation"]
 
-LEAST_NOISE, MOST_NOISE, SLOPE = 1.5, 6.0, 1.5e-3  # noise of a raw prediction: between the two, in proportion to the signal
+# Default noise of a raw prediction that sets the penalty: SLOPE times the signal n C / sigma, between LEAST_NOISE and MOST_NOISE
+# (log-odds). Chosen on adult, bank and three to five further tables (docs/defaults.md, "The classical solvers"). A larger value
+# means a weaker penalty.
+LEAST_NOISE, MOST_NOISE, SLOPE = 1.5, 6.0, 1.5e-3
+# Least and largest value that is accepted for `noise`, and largest logarithm of a penalty: exp(700) is finite in float64.
+# Choices.
 SMALLEST, LARGEST, LARGEST_LOG = 1e-6, 1e6, 700.0
+# Name of the release in the report.
 ONE = "objective perturbation"
 
 
@@ -26,23 +32,22 @@ class ObjectivePerturbation(MinimumSolver):
 
     .. math:: J(w) = \sum_i \ell_i(w) + \frac{n \alpha}{2} \|w\|^2 + b^\top w
 
-    with b normal, or, for ``delta=0``, with a density proportional to :math:`\exp(-\|b\| / s)`. Strong directions of the data
-    are hardly moved by b, weak ones are held by the penalty. There are no steps to tune.
+    with b normal, or, for ``delta=0``, with a density proportional to :math:`\exp(-\|b\| / s)`. In directions with much data b
+    hardly moves the minimum; in others the penalty holds it. There are no steps to tune.
 
     Parameters
     ----------
     noise : float or None, default=None
-        Sets the penalty for ``alpha=None``: the root mean square that the noise of a raw prediction would have if the data
-        did not resist it, :math:`R \sigma / (n \alpha)`. None takes between 1.5 and 6, in proportion to the signal
-        :math:`n C / \sigma`, with 1.5 below 1000.
+        Sets the penalty for ``alpha=None``: the root mean square of the noise of a raw prediction if only the penalty resisted
+        it, :math:`R \sigma / (n \alpha)`. None takes between 1.5 and 6, in proportion to the signal :math:`n C / \sigma`, with
+        1.5 below 1000.
 
     Notes
     -----
-    The penalty includes the intercept, as the proof needs it. The estimator's ``clip_norm=None`` means half the
-    largest norm that a gradient can have while noise limits the fit, and opens in proportion to :math:`\mu n / k` until
-    nothing is clipped from 3000 on; a clipped loss is convex still. ``alpha`` must exceed a bound that the message of its
-    error gives: a weak penalty leaves no epsilon for b. There is no ``n_iter_``, because how many steps the minimisation
-    takes depends on the data.
+    The penalty includes the intercept, as the proof needs it. The estimator's ``clip_norm=None`` means half the largest norm of a
+    gradient while noise limits the fit. It grows in proportion to :math:`\mu n / k`, until nothing is clipped from 3000 on; a
+    clipped loss is still convex. ``alpha`` must exceed a bound, which the error message gives: a weaker penalty leaves no epsilon
+    for b. There is no ``n_iter_``, because the number of steps of the minimisation depends on the data.
 
     **Privacy.** One release. Of epsilon and delta 99 % are for the exact minimum: the change of one record shifts b by at
     most k C in a direction that is bounded by vertices, and changes the log-determinant of the Hessian by at most
@@ -75,18 +80,7 @@ class ObjectivePerturbation(MinimumSolver):
         self.noise = noise
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return the strength of the penalty at which the noise of a raw prediction is as the parameter ``noise`` says.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Well above the least that the proof admits; ``1 / n_samples`` for ``epsilon=inf``.
-        """
+        """Return the penalty at which a raw prediction has the wanted noise, above the least that the proof allows."""
         check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST, optional=True)
         if not problem.budget.private:
             return 1 / problem.n_samples
@@ -94,7 +88,7 @@ class ObjectivePerturbation(MinimumSolver):
         lowest = math.log(_smallest(facts, problem.budget)) + 1e-6
 
         def excess(log_strength: float) -> float:
-            """Logarithm of the noise over the one that is wanted; decreases."""
+            """Logarithm of the noise over the wanted one; decreases in the strength."""
             strength = math.exp(log_strength)
             tilted = TiltedObjective(ONE, replace(facts, strength=strength))
             noise = tilted.raw_noise(tilted.scale(problem.budget), problem.budget)
@@ -125,7 +119,7 @@ class ObjectivePerturbation(MinimumSolver):
 
 
 def _smallest(facts: Minimization, budget: Budget) -> float:
-    """Least penalty constant that the proof admits."""
+    """Least penalty constant that the proof allows."""
     smallest = smallest_strength(facts.smoothness, budget.epsilon)
     if not smallest < math.exp(LARGEST_LOG):
         raise _too_small(budget)

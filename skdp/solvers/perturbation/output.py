@@ -1,4 +1,4 @@
-"""Output perturbation: noise on the minimum."""
+"""Fits linear models by output perturbation: releases the minimum with noise."""
 
 from skdp._validation import check_number
 from skdp.privacy.objective_perturbation import ExponentialNorm
@@ -9,6 +9,7 @@ from skdp.solvers.perturbation._defaults import MinimumSolver, minimization, uni
 
 __all__ = ["OutputPerturbation"]
 
+# Least and largest value that is accepted for `noise`. Choices.
 SMALLEST, LARGEST = 1e-6, 1e6
 
 
@@ -16,8 +17,8 @@ class OutputPerturbation(MinimumSolver):
     r"""Output perturbation: the minimum of the penalised sum of losses is released with noise.
 
     The noise is normal, or, for ``delta=0``, has a density proportional to :math:`\exp(-\|b\| / s)`. It is as large in
-    directions about which the data say much as in others, so `ObjectivePerturbation` is more accurate nearly always; this is
-    the classical baseline.
+    directions with much data as in others, so `ObjectivePerturbation` is nearly always more accurate; this solver is the
+    classical baseline.
 
     Parameters
     ----------
@@ -27,10 +28,9 @@ class OutputPerturbation(MinimumSolver):
 
     Notes
     -----
-    The penalty includes the intercept, as the proof needs it. The estimator's ``clip_norm=None`` means half the
-    largest norm that a gradient can have while noise limits the fit, and opens in proportion to :math:`\mu n / k` until
-    nothing is clipped from 3000 on; a clipped loss is convex still. There is no ``n_iter_``, because how many steps the
-    minimisation takes depends on the data.
+    The penalty includes the intercept, as the proof needs it. The estimator's ``clip_norm=None`` means half the largest norm of a
+    gradient while noise limits the fit. It grows in proportion to :math:`\mu n / k`, until nothing is clipped from 3000 on; a
+    clipped loss is still convex. There is no ``n_iter_``, because the number of steps of the minimisation depends on the data.
 
     **Privacy.** One release. One record moves the minimum by at most :math:`(k C + 2 \tau) / (n \alpha)`: C is the clip norm,
     k is 2 under ``replace_one`` and 1 under ``zero_out``, and :math:`\tau` the norm of the gradient to which the minimum is
@@ -56,18 +56,7 @@ class OutputPerturbation(MinimumSolver):
         self.noise = noise
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return the strength of the penalty at which the noise of a raw prediction is as the parameter ``noise`` says.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Proportional to the noise; ``1 / n_samples`` for ``epsilon=inf``.
-        """
+        """Return the penalty at which the noise of a raw prediction is ``self.noise``; ``1 / n_samples`` for ``epsilon=inf``."""
         check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST)
         if not problem.budget.private:
             return 1 / problem.n_samples

@@ -1,1 +1,1 @@
-"""Solvers that also release curvature."""
+"""Provides the solvers that also release curvature."""

@@ -1,4 +1,4 @@
-"""DP-Newton: second-order steps from noisy gradients and noisy curvature."""
+"""Fits linear models by DP-Newton: second-order steps from noisy gradients and noisy curvature."""
 
 import math
 from collections.abc import Callable
@@ -15,12 +15,22 @@ from skdp.solvers._noise_limits import noise_limited_clip_norm
 
 __all__ = ["Newton"]
 
-DEFAULT_STEPS, NOISELESS, MOST_STEPS = 30, 300, 10**4  # numbers of steps
-MOST_COORDINATES = 4096  # of which the square is kept in memory
+# The choices below were made on adult, bank and three to five further tables (docs/defaults.md, "The classical solvers").
+
+# Default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.
+DEFAULT_STEPS, NOISELESS, MOST_STEPS = 30, 300, 10**4
+# Largest number of coefficients: a matrix with its square is kept in memory, 128 MB here. A choice.
+MOST_COORDINATES = 4096
+# Largest value that is accepted for `noise`. A choice.
 LARGEST = 1e6
-LEAST_RIDGE = 1e-6  # over the largest possible Hessian: what float64 solves well
-FLOOR = 0.5  # of the eigenvalues of a Hessian, over the edge of the spectrum of its noise
-DIRECTION_NOISE = 0.5  # of a raw prediction, by all directions
+# Least ridge over the largest possible Hessian. A choice: float64 solves such systems to about ten digits.
+LEAST_RIDGE = 1e-6
+# Least eigenvalue of a released Hessian over the edge of the spectrum of its noise. A choice; a smaller one makes longer steps in
+# directions that are all noise.
+FLOOR = 0.5
+# Noise of a raw prediction by all directions together (log-odds). A choice; a larger value means a smaller ridge.
+DIRECTION_NOISE = 0.5
+# Default share of the squared Gaussian-DP parameter for Hessians and for directions. Choices.
 HESSIAN_SHARE, DIRECTION_SHARE = 0.2, 0.5
 HESSIANS = ("released", "direction")
 
@@ -36,9 +46,9 @@ class Newton(Solver):
 
     where D spares the intercept. The curvature takes a share of the budget, in one of two ways:
 
-    - ``hessian="released"``: the Hessian itself is released, in the first ``n_hessians`` steps, and its eigenvalues are
-      raised to what the noise alone would show. The last one serves all later steps.
-    - ``hessian="direction"``: each step releases the direction in place of the Hessian (double noise). The ridge
+    - ``hessian="released"``: the first ``n_hessians`` steps release the Hessian, and raise its eigenvalues to a multiple of those
+      that the noise alone has. Later steps use the last one.
+    - ``hessian="direction"``: each step releases the direction instead of the Hessian (double noise). The ridge
       :math:`\lambda` grows with the released gradient, because the noise of a direction is proportional to
       :math:`\|\tilde g_t\| / \lambda^2`.
 
@@ -47,18 +57,18 @@ class Newton(Solver):
     n_steps : int or None, default=None
         Number of steps T, each with one gradient. None takes 30; 300 for ``epsilon=inf``.
     hessian : {"released", "direction"}, default="released"
-        What is released of the curvature.
+        Which form of the curvature is released.
     n_hessians : int or None, default=None
-        How many of the first steps release a Hessian, at most T. None takes 1, and ``epsilon=inf`` all. Not used for
+        Number of first steps that release a Hessian, at most T. None takes 1, and T for ``epsilon=inf``. Not used for
         ``hessian="direction"``, where every step releases its direction.
     curvature_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the curvature gets, in (0, 1). None takes 0.2 for released Hessians and
         0.5 for directions; the gradients get the rest.
     noise : float, default=10.0
         Noise of a raw prediction that sets the ridge: the ridge is at least :math:`k C R T / (\mu \cdot \mathrm{noise})`, at
-        which the noise of T gradients, if nothing contracted it, adds up to this standard deviation.
+        which the noise of T gradients without contraction adds up to this standard deviation.
     upper_bound : bool, default=True
-        Whether the curvature is that of parabolas above the loss, which never make a step too long, or the second derivative.
+        Whether the curvature is that of parabolas above the loss, with which no step is too long; else the second derivative.
     tail_average : float, default=0.25
         Fraction of the last iterates that are averaged, in [0, 1]; 0 returns the last one.
 
@@ -67,16 +77,16 @@ class Newton(Solver):
     Here n is the number of records, :math:`\mu` the Gaussian-DP parameter of the gradients, k is 2 under ``replace_one`` and 1
     under ``zero_out``, C the clip norm and R the row norm. For two classes only, and for at most 4096 coefficients.
 
-    A single Hessian is taken at zero, where every parabola has the smoothness s of the loss (1/4 for the logistic one): it is s
-    times the second moment of the rows, and bounds the Hessian everywhere, so one release serves all steps [2]_.
+    A single Hessian is taken at zero, where every parabola has the smoothness s of the loss (1/4 for the logistic one). It is s
+    times the second moment of the rows, and bounds the Hessian everywhere, so one release is enough for all steps [2]_.
 
-    The estimator's ``clip_norm=None`` means half the largest norm that a gradient can have while noise limits the fit, as for
+    The estimator's ``clip_norm=None`` means half the largest norm of a gradient while noise limits the fit, as for
     `GradientDescent`.
 
     **Privacy.** T clipped gradient sums of sensitivity k C, and Hessians of sensitivity M (``zero_out``) or :math:`\sqrt 2 M`
     (``replace_one``), or directions of sensitivity :math:`M \|\tilde g\| / (\lambda (\lambda + M))` for both adjacencies, where
     :math:`M = s R^2` bounds one record's Hessian by clipping. Their Gaussian-DP parameters square and add up to that of the
-    budget. The noise of a direction depends on earlier releases, its noise multiplier is fixed in advance. Public: the shape of
+    budget. The noise of a direction depends on earlier releases; its noise multiplier is fixed in advance. Public: the shape of
     the table, the norm bounds, and every parameter.
 
     References
@@ -117,57 +127,15 @@ class Newton(Solver):
         self.tail_average = tail_average
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return between half and all of the largest norm that a gradient can have.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        float
-            Clip norm for ``clip_norm=None``.
-        """
+        """Return the clip norm of "gd": between half and all of the largest norm of a gradient."""
         return noise_limited_clip_norm(problem)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return T gradients, each with a direction, or the first ones with a Hessian.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Weighted so that the curvature gets its share of the budget.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range, or the Hessian too large.
-        """
+        """Return T gradients, each after a Hessian or before a direction; raises for invalid parameters."""
         return self._settled(problem).schedule()
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Take the T steps from the public start of the problem.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Average of the last iterates.
-        """
+        """Take the T steps and return the average of the last iterates; ``rng`` is not used."""
         settled = self._settled(problem)
         first = settled.n_steps - max(1, round(float(self.tail_average) * settled.n_steps))
         take = settled.hessians(ask) if settled.released else settled.directions(ask)
@@ -190,8 +158,8 @@ class Newton(Solver):
     def _check(self, problem: Problem) -> None:
         if problem.shape[0] > MOST_COORDINATES:
             raise ValueError(
-                f"solver='newton' keeps the square of {problem.shape[0]} coefficients in memory; expected at most "
-                f"{MOST_COORDINATES}. solver='gd' has no such limit."
+                f"solver='newton' keeps a {problem.shape[0]} x {problem.shape[0]} matrix in memory; expected at most "
+                f"{MOST_COORDINATES} coefficients. solver='gd' has no such limit."
             )
         if not isinstance(problem.loss, CurvedLoss):
             raise TypeError(f"The {problem.loss.name} loss has no method curvature; expected its second derivative.")
@@ -208,20 +176,20 @@ class Newton(Solver):
 
 @dataclass(frozen=True)
 class Settled:
-    """A fit's numbers, all of them public.
+    """Settings of one fit, all public.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     released : bool
-        Whether Hessians are released, or directions.
+        Whether Hessians are released; else directions.
     n_steps, n_hessians : int
         Numbers of gradients and of releases of the curvature.
     share : float
-        Of the budget, for the curvature.
+        Share of the squared Gaussian-DP parameter for the curvature.
     noise : float
-        Of a raw prediction, by all gradients.
+        Noise of a raw prediction by all gradients.
     upper_bound : bool
         Whether the curvature bounds the loss from above.
     """
@@ -235,7 +203,7 @@ class Settled:
     upper_bound: bool
 
     def schedule(self) -> Schedule:
-        """Return all releases."""
+        """Return the schedule of all releases."""
         gradient = Release(Gradient, Gaussian(math.sqrt(self.n_steps / (1 - self.share))), self.problem.clip_norm)
         weight, start = Gaussian(math.sqrt(self.n_hessians / self.share)), self.curvature(self.problem.start)
         if not self.released:
@@ -244,7 +212,7 @@ class Settled:
         return Schedule((hessian, (1, gradient)) * (self.n_hessians - 1) + (hessian, (rest + 1, gradient)))
 
     def hessians(self, ask: Ask) -> Step:
-        """Return the step by a released Hessian, whose eigenvalues are raised towards what noise makes of nothing."""
+        """Return the step with a released Hessian, whose eigenvalues are raised to `FLOOR` times the edge of the noise."""
         order = self.problem.shape[0]
         edge = self._noise(Curvature, self.n_hessians, self.share) * math.sqrt(2 * order)
         ridge, inverse = self._penalty + self._least_ridge, np.empty((order, order))
@@ -260,7 +228,7 @@ class Settled:
         return take
 
     def directions(self, ask: Ask) -> Step:
-        """Return the step by a released direction; the noise of all of them adds up to DIRECTION_NOISE in a raw prediction."""
+        """Return the step along a released direction; the noise of all adds up to `DIRECTION_NOISE` in a raw prediction."""
         noise = self._noise(NewtonDirection, self.n_steps, self.share) * math.sqrt(self.n_steps)
         noise *= self.problem.row_norm / DIRECTION_NOISE
 
@@ -274,8 +242,8 @@ class Settled:
         return take
 
     def curvature(self, coef: np.ndarray) -> Curvature:
-        """Return the question for the Hessian at a point."""
-        upper_bound = self.upper_bound or self.n_hessians == 1  # a loss that is straight at zero bends elsewhere
+        """Return the query for the Hessian at a point."""
+        upper_bound = self.upper_bound or self.n_hessians == 1  # the second derivative at zero bounds no other one
         return Curvature(cast(CurvedLoss, self.problem.loss), coef, self.problem.smoothness, upper_bound)
 
     def _gradient(self, coef: np.ndarray, ask: Ask) -> np.ndarray:
@@ -284,7 +252,7 @@ class Settled:
         return released + self.problem.n_samples * self.problem.penalty_gradient(coef)
 
     def _noise(self, query: type[Query], count: int, share: float) -> float:
-        """Standard deviation over clip norm of one of ``count`` releases that have a share of the budget."""
+        """Standard deviation over clip norm of one of ``count`` releases that together have a share of the budget."""
         relative = Gradient.relative_sensitivity[self.problem.budget.adjacency]
         mu = self.problem.signal_to_noise * relative / self.problem.n_samples
         return query.relative_sensitivity[self.problem.budget.adjacency] * math.sqrt(count / share) / mu

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis from one private release of the moments of both classes: the saddle's optimum without steps."""
+"""Fits a linear discriminant from one private release of the moments of both classes: the optimum of the AUC saddle."""
 
 import copy
 import math
@@ -16,27 +16,34 @@ from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, posterior_f
 
 __all__ = ["DiscriminantAnalysis"]
 
-MOST_FEATURES = 1024  # of which the squares are released
+# Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
+MOST_FEATURES = 1024
+# Largest value that is accepted for `floor`. A choice.
 LARGEST = 1e6
 COVARIANCES = ("balanced", "pooled")
-LEAST_RADIUS = 0.1  # square of the clip norm of standardised rows, at least
-LEAST_TRACE = 0.35  # of the second moment of rows clipped to their usual norm
-SINGULAR = 1e-12  # least eigenvalue over the largest: what float64 solves
-FAINT = 1e-7  # prior variance over the largest where no effect shows: the direction is then that of the mean difference
+# Least squared clip norm of standardised rows, whose largest variance is at most 1. A choice, for features that are all noise.
+LEAST_RADIUS = 0.1
+# Least trace of the second moment of rows clipped to their usual norm. A choice; half of the least trace in "whitened_gd".
+LEAST_TRACE = 0.35
+# Least eigenvalue over the largest one. A choice: float64 solves systems with larger ones.
+SINGULAR = 1e-12
+# Prior variance over the largest one where the rule of empirical Bayes shrinks everything to 0: the coefficients then have the
+# direction of the mean difference. A choice; any small number gives that direction.
+FAINT = 1e-7
 
 
 @dataclass(frozen=True)
 class ClassEstimates:
-    """What the joint release says.
+    """Estimates per class from the joint release.
 
     Parameters
     ----------
     shares : ndarray of shape (2,)
         Frequencies of the classes.
     means : ndarray of shape (2, n_features)
-        Of standardised, clipped rows.
+        Means of standardised, clipped rows.
     second_moments : ndarray of shape (2, n_features, n_features)
-        Of the same.
+        Second moments of the same rows.
     noise : ndarray of shape (2,)
         Standard deviation of each entry of a mean.
     """
@@ -58,31 +65,31 @@ class DiscriminantAnalysis(Solver):
     :math:`(S_+ + S_-)^{-1} \delta`, with the covariances S of the classes and the difference :math:`\delta` of their means. This
     solver computes it from moments; "sgda" and "privatediff" approach it by steps.
 
-    1. One release of the sums of ``(x, x * x / R)``, for centre and scale of the features.
-    2. One release of counts, sums and second moments of both classes, of rows z that are standardised and clipped to their usual
-       norm. It is all that the model needs; the rest is algebra.
-    3. Noise is taken off the eigenvalues h of the covariance by what is known of the spectrum of random matrices, and
-       :math:`w = V (h + f)^{-1} V^\top \delta` with a floor f that follows the noise, shrunk coordinate by coordinate by an
-       empirical Bayes rule. Where no effect shows, w has the direction of the mean difference.
+    1. One release has the sums of ``(x, x * x / R)``, which give centre and scale of the features.
+    2. One release has counts, sums and second moments of both classes, for rows z that are standardised and clipped to their
+       usual norm. The rest is algebra.
+    3. A formula for the spectrum of random matrices takes the noise off the eigenvalues h of the covariance. The model is
+       :math:`w = V (h + f)^{-1} V^\top \delta` with a floor f that follows the noise; an empirical Bayes rule shrinks each
+       coordinate. If that shrinks all of them to 0, w has the direction of the mean difference.
 
-    The threshold, where the score is 0, is midway between the means of both classes, so it weighs errors on either alike.
+    The threshold, where the score is 0, is midway between the means of both classes, so errors on both weigh the same.
 
     Parameters
     ----------
     covariance : {"balanced", "pooled"}, default="balanced"
-        Whether both classes have the same weight in the covariance, as the surrogate has it, or every record, as in Fisher's
-        discriminant; that has less noise where a class is rare.
+        "balanced": both classes have the same weight in the covariance, as in the surrogate. "pooled": every record has the same
+        weight, as in Fisher's discriminant, which has less noise where a class is rare.
     moments_share : float, default=0.15
         Share of the squared Gaussian-DP parameter that the first release gets, in (0, 1).
     floor : float, default=0.5
-        Floor f over half of the largest eigenvalue that the noise alone has.
+        Floor f over half of the largest eigenvalue of the noise alone.
 
     Notes
     -----
     There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. A
-    ``positive_rate`` replaces the counts of the release; ``class_balance`` and clip norms play no part. At most 1024 features,
-    because the square of them is released. What noise costs grows with :math:`d^{3/2}`, for gradients with d: steps win on most
-    tables.
+    ``positive_rate`` replaces the counts of the release; ``class_balance`` and clip norms are not used. At most 1024 features,
+    because the square of their number is released. The cost of the noise grows with :math:`d^{3/2}`, that of gradients with d:
+    solvers that take steps are better on most tables.
 
     **Privacy.** Two Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the
     moments of the features (sensitivity :math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), and the moments of the
@@ -106,26 +113,15 @@ class DiscriminantAnalysis(Solver):
         self.floor = floor
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: coefficients are shrunk by what is known of the noise."""
+        """Return 0: the solver shrinks its coefficients by the variance of their noise."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
-        """Return ``inf``: the clip norm of standardised rows is set by an earlier release."""
+        """Return ``inf``: an earlier release sets the clip norm of standardised rows."""
         return math.inf
 
     def remark(self, problem: Problem) -> str:
-        """Return how large the noise is against the largest possible second moment.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            For the report.
-        """
+        """Return the edge of the noise's spectrum over the largest eigenvalue of the rows, as a clause for the report."""
         if not problem.budget.private:
             return "no noise"
         edge = self.noise_level(problem)
@@ -143,44 +139,13 @@ class DiscriminantAnalysis(Solver):
         return 2 * half_edge(noise, problem.n_features)
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return one release of the moments of the features, and one of those of the classes.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            Two entries, weighted so that their shares of the budget are as stated.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range, or there are too many features.
-        """
+        """Return the moments of the features, then those of the classes; raises for invalid parameters."""
         settled, query = self._settled(problem), _nominal(problem)
         joint = Release(ClassMoments, Gaussian((1 - settled.moments_share) ** -0.5), query.clip_norm, query.size)
         return Schedule(((1, moments_release(problem, settled.moments_share**-0.5)), (1, joint)))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Standardise, and solve for the coefficients.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Coefficients for rows as they are; there are no steps to count.
-        """
+        """Standardise the rows and solve for the coefficients; ``rng`` is not used."""
         return self._settled(problem)._solve(problem, ask)
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
@@ -195,10 +160,10 @@ class DiscriminantAnalysis(Solver):
         return SolverResult(features.to_rows(problem, coef), None)
 
     def _direction(self, problem: Problem, geometry: Standardization, classes: ClassEstimates) -> np.ndarray:
-        r"""Coefficients of standardised rows, of shape (n_features,): the minimum as far as noise lets it be seen.
+        r"""Coefficients of standardised rows, of shape (n_features,): the estimated minimum of the surrogate.
 
         With :math:`\pi` for the weights of the classes, the second moment around the mean of their means is
-        :math:`A = \sum_c \pi_c S_c + \pi_+ \pi_- \delta \delta^\top`, from which the noisy :math:`\delta` need not be taken off:
+        :math:`A = \sum_c \pi_c S_c + \pi_+ \pi_- \delta \delta^\top`. The noisy :math:`\delta` need not be subtracted from it:
         :math:`(2 \sum_c \pi_c S_c + \delta \delta^\top)^{-1} \delta` is :math:`u / (2 + (1 - 2 \pi_+ \pi_-) \delta^\top u)` for
         :math:`u = A^{-1} \delta`, by Sherman and Morrison.
         """
@@ -220,11 +185,11 @@ class DiscriminantAnalysis(Solver):
         return solution / (2 + (1 - 2 * float(np.prod(balance))) * max(float(difference @ solution), 0.0))
 
     def _settled(self, problem: Problem) -> "DiscriminantAnalysis":
-        """A copy whose parameters are checked, and floats whatever type of number they were."""
+        """Validated copy with parameters converted to float."""
         if problem.n_features > MOST_FEATURES:
             raise ValueError(
-                f"solver='moments' releases the square of {problem.n_features} features, which hides a table; expected at most "
-                f"{MOST_FEATURES}. solver='auto' has no such limit."
+                f"solver='moments' needs noisy {problem.n_features} x {problem.n_features} matrices, too large to be useful; "
+                f"expected at most {MOST_FEATURES} features. solver='auto' has no such limit."
             )
         if not isinstance(self.covariance, str) or self.covariance not in COVARIANCES:
             raise ValueError(f"covariance={shown(self.covariance)}; expected one of {COVARIANCES}.")
@@ -236,23 +201,23 @@ class DiscriminantAnalysis(Solver):
 
 
 def _nominal(problem: Problem) -> ClassMoments:
-    """The joint release in any geometry: size and sensitivity are those of all others."""
+    """Joint query in some geometry; size and sensitivity are the same in all geometries."""
     d = problem.n_features
     return ClassMoments(Standardization(np.zeros(d), np.ones(d), bool(problem.intercept_scaling), problem.data_norm))
 
 
 def _within_radius(problem: Problem, features: Standard) -> Standard:
-    """The same in units of the norm to which standardised rows are clipped."""
+    """Standardisation in units of the norm to which standardised rows are clipped."""
     geometry, usual = features.geometry, math.sqrt(max(float(features.variances.sum()), LEAST_RADIUS))
     radius = min(usual, geometry.largest_norm) if problem.budget.private else geometry.largest_norm
     return replace(features, geometry=replace(geometry, scale=geometry.scale / radius))
 
 
 def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise: float) -> ClassEstimates:
-    """Means per class, from frequencies that the release, or the user, tells; ``noise`` is that of the release, over n."""
+    """Estimates per class, with released or public frequencies; ``noise`` is that of the release, over n."""
     n = problem.n_samples
     counts, sums, products = joint.parts(answer)
-    noise_of_share = noise / (joint.count_weight * math.sqrt(2))  # of two counts that add up to n
+    noise_of_share = noise / (joint.count_weight * math.sqrt(2))  # both counts add up to n
     least = min(max(1 / n, noise_of_share), 0.25)
     known = public_rate(problem)
     share = 0.5 + float(counts[1] - counts[0]) / (2 * n) if known is None else known
@@ -262,6 +227,6 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
 
 
 def _kept(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
-    """Factors of an empirical Bayes rule; where it sees no effect, those of a faint one: only their ratios matter then."""
+    """Factors of an empirical Bayes rule; where all would be 0, those of a small prior variance, of which only ratios matter."""
     factors = posterior_factors(estimates, variances, largest)
     return factors if factors.any() else FAINT * largest / (FAINT * largest + variances)

@@ -1,4 +1,4 @@
-"""Least squares from one private release of its sufficient statistics."""
+"""Fits least squares from one private release of its sufficient statistics."""
 
 import math
 from typing import Any
@@ -12,38 +12,46 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
 __all__ = ["SufficientStatistics"]
 
-MOST_COORDINATES = 4096  # of which the square is released and kept in memory
+# Largest number of coefficients: a matrix with its square is released and kept in memory. A choice.
+MOST_COORDINATES = 4096
+# Largest value that is accepted for `floor`. A choice.
 LARGEST = 1e6
-DROWNED = 0.2  # eigenvalues of the noise from which 4 fits in 5 are no better than the mean, over the largest of the rows
-EIGENVALUE_SHARE = 1 / 3  # of the budget, as in Algorithm 2 of Wang (2018)
-FAILURE = 0.05  # probability with which the ridge of that algorithm may be too small; its experiments have this value
-LEAST_EIGENVALUE = 1e-12  # over the largest possible one: what float64 solves
+# Largest eigenvalue of the noise over the largest possible one of the rows, from which the report warns: from there on four fits
+# in five were no better than the mean. Measured on generated tables; a smaller value warns earlier.
+DROWNED = 0.2
+# Share of the squared Gaussian-DP parameter for the smallest eigenvalue, as in Algorithm 2 of Wang (2018).
+EIGENVALUE_SHARE = 1 / 3
+# Probability that the ridge of that algorithm is too small. The paper's experiments have this value; a smaller one makes the
+# ridge larger.
+FAILURE = 0.05
+# Least eigenvalue over the largest possible one. A choice: float64 solves systems with larger ones.
+LEAST_EIGENVALUE = 1e-12
 
 
 class SufficientStatistics(Solver):
     r"""Linear regression from a single joint release of :math:`X^\top X` and :math:`X^\top y`.
 
-    Both are sums over records, so one release of them with Gaussian noise is all that the fit reads; the rest is algebra. Noise
-    makes eigenvalues of :math:`X^\top X` that are smaller than its own meaningless, and a solution that divides by them
-    useless, so they are raised:
+    Both are sums over records, so the fit reads the data in one release with Gaussian noise; the rest is algebra. Eigenvalues of
+    :math:`X^\top X` below those of the noise are meaningless, and a solution that divides by them is useless. So the solver
+    raises them:
 
-    - By default, to ``floor`` times the edge of the spectrum that the noise alone has, :math:`\sigma \sqrt{2 p}` for p
-      coefficients (Wigner's semicircle [3]_), which is a public number; larger eigenvalues stay as they are. And
-      :math:`X^\top y` is shrunk by the factor that takes the expected square of its noise off its squared length [4]_.
+    - By default, to ``floor`` times the edge of the spectrum of the noise alone, :math:`\sigma \sqrt{2 p}` for p coefficients
+      (Wigner's semicircle [3]_), which is public; larger eigenvalues stay. And :math:`X^\top y` is shrunk by the factor that
+      subtracts the expected square of its noise from its squared length [4]_.
     - With ``adaptive=True``, all of them by the ridge of AdaSSP [2]_, for which the smallest eigenvalue is released as well:
       :math:`\max(0, \sigma \sqrt{p \log(2 p^2 / 0.05)} - \tilde\lambda_{\min})`.
 
     Parameters
     ----------
     adaptive : bool, default=False
-        Whether to take the ridge of AdaSSP.
+        Whether to use the ridge of AdaSSP.
     floor : float, default=0.7
         Least eigenvalue over the edge of the noise's spectrum; not used with ``adaptive=True``.
 
     Notes
     -----
     There is no penalty by default; ``alpha`` of the estimator adds one, which spares the intercept. The intercept's constant is
-    one of the features, and clip norms play no part. At most 4096 coefficients, because the square of them is released.
+    one of the features, and clip norms are not used. At most 4096 coefficients, because the square of their number is released.
 
     **Privacy.** One Gaussian release of :math:`(X^\top X, \sqrt 2 R X^\top y)` for targets in [-1, 1] and rows of norm at most R,
     the former in half-vector coordinates, with sensitivity :math:`\sqrt 3 R^2` (``zero_out``) or :math:`2 \sqrt 2 R^2`
@@ -76,7 +84,7 @@ class SufficientStatistics(Solver):
         self.floor = floor
 
     def default_alpha(self, problem: Problem) -> float:
-        """Return 0: eigenvalues are raised by what is known of the noise."""
+        """Return 0: the solver raises the eigenvalues instead."""
         return 0.0
 
     def default_clip_norm(self, problem: Problem) -> float:
@@ -84,18 +92,7 @@ class SufficientStatistics(Solver):
         return math.inf
 
     def remark(self, problem: Problem) -> str:
-        """Return how large the noise is against the largest possible second moment.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        str
-            For the report.
-        """
+        """Return the edge of the noise's spectrum over the largest eigenvalue of the rows, as a clause for the report."""
         if not problem.budget.private:
             return "no noise"
         share = self._relative_edge(problem)
@@ -109,23 +106,7 @@ class SufficientStatistics(Solver):
         return self._relative_edge(problem) / DROWNED
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return one release of all products, after one of the smallest eigenvalue where that is wanted.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-
-        Returns
-        -------
-        Schedule
-            One or two entries.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter of the solver is out of its range, or there are too many features.
-        """
+        """Return one release of all products, for AdaSSP after the smallest eigenvalue; raises for invalid parameters."""
         self._check(problem)
         entries = [(1, _release(self._joint(problem), self._share))]
         if self.adaptive:
@@ -133,22 +114,7 @@ class SufficientStatistics(Solver):
         return Schedule(tuple(entries))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
-        """Solve the normal equations with noise.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts.
-        ask : callable
-            Answers a query with noise.
-        rng : Generator
-            Not used: nothing public is drawn.
-
-        Returns
-        -------
-        SolverResult
-            Coefficients; there are no steps to count.
-        """
+        """Solve the noisy normal equations; ``rng`` is not used."""
         self._check(problem)
         smallest = float(ask(self._eigenvalue(problem))[0]) if self.adaptive else 0.0
         joint = self._joint(problem)
@@ -166,7 +132,7 @@ class SufficientStatistics(Solver):
         return SolverResult(coef[:, None], None)
 
     def _ridge(self, problem: Problem, smallest: float) -> float:
-        """Ridge of Algorithm 2 of Wang (2018), with the noise of our releases in place of its own."""
+        """Ridge of Algorithm 2 of Wang (2018), with the noise of these releases instead of the paper's."""
         query, order = self._eigenvalue(problem), problem.shape[0]
         noise = _noise(problem, query, EIGENVALUE_SHARE)
         surely = max(0.0, smallest - noise * math.sqrt(math.log(6 / problem.budget.delta)))
@@ -181,11 +147,11 @@ class SufficientStatistics(Solver):
         return max(0.0, 1 - problem.shape[0] * share * share)
 
     def _edge(self, problem: Problem) -> float:
-        """Largest eigenvalue of the noise, as the order grows: half-vector noise has half the variance off the diagonal."""
+        """Largest eigenvalue of the noise for many coefficients; off the diagonal its variance is half of that on it."""
         return _noise(problem, self._joint(problem), self._share) * math.sqrt(2 * problem.shape[0])
 
     def _relative_edge(self, problem: Problem) -> float:
-        """The same over the largest eigenvalue that the second moments of these rows could have."""
+        """Largest eigenvalue of the noise over the largest possible one of the rows' second moment."""
         return self._edge(problem) / (problem.n_samples * problem.row_norm**2)
 
     @property
@@ -201,8 +167,8 @@ class SufficientStatistics(Solver):
     def _check(self, problem: Problem) -> None:
         if problem.shape[0] > MOST_COORDINATES:
             raise ValueError(
-                f"solver='ssp' releases the square of {problem.shape[0]} coefficients, which hides a table; expected at most "
-                f"{MOST_COORDINATES}. solver='whitened_gd' has no such limit."
+                f"solver='ssp' needs a {problem.shape[0]} x {problem.shape[0]} noisy matrix, too large to be useful; expected at "
+                f"most {MOST_COORDINATES} coefficients. solver='whitened_gd' has no such limit."
             )
         if not isinstance(self.adaptive, (bool, np.bool_)):
             raise TypeError(f"adaptive={shown(self.adaptive)}; expected True or False.")
