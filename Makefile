@@ -9,17 +9,23 @@ OF_SCIKIT_LEARN := tests/estimators tests/preprocessing tests/privacy/ledger/tes
   tests/test_left_behind.py tests/test_benchmarks.py
 
 # Two processes share the cores already
-test test-slow test-all: export OMP_NUM_THREADS = 1
+check test test-slow test-all: export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-slow test-all lint docs clean
+.PHONY: demo check test test-slow test-all lint docs clean
 
 demo: $(NEWEST)/.ready
 	$(NEWEST)/bin/python -m skdp demo
 
+# While working: what changed since the branch left main, by the rules at the top of tests/changed.py
+check: lint
+	@files=$$($(NEWEST)/bin/python tests/changed.py) && if [ -n "$$files" ]; then $(NEWEST)/bin/$(PYTEST) -m "not slow" $$files; fi
+
+# A newcomer's: what shows that everything works, in minutes
 test: lint $(OLDEST)/.ready
 	$(NEWEST)/bin/$(PYTEST) -m "not slow"
 	$(OLDEST)/bin/$(PYTEST) -m "not slow" $(OF_SCIKIT_LEARN)
 
+# The attacks and fuzzing that `test` leaves out
 test-slow: $(NEWEST)/.ready
 	$(NEWEST)/bin/$(PYTEST) -m slow
 
