@@ -22,7 +22,20 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA = Path(os.environ.get("SKDP_DATA", BESIDE))
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+LONG = (
+    "plot_audit",
+    "plot_bounds",
+    "plot_privacy_utility",
+    "plot_wasserstein_digits",
+)  # 3 to 9 seconds; `make docs` runs them, too
+BY_LENGTH = [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in EXAMPLES]
+
+
+def test_the_long_examples_are_there():
+    assert {path.stem for path in EXAMPLES} > set(LONG)
+
+
+@pytest.mark.parametrize("example", BY_LENGTH)
 def test_examples_end_with_what_they_assert(example, monkeypatch):
     """Noise is seeded."""
     if example in WITH_DATA and not DATA.is_dir():

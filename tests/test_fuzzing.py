@@ -262,14 +262,24 @@ def check_plan(estimator, *shape):
         assert all(line.in_words or 0 <= line.noise_multiplier < math.inf for line in report.releases)
 
 
-@settings(max_examples=200, **FUZZ)
-@given(
+any_budget = given(
     epsilon=st.floats() | st.sampled_from([1e-320, 1e-12, 1e-6, 1e-3, 1.0, 5.0, 11.0, 100.0, 1e6, math.inf]),
     delta=st.floats() | st.sampled_from([None, 5e-324, 1e-300, 1e-100, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9, 1.0]),
     adjacency=st.sampled_from(["replace_one", "zero_out"]),
     solver=st.sampled_from(SOLVERS_OF_FEW_STEPS),
 )
+
+
+@settings(max_examples=60, **FUZZ)
+@any_budget
 def test_budgets(epsilon, delta, adjacency, solver):
+    check_plan(fit_of(solver, epsilon=epsilon, delta=delta, adjacency=adjacency))
+
+
+@pytest.mark.slow
+@settings(max_examples=500, **FUZZ)
+@any_budget
+def test_many_budgets(epsilon, delta, adjacency, solver):
     check_plan(fit_of(solver, epsilon=epsilon, delta=delta, adjacency=adjacency))
 
 
