@@ -23,6 +23,7 @@ from skdp.privacy.errors import warn
 
 __all__ = [
     "Facts",
+    "Table",
     "keep_names",
     "quoting_no_data",
     "read_features",
@@ -65,11 +66,11 @@ class Facts:
     ----------
     n_samples, n_features : int
         Shape.
-    feature_names : ndarray of str or None
+    feature_names : ndarray of str or None, default=None
         Column names of a data frame.
-    storage : str
+    storage : str, default="dense"
         "dense", "CSR" or "CSC". A transformer may choose between dense and CSR by the data: nothing may depend on which.
-    classes : ndarray or None
+    classes : ndarray or None, default=None
         Sorted class labels; None for regression.
     groups : ndarray or None, default=None
         Sorted labels of the groups of records; None where there are none.
@@ -81,9 +82,9 @@ class Facts:
 
     n_samples: int
     n_features: int
-    feature_names: np.ndarray | None
-    storage: str
-    classes: np.ndarray | None
+    feature_names: np.ndarray | None = None
+    storage: str = "dense"
+    classes: np.ndarray | None = None
     groups: np.ndarray | None = None
     group_sizes: tuple[int, ...] = ()
     particular: Particular = NOTHING
@@ -92,6 +93,37 @@ class Facts:
     def labels(self) -> list[Any]:
         """The class labels as plain types; empty for regression."""
         return [] if self.classes is None else self.classes.tolist()
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes by which scikit-learn's fitted estimators state the columns of the table."""
+        names = {} if self.feature_names is None else {"feature_names_in_": self.feature_names}
+        return {**names, "n_features_in_": self.n_features}
+
+
+class Table:
+    """A checked training table: its public facts, and X and y until they are taken out.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is public.
+    X : ndarray, CSR or CSC
+        The records.
+    y : ndarray of shape (n_samples,)
+        Class numbers, or targets.
+    """
+
+    def __init__(self, facts: Facts, X: Any, y: np.ndarray) -> None:
+        self.facts = facts
+        self._records: tuple[Any, np.ndarray] | None = (X, y)
+
+    def take(self) -> tuple[Any, np.ndarray]:
+        """Return X and y, once, and let go of them: a copy that reading made lives no longer than who takes it."""
+        if self._records is None:
+            raise RuntimeError("The records of this table were taken out before.")
+        records, self._records = self._records, None
+        return records
 
 
 def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:

@@ -17,11 +17,11 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Progress", "reads_data", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 
 class Progress:
-    """Counts releases for the reader and for callbacks; it knows public numbers only.
+    """Counts releases for the reader and for callbacks; it computes with public numbers only.
 
     Parameters
     ----------
@@ -34,6 +34,7 @@ class Progress:
     """
 
     def __init__(self, estimator: Any, total: int, verbose: int) -> None:
+        self._shows_data = _reads_data(estimator)
         self._estimator, self._total, self._done = estimator, total, 0
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
         has_callbacks = hasattr(estimator, "_init_callback_context")
@@ -55,14 +56,14 @@ class Progress:
         if self._every and (self._done % self._every == 0 or self._done == self._total):
             print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
 
-    def end(self, attributes: dict[str, Any], data: tuple[Any, Any]) -> None:
+    def end(self, attributes: dict[str, Any], X: Any, y: Any) -> None:
         """Announce the end, with the released model, and with the data for callbacks that ask for it."""
         if self._context is not None:
-            X, y = data
+            X, y = (X, y) if self._shows_data else (None, None)
             self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
 
 
-def reads_data(estimator: Any) -> bool:
+def _reads_data(estimator: Any) -> bool:
     """Tell whether a callback of the estimator asks for training data, and warn if so."""
     readers = [type(callback).__name__ for callback in _callbacks(estimator) if _asks_for_data(callback)]
     if readers:

@@ -289,17 +289,11 @@ class DPAUCMaximizer(DPClassifier):
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()
 
-    def _plan(
-        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
-    ) -> Plan:
-        check_two_classes(len(classes), "as the ROC curve is of one against the other")
-        return Plan.make(self._ranking(n_samples, n_features), self.solver, self.alpha, None, by_column)
-
-    def _ranking(self, n_samples: int, n_features: int) -> Problem:
-        """Public facts of the fit, by the kind of score."""
+    def _problem_of(self, facts: Facts) -> Problem:
+        check_two_classes(len(facts.labels), "as the ROC curve is of one against the other")
         return self._problem(
-            n_samples,
-            n_features,
+            facts.n_samples,
+            facts.n_features,
             self._loss(2),
             AUCProblem,
             positive_rate=None if self.positive_rate is None else float(self.positive_rate),

@@ -1,46 +1,43 @@
-"""What all private estimators share: parameters, the run through the oracle, attributes set at once."""
+"""What all private estimators share: `fit` in five lines (`DPEstimator._fit`), `plan`, and the public facts of a fit."""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._data_validation import Facts, read_unlabelled
-from skdp._progress import CallbackSupportMixin, Progress, reads_data
+from skdp._data_validation import Facts, Table, read_unlabelled
+from skdp._progress import CallbackSupportMixin, Progress
 from skdp._validation import (
     check_feature_bounds,
     check_integer,
     check_number,
     check_random_state,
     check_scale,
-    column_labels,
     shown,
-    warn_of_two_numbers,
 )
 from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
+from skdp.estimators._copying import BoundToLedgers
 from skdp.estimators._display import Displayed
 from skdp.estimators._plan import Plan
+from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
 from skdp.estimators._prepared import look_at_preparation
-from skdp.estimators._report import report, spending
+from skdp.estimators._report import report
 from skdp.estimators._reviewed import checked
-from skdp.estimators._signal import needed, warn_of_low_signal
-from skdp.estimators._surroundings import look_around
+from skdp.estimators._signal import needed
 from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
-from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -56,12 +53,20 @@ READ = "the shape of the given table, and nothing else of it"
 INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
 
 
-class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
-    """Base of the private estimators. Subclasses have the parameters that it checks, and say how to read, plan and attribute."""
+@contextmanager
+def _told_when_interrupted() -> Iterator[None]:
+    """Say, when Ctrl-C ends a fit that has been charged, what that means."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = (INTERRUPTED,)
+        raise
+
+
+class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
+    """Base of the private estimators. Subclasses have the parameters that it checks, read tables, state problems, make models."""
 
     l1_ratio: Any = 0.0  # where it is no parameter
-    _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
-    _paid = False  # whether a fit of this very object was charged to them
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
@@ -95,50 +100,79 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         """Refused: every call would be one more private fit."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles: all but a model that was fitted here, and leaves its worker, stay bound to who pays."""
-        state = {name: value for name, value in super().__getstate__().items() if name not in ("_ledgers", "_paid")}
-        bound = dict.fromkeys((*(() if self._paid else self._ledgers), *carried()))
-        return {**state, "_ledgers": tuple(bound)} if bound else state
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
+        """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a copy; ledgers that are active here pay without being named."""
-        paying = {account.token for account in active()}
-        bound = tuple(token for token in state.get("_ledgers", ()) if token not in paying)
-        state = {name: value for name, value in state.items() if name != "_ledgers"}
-        super().__setstate__({**state, "_ledgers": bound} if bound else state)
+        The first two lines raise every error that can be seen before a release. The third spends the budget. The fourth puts the
+        records behind the oracle; nothing that depends on them is computed before, beside the checks of the table.
+        """
+        table = self._checked(X, y, unsupported, read or self._read)
+        fit = PlannedFit.of(self, table.facts)
+        pay(fit.spending, self._ledgers)
+        result = self._released(fit, table)
+        return self._attributed(fit, result, X, y)
 
-    def __copy__(self) -> Any:
-        """Return a copy that is bound as this one is: copies do not leave the process."""
-        return self._rebuilt(self.__getstate__(), object.__new__(type(self)))
+    def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> Table:
+        """Check the parameters, then the training table; ``read`` is `_read`, or a reader of more than X and y."""
+        refuse_fit_arguments(type(self), unsupported)
+        look_at_preparation()
+        self._check_parameters()
+        return Table(*read(self._scratch(), X, y))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """Return a deep copy that is bound as this one is."""
-        memo[id(self)] = copied = object.__new__(type(self))
-        return self._rebuilt(deepcopy(self.__getstate__(), memo), copied)
+    def _plan_of(self, facts: Facts) -> Plan:
+        """Plan the fit from public facts."""
+        problem, by_column = self._problem_of(facts), facts.storage == "CSC"
+        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
-    def _rebuilt(self, state: dict[str, Any], copied: Any) -> Any:
-        """A copy of this state, with its ledgers."""
-        copied.__setstate__(state)
-        if self._ledgers:
-            copied._ledgers, copied._paid = tuple(dict.fromkeys((*copied._ledgers, *self._ledgers))), self._paid
-        return copied
+    @_told_when_interrupted()
+    def _released(self, fit: PlannedFit, table: Table) -> SolverResult:
+        """Put the records behind the oracle and solve the problem through it; the table is empty afterwards."""
+        rows = TrainingData(*table.take(), **fit.plan.row_bounds)
+        return self._run(fit.plan, rows, fit.noise, fit.rng, fit.progress)
 
-    def __sklearn_clone__(self) -> Any:
-        """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
-        look_around(self)
-        copied = super().__sklearn_clone__()
-        if self._ledgers:
-            copied._ledgers = self._ledgers
-        return copied
+    def _run(
+        self, plan: Plan, rows: TrainingData, noise: NoiseSource, rng: np.random.Generator, progress: Progress
+    ) -> SolverResult:
+        """Solve the problem through the oracle; ``rng`` is for public choices."""
+        oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
+        progress.begin()
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle
+            result = self._solved(plan, oracle, rng)
+        oracle.finish()
+        if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
+            raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
+        return result
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        """Whatever comes before the solver, and what it returns."""
+        return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
+
+    def _attributed(self, fit: PlannedFit, result: SolverResult, X: Any, y: Any) -> Any:
+        """Set all fitted attributes at once, then warn of assumptions that the releases contradict."""
+        self._commit(self._attributes(fit, result, X, y))
+        for sentence in self._contradictions(fit.plan, result, fit.facts):  # the model is there, whatever a warning does
+            warn(sentence, UserWarning)
+        return self
+
+    @_told_when_interrupted()
+    def _attributes(self, fit: PlannedFit, result: SolverResult, X: Any, y: Any) -> dict[str, Any]:
+        """All attributes of the fitted estimator. Callbacks see them, and X and y as given if they ask for the training data."""
+        attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
+        attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
+        fit.progress.end(attributes, X, y)
+        return attributes
+
+    def _commit(self, attributes: dict[str, Any]) -> None:
+        """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""
+        self.__dict__ = {**vars(self._scratch()), **attributes, **({"_paid": True} if self._ledgers else {})}
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         """Check the training table: public facts, X, and what stands for y behind the oracle."""
 
     @abstractmethod
-    def _plan_of(self, facts: Facts) -> Plan:
-        """Plan the fit from public facts."""
+    def _problem_of(self, facts: Facts) -> Problem:
+        """State the problem that the solver gets, from public facts."""
 
     @abstractmethod
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
@@ -184,7 +218,7 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         n_columns = self._n_columns(shape.n_features)
         self._check_parameters()
         classes, assumed = self._planned_classes(n_classes)
-        facts = Facts(shape.n_samples, n_columns, None, "dense", classes)
+        facts = Facts(shape.n_samples, n_columns, classes=classes)
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
     def _planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:
@@ -205,49 +239,10 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
             raise TypeError(f"n_classes={shown(n_classes)}; expected None: {type(self).__name__} predicts numbers.")
         return None, {}
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
-        """Check, plan, pay, run, and set all attributes at once; ``read`` stands for `_read` where more than X and y is read."""
-        refuse_fit_arguments(type(self), unsupported)
-        look_at_preparation()
-        self._check_parameters()
-        scratch = self._scratch()
-        facts, table, labels = (self._read if read is None else read)(scratch, X, y)
-        plan = self._plan_for(facts)
-        data = (X, y) if reads_data(self) else (None, None)
-        del X, y
-        noise = NoiseSource(self.random_state)
-        rng = self._public_generator(noise)
-        statement = report(self, plan, noise, facts)
-        attributes = {**fitted_attributes(scratch), **self._privacy_attributes(statement)}
-        progress = Progress(self, len(plan.schedule), self.verbose)
-        warn_of_low_signal(self, facts, plan)
-        self._pay(plan, statement)
-        with _told_when_interrupted():
-            rows = TrainingData(table, labels, **plan.row_bounds)
-            del table, labels
-            result = self._run(plan, rows, noise, rng, progress)
-            attributes |= self._model(plan, result, facts)
-            attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-            progress.end(attributes, data)
-        self._commit(attributes)
-        for sentence in self._contradictions(plan, result, facts):  # the model is there, whatever a warning does
-            warn(sentence, UserWarning)
-        return self
-
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:
         """Sentences about assumptions that the releases contradict; computed from releases and public facts only."""
         names = None if facts.feature_names is None else facts.feature_names.tolist()
         return () if result.moments is None else contradictions(self, plan, result.moments, names)
-
-    def _plan_for(self, facts: Facts) -> Plan:
-        """Plan the fit of a table: bounds by name in the order of its columns."""
-        warn_of_two_numbers(self.feature_bounds, facts.n_features)
-        planner = self
-        if isinstance(self.feature_bounds, Mapping):
-            planner = self._scratch()
-            names = column_labels(facts.feature_names, facts.n_features)
-            planner.feature_bounds = check_feature_bounds(self.feature_bounds, facts.n_features, names)
-        return replace(planner._plan_of(facts), scaling=planner._scaling(facts))
 
     def _scaling(self, facts: Facts) -> ColumnScaling | None:
         """Public map of the columns, where bounds scale them."""
@@ -309,34 +304,6 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
         """Further public choices for the report, by name."""
         return described_units(self)
 
-    def _public_generator(self, noise: NoiseSource) -> np.random.Generator:
-        """A generator for choices that need no secrecy: initial weights, public blocks, the order of a single pass."""
-        if isinstance(self.random_state, Integral):
-            return np.random.default_rng(int(self.random_state))
-        read = noise.read if self.random_state is None else self.random_state.bytes
-        return np.random.default_rng(int.from_bytes(read(16), "little"))
-
-    def _pay(self, plan: Plan, statement: PrivacyReport) -> None:
-        """Charge the whole schedule, before the training data go behind the oracle."""
-        pay(spending(plan, statement), self._ledgers)
-
-    def _run(
-        self, plan: Plan, rows: TrainingData, noise: NoiseSource, rng: np.random.Generator, progress: Progress
-    ) -> SolverResult:
-        """Solve the problem through the oracle; ``rng`` is for public choices."""
-        oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
-        progress.begin()
-        with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle
-            result = self._solved(plan, oracle, rng)
-        oracle.finish()
-        if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
-            raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
-        return result
-
-    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
-        """Whatever comes before the solver, and what it returns."""
-        return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
-
     def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n_outputs, n_features) and intercept in the units of X and y, in the constraint also after rounding."""
         (centre, unit), constraint = self._units(), self._constraint()
@@ -352,32 +319,12 @@ class DPEstimator(Displayed, CallbackSupportMixin, BaseEstimator, ABC):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
         return weights, intercept
 
-    def _commit(self, attributes: dict[str, Any]) -> None:
-        """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""
-        self.__dict__ = {**vars(self._scratch()), **attributes, **({"_paid": True} if self._ledgers else {})}
-
     def _scratch(self) -> Any:
         """A copy without fitted attributes, for scikit-learn's validation to write to."""
         scratch = object.__new__(type(self))
         fitted = fitted_attributes(self)
         scratch.__dict__ = {name: value for name, value in vars(self).items() if name not in fitted}
         return scratch
-
-    def _privacy_attributes(self, statement: PrivacyReport) -> dict[str, Any]:
-        attributes: dict[str, Any] = {"privacy_report_": statement, "privacy_spent_": statement.spent}
-        if len(statement.releases) == 1 and statement.releases[0].noise_multiplier is not None:
-            attributes["noise_multiplier_"] = statement.releases[0].noise_multiplier
-        return attributes
-
-
-@contextmanager
-def _told_when_interrupted() -> Iterator[None]:
-    """Say, when Ctrl-C ends a fit that has been charged, what that means."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        interrupt.args = (INTERRUPTED,)
-        raise
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:

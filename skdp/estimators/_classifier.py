@@ -15,7 +15,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.queries import Loss
-from skdp.solvers import SolverResult
+from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes"]
 
@@ -96,9 +96,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())
 
-    def _plan_of(self, facts: Facts) -> Plan:
-        weights = check_class_weight(self.class_weight, facts.classes)
-        return self._plan(facts.n_samples, facts.n_features, facts.labels, weights, facts.storage == "CSC")
+    def _problem_of(self, facts: Facts) -> Problem:
+        weights, classes = check_class_weight(self.class_weight, facts.classes), facts.labels
+        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
+        return self._problem(facts.n_samples, facts.n_features, self._loss(len(classes)), class_weight=class_weight)
 
     def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
         check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)
@@ -118,13 +119,6 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         if self._label_set() is None:
             return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
         return "every label is one of the given classes, all of one type"
-
-    def _plan(
-        self, n_samples: int, n_features: int, classes: list[Any], weights: dict[Any, float], by_column: bool = False
-    ) -> Plan:
-        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
-        problem = self._problem(n_samples, n_features, self._loss(len(classes)), class_weight=class_weight)
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
 
 class DPProbabilisticClassifier(DPClassifier):

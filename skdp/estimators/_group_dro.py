@@ -18,7 +18,7 @@ from skdp.losses import Logistic
 from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
-from skdp.solvers import GroupDROProblem, Solver, SolverResult
+from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
 
 __all__ = ["DPGroupDROClassifier"]
 
@@ -266,23 +266,10 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         grouped, targets = with_groups(facts, codes, groups)
         return grouped, table, targets
 
-    def _plan_of(self, facts: Facts) -> Plan:
-        by_column = facts.storage == "CSC"
-        return self._plan(facts.n_samples, facts.n_features, facts.labels, {}, by_column, facts.group_sizes)
-
-    def _plan(
-        self,
-        n_samples: int,
-        n_features: int,
-        classes: list[Any],
-        weights: dict[Any, float],
-        by_column: bool = False,
-        group_sizes: tuple[int, ...] = (),
-    ) -> Plan:
-        check_two_classes(len(classes), "as the groups are compared by the logistic loss of one score")
-        sizes = group_sizes or (n_samples,)
-        problem = self._problem(n_samples, n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
-        return Plan.make(problem, self.solver, self.alpha, None, by_column)
+    def _problem_of(self, facts: Facts) -> Problem:
+        check_two_classes(len(facts.labels), "as the groups are compared by the logistic loss of one score")
+        sizes = facts.group_sizes or (facts.n_samples,)
+        return self._problem(facts.n_samples, facts.n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         sizes = brief(list(cast(GroupDROProblem, plan.problem).group_sizes))

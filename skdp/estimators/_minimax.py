@@ -16,7 +16,7 @@ from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
 from skdp.privacy.budget import Budget
-from skdp.solvers import MinimaxProblem, NoLoss, Solver, SolverResult
+from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
 __all__ = ["DPMinimax"]
 
@@ -199,13 +199,11 @@ class DPMinimax(DPEstimator):
         return saddle
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        labels = np.zeros(_length(X)) if y is None else y
-        return read_regression_table(scratch, X, labels, 0.0, 1.0, bounded=False)
+        y = np.zeros(_length(X)) if y is None else y
+        return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
 
-    def _plan_of(self, facts: Facts) -> Plan:
-        return self._planned(facts.n_samples, facts.n_features, facts.storage)
-
-    def _planned(self, n_samples: int, n_features: int, storage: str) -> Plan:
+    def _problem_of(self, facts: Facts) -> Problem:
+        n_samples, n_features = facts.n_samples, facts.n_features
         saddle = self._saddle(n_features)
         problem = MinimaxProblem(
             n_samples=n_samples,
@@ -216,8 +214,8 @@ class DPMinimax(DPEstimator):
             intercept_scaling=0.0,
             saddle=saddle,
         )
-        try_saddle(problem, sparse_rows=storage != "dense")
-        return Plan.make(problem, self.solver, self.alpha, None, storage == "CSC")
+        try_saddle(problem, sparse_rows=facts.storage != "dense")
+        return problem
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         return {"primal_": result.coef[:, 0].copy(), "dual_": result.dual}

@@ -16,7 +16,7 @@ from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
 from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
-from skdp.solvers import SolverResult
+from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPRegressor"]
 
@@ -159,13 +159,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
 
-    def _plan_of(self, facts: Facts) -> Plan:
-        return self._plan(facts.n_samples, facts.n_features, facts.storage == "CSC")
-
-    def _plan(self, n_samples: int, n_features: int, by_column: bool = False) -> Plan:
+    def _problem_of(self, facts: Facts) -> Problem:
         bound = math.inf if self._bounds() is None else 1.0
-        problem = self._problem(n_samples, n_features, self._loss(), target_bound=bound)
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+        return self._problem(facts.n_samples, facts.n_features, self._loss(), target_bound=bound)
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         (coef,), (intercept,) = self._coefficients(plan, result.coef)

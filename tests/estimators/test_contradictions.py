@@ -15,6 +15,7 @@ from skdp import (
     DPQuantileRegressor,
     DPRobustRegressor,
 )
+from skdp._data_validation import Facts
 from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._contradictions import contradictions, surely
 from skdp.solvers import ReleasedMoments
@@ -110,7 +111,7 @@ def test_noise_speaks_as_rarely_as_stated():
     """100 000 releases of a table at its limits, with noise alone: the chance of ten warnings, at 1e-5 each, is below 1e-7."""
     rng, d = np.random.default_rng(0), 3
     model = DPLinearRegression(target_bounds=(-1, 1))
-    plan = model._plan(1000, d)
+    plan = model._plan_of(Facts(1000, d))
     alarms = 0
     for _ in range(100_000 // d):
         found = ReleasedMoments(

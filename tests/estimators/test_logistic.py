@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyReport, WeakPrivacyWarning
+from skdp._data_validation import Facts
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
@@ -249,7 +250,7 @@ def test_rounding_allowance_is_small_and_grows_for_long_columns():
     """CSC sums columns whole; a plan is for blocks of rows."""
     (line,) = DPLogisticRegression(solver="gd").plan(10**6, 50).releases
     assert 0 < line.rounding_allowance < 2**-9
-    model = DPLogisticRegression(solver="gd")._plan(10**8, 50, [0, 1], {}, by_column=True)
+    model = DPLogisticRegression(solver="gd")._plan_of(Facts(10**8, 50, storage="CSC", classes=np.arange(2)))
     assert model.rounding_allowances[0] > 2
 
 

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 import skdp.estimators
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp._data_validation import Facts
 
 SCALED = ("DPMinimax", "DPAdditiveClassifier", "DPAdditiveRegressor")  # of which bounds scale the features, or which have none
 every = pytest.mark.parametrize("name", [name for name in KINDS if name != "DPMinimax"])  # which has a data norm only
@@ -65,11 +66,11 @@ def test_bounds_of_each_feature_reach_the_problem(name):
     model = estimator_named(name, feature_bounds=[(-3, 1), (0, 4), (-12, -1)])
     plan = model.plan(100, 3)
     assert plan.public["resolved"]["data_norm"] == pytest.approx(longest(name, (3, 4, 12)))
-    rest = ([0, 1], {}) if "classes" in model.get_params() else ()
+    facts = Facts(100, 3, classes=np.arange(2) if "classes" in model.get_params() else None)
     kept = "Constrained" in name  # others scale by them
-    assert model._plan(100, 3, *rest).problem.feature_bounds == ((3.0, 4.0, 12.0) if kept else 1.0)
-    assert estimator_named(name, feature_bounds=7)._plan(100, 3, *rest).problem.feature_bounds == (7.0 if kept else 1.0)
-    assert estimator_named(name)._plan(100, 3, *rest).problem.feature_bounds is None
+    assert model._plan_of(facts).problem.feature_bounds == ((3.0, 4.0, 12.0) if kept else 1.0)
+    assert estimator_named(name, feature_bounds=7)._plan_of(facts).problem.feature_bounds == (7.0 if kept else 1.0)
+    assert estimator_named(name)._plan_of(facts).problem.feature_bounds is None
 
 
 @every

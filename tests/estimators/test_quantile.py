@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tables import load
 from skdp import DPQuantileRegressor, DPRobustRegressor, load_model, save_model
+from skdp._data_validation import Facts
 from skdp.losses import Quantile
 
 COEF = np.array([1.0, -0.5, 0.0])
@@ -161,7 +162,7 @@ def test_clone_pickle_file_and_plan(table, tmp_path):
     assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
     plan = DPQuantileRegressor(2.0, quantile=0.8).plan(1500, 3)
     assert plan.solver == "rescaled_gd" and plan.spent == model.privacy_spent_
-    assert DPQuantileRegressor(quantile=0.8)._plan(1500, 3).problem.loss == Quantile(0.8)
+    assert DPQuantileRegressor(quantile=0.8)._plan_of(Facts(1500, 3)).problem.loss == Quantile(0.8)
 
 
 @pytest.mark.parametrize("value", (0.0, 1.0, -0.5, 1.5, math.nan))

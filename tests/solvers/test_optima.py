@@ -17,6 +17,7 @@ from skdp import (
     DPLogisticRegression,
     DPRobustRegressor,
 )
+from skdp._data_validation import Facts
 from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.solvers import SOLVERS
 
@@ -65,8 +66,8 @@ TOLERANCES = {"frank_wolfe": 1e-2}
 
 def facts_of(model, y):
     """The problem as solvers see it."""
-    rest = ([*range(y.max() + 1)], {}) if hasattr(model, "classes") else ()
-    return model._plan(N, P, *rest).problem
+    classes = np.arange(y.max() + 1) if hasattr(model, "classes") else None
+    return model._plan_of(Facts(N, P, classes=classes)).problem
 
 
 def pairs(cases):

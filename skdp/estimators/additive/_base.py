@@ -247,7 +247,7 @@ class AdditiveModel(DPEstimator):
         """None: the basis maps the columns."""
 
     def _plan_of(self, facts: Facts) -> Plan:
-        plan: Plan = super()._plan_of(facts)  # type: ignore[safe-super]
+        plan = super()._plan_of(facts)
         read = facts.particular
         if not isinstance(read, Additive):  # of a table that nobody has
             return plan

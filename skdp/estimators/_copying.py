@@ -1,0 +1,55 @@
+"""Copies, clones and pickles of an estimator stay bound to the ledgers that pay for its fits."""
+
+from copy import deepcopy
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from skdp.estimators._surroundings import look_around
+from skdp.privacy.ledger.active import active, carried
+
+__all__ = ["BoundToLedgers"]
+
+
+class BoundToLedgers(BaseEstimator):
+    """Base of estimators whose copies carry the ledgers that are active where they are pickled, also into worker processes."""
+
+    _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
+    _paid = False  # whether a fit of this very object was charged to them
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles: all but a model that was fitted here, and leaves its worker, stay bound to who pays."""
+        state = {name: value for name, value in super().__getstate__().items() if name not in ("_ledgers", "_paid")}
+        bound = dict.fromkeys((*(() if self._paid else self._ledgers), *carried()))
+        return {**state, "_ledgers": tuple(bound)} if bound else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a copy; ledgers that are active here pay without being named."""
+        paying = {account.token for account in active()}
+        bound = tuple(token for token in state.get("_ledgers", ()) if token not in paying)
+        state = {name: value for name, value in state.items() if name != "_ledgers"}
+        super().__setstate__({**state, "_ledgers": bound} if bound else state)
+
+    def __copy__(self) -> Any:
+        """Return a copy that is bound as this one is: copies do not leave the process."""
+        return self._rebuilt(self.__getstate__(), object.__new__(type(self)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return a deep copy that is bound as this one is."""
+        memo[id(self)] = copied = object.__new__(type(self))
+        return self._rebuilt(deepcopy(self.__getstate__(), memo), copied)
+
+    def _rebuilt(self, state: dict[str, Any], copied: Any) -> Any:
+        """A copy of this state, with its ledgers."""
+        copied.__setstate__(state)
+        if self._ledgers:
+            copied._ledgers, copied._paid = tuple(dict.fromkeys((*copied._ledgers, *self._ledgers))), self._paid
+        return copied
+
+    def __sklearn_clone__(self) -> Any:
+        """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
+        look_around(self)
+        copied = super().__sklearn_clone__()
+        if self._ledgers:
+            copied._ledgers = self._ledgers
+        return copied

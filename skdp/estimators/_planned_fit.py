@@ -1,0 +1,91 @@
+"""A planned fit: the plan, what the report says of it, and all that it needs beside the records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import Facts
+from skdp._progress import Progress
+from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
+from skdp.estimators._plan import Plan
+from skdp.estimators._report import report, spending
+from skdp.estimators._signal import warn_of_low_signal
+from skdp.privacy.ledger.entries import Spending
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.report.statement import PrivacyReport
+
+__all__ = ["PlannedFit"]
+
+
+@dataclass(frozen=True)
+class PlannedFit:
+    """A fit that is planned and not yet paid for.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is public about the table.
+    plan : Plan
+        Problem, solver, releases and noise scale.
+    noise : NoiseSource
+        Where the noise comes from.
+    rng : Generator
+        For choices that need no secrecy: initial weights, public blocks, the order of a single pass.
+    statement : PrivacyReport
+        The statement of guarantees.
+    progress : Progress
+        Counts the releases.
+    """
+
+    facts: Facts
+    plan: Plan
+    noise: NoiseSource
+    rng: np.random.Generator
+    statement: PrivacyReport
+    progress: Progress
+
+    @classmethod
+    def of(cls, estimator: Any, facts: Facts) -> "PlannedFit":
+        """Plan a fit from public facts, and warn where noise is likely to drown the signal."""
+        plan = _plan(estimator, facts)
+        noise = NoiseSource(estimator.random_state)
+        rng = _public_generator(estimator.random_state, noise)
+        statement = report(estimator, plan, noise, facts)
+        progress = Progress(estimator, len(plan.schedule), estimator.verbose)
+        warn_of_low_signal(estimator, facts, plan)
+        return cls(facts, plan, noise, rng, statement, progress)
+
+    @property
+    def spending(self) -> Spending:
+        """What the fit will spend, for ledgers."""
+        return spending(self.plan, self.statement)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of the fitted estimator that state its privacy."""
+        attributes: dict[str, Any] = {"privacy_report_": self.statement, "privacy_spent_": self.statement.spent}
+        if len(self.statement.releases) == 1 and self.statement.releases[0].noise_multiplier is not None:
+            attributes["noise_multiplier_"] = self.statement.releases[0].noise_multiplier
+        return attributes
+
+
+def _plan(estimator: Any, facts: Facts) -> Plan:
+    """The plan for a table: bounds by name in the order of its columns."""
+    bounds = estimator.feature_bounds
+    warn_of_two_numbers(bounds, facts.n_features)
+    if isinstance(bounds, Mapping):
+        estimator = estimator._scratch()
+        names = column_labels(facts.feature_names, facts.n_features)
+        estimator.feature_bounds = check_feature_bounds(bounds, facts.n_features, names)
+    return replace(estimator._plan_of(facts), scaling=estimator._scaling(facts))
+
+
+def _public_generator(random_state: Any, noise: NoiseSource) -> np.random.Generator:
+    """A generator for choices that need no secrecy."""
+    if isinstance(random_state, Integral):
+        return np.random.default_rng(int(random_state))
+    read = noise.read if random_state is None else random_state.bytes
+    return np.random.default_rng(int.from_bytes(read(16), "little"))
