@@ -103,8 +103,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
-        The first two lines raise every error that can be seen before a release. The third spends the budget. The fourth puts the
-        records behind the oracle; nothing that depends on them is computed before, beside the checks of the table.
+        The first two lines raise all errors of parameters and table. The third charges the ledgers, which may refuse. Only the
+        fourth puts the records behind the oracle: whatever depends on them, beside the checks of the table, comes after.
         """
         table = self._checked(X, y, unsupported, read or self._read)
         fit = PlannedFit.of(self, table.facts)
