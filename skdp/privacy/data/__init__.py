@@ -1,1 +1,1 @@
-"""The training data: how they are stored, and sums over their records. Only queries and the oracle read them."""
+"""Stores the training data and computes sums over their records; only queries and the oracle read them."""

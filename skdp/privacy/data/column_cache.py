@@ -1,4 +1,4 @@
-"""Columns of the training table: raw predictions kept from point to point, and clipped sums over a block of coordinates."""
+"""Keeps raw predictions between queries and sums over blocks of coordinates, reading only the columns that are needed."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,19 +12,29 @@ from skdp.privacy.data.storage import BLOCK, Part, Storage, row_squares, scaled
 
 __all__ = ["ColumnCache", "entries"]
 
-WIDEST = 64  # columns of a block of rows that are copied at a time: 2**18 cells
-RENEWAL = 10  # raw predictions are worked out anew after so many times as many columns were read as there are
-HELD = 4  # columns of all rows that are kept in memory
-SHRINKING = 2.0**20  # or where the coefficients have become so many times smaller, and the rounding of old ones would stay
+# Number of columns of a block of rows that are copied at a time: 2**18 cells, 2 MB in float64. A choice for memory and speed.
+# It also sets the order of sums, so another value changes their rounding.
+WIDEST = 64
 
-Slopes = Callable[[np.ndarray, Part], np.ndarray]  # from raw predictions (m, k) of some rows to residuals (m, k), not clipped
+# Number of passes over all columns, counted in columns read, after which raw predictions are computed from scratch. A choice: more
+# passes save time and let rounding errors add up.
+RENEWAL = 10
+
+# Largest number of columns whose clipped entries are kept in memory for the next step, over all rows. A choice for memory.
+HELD = 4
+
+# Factor by which the largest coefficient may shrink before raw predictions are computed from scratch. A choice: a larger factor
+# keeps the rounding errors of earlier, larger coefficients, which are large relative to the present ones.
+SHRINKING = 2.0**20
+
+Slopes = Callable[[np.ndarray, Part], np.ndarray]  # maps raw predictions (m, k) of some rows to residuals (m, k), not clipped
 
 
 class ColumnCache:
-    """The clipped rows, column by column, and their raw predictions at one point after another.
+    """Reads the clipped rows column by column and keeps their raw predictions at the latest point.
 
-    Moving to a point reads the columns of the coefficients that changed. A record's raw prediction depends on the record and on
-    the points asked for before, in an order and by rules that nothing but these points decides.
+    A move to another point reads the columns whose coefficients changed. A record's raw prediction depends only on the record and
+    on the points so far; only these points decide the order of the computation.
 
     Parameters
     ----------
@@ -33,7 +43,7 @@ class ColumnCache:
     scales : ndarray of shape (n_samples,)
         Factor of each row.
     constant : float
-        What the intercept appends to each row; 0 where there is none.
+        Constant that the intercept appends to each row; 0 for a model without intercept.
     """
 
     def __init__(self, blocks: Storage, scales: np.ndarray, constant: float) -> None:
@@ -41,8 +51,8 @@ class ColumnCache:
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
-        self._held: np.ndarray | None = None  # the columns of a narrow block, which the next step will most likely change,
-        self._space = np.empty((0, 0))  # and their clipped entries
+        self._held: np.ndarray | None = None  # columns of a narrow block, which the next step will probably change
+        self._space = np.empty((0, 0))  # clipped entries of these columns
 
     def raw(self, coef: np.ndarray) -> np.ndarray:
         """Return the raw predictions at a point.
@@ -50,14 +60,14 @@ class ColumnCache:
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, k)
-            The point; the last row belongs to the intercept where there is one.
+            The point; the last row belongs to the intercept if there is one.
 
         Returns
         -------
         ndarray of shape (n_samples, k)
-            Not to be changed; valid until the next point is asked for.
+            Raw predictions, which the caller must not change; valid until the next call.
         """
-        last, self._coef = self._coef, None  # none, should this be interrupted
+        last, self._coef = self._coef, None  # stays None if an interrupt leaves the predictions half updated
         held, self._held = self._held, None
         size = float(np.abs(coef).max(initial=0.0))
         if last is None or last.shape != coef.shape or self._n_read > RENEWAL * coef.shape[0] or self._largest > SHRINKING * size:
@@ -78,11 +88,11 @@ class ColumnCache:
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, k)
-            Where raw predictions are taken.
+            Point at which raw predictions are taken.
         block : ndarray of int of shape (n_block,)
-            Ascending coordinates.
+            Coordinates, in ascending order.
         slopes : callable
-            Maps raw predictions (m, k) of some rows, and which, to residuals (m, k), freshly allocated, of any size.
+            Maps raw predictions (m, k) of some rows, and their row numbers, to newly allocated residuals (m, k) of any norm.
         clip_norm : float
             Bound on the Frobenius norm of a term.
 
@@ -100,7 +110,7 @@ class ColumnCache:
         return self._sum_of_columns(raw, features, constant, slopes, clip_norm)
 
     def _move(self, changed: np.ndarray, step: np.ndarray, kept: np.ndarray | None) -> None:
-        """Add the features' part of a step to the raw predictions."""
+        """Add the contribution of the changed features to the raw predictions."""
         if not changed.size:
             return
         if not self._blocks.by_column:
@@ -116,7 +126,7 @@ class ColumnCache:
                 self._raw += chunk @ step[group]
 
     def _stretches(self, n_columns: int) -> Iterator[slice]:
-        """Rows of a dense table that are read at a time: the fewer columns, the more."""
+        """Yield the runs of rows of a dense table that are read at a time, longer for fewer columns."""
         length = BLOCK * max(1, min(16, WIDEST // max(1, n_columns)))
         n_samples = self._blocks.n_samples
         return (slice(start, min(start + length, n_samples)) for start in range(0, n_samples, length))
@@ -124,7 +134,7 @@ class ColumnCache:
     def _sum_of_stretches(
         self, raw: np.ndarray, features: np.ndarray, constant: float, slopes: Slopes, clip_norm: float
     ) -> np.ndarray:
-        """The sum over a dense table."""
+        """Return the sum over a dense table."""
         narrow, self._held = features.size <= HELD, None
         if narrow and self._space.shape != (features.size, len(raw)):
             self._space = np.empty((features.size, len(raw)))
@@ -154,11 +164,11 @@ class ColumnCache:
         )
 
     def _read(self, part: slice, columns: np.ndarray) -> np.ndarray:
-        """Some columns of some clipped rows of a dense table, shape (m, columns.size)."""
+        """Return some columns of some clipped rows of a dense table, shape (m, columns.size)."""
         return entries(self._blocks, part, columns, self._scales[part])
 
     def _sum_of_stored(self, raw: np.ndarray, column: Any, slopes: Slopes, clip_norm: float) -> np.ndarray:
-        """The sum of one column of CSC, over records with an entry in it alone."""
+        """Return the sum of one column of CSC; only records with a stored entry in it contribute."""
         total = np.zeros((1, raw.shape[1]))
         for rows, chunk in self._stored(column):
             total += clipped_term(chunk, 0.0, slopes(raw[rows], rows), clip_norm)
@@ -177,7 +187,7 @@ class ColumnCache:
         return np.concatenate([*terms, intercept_term(constant, residuals)])
 
     def _stored(self, column: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield rows with an entry in a column of CSC, and these clipped rows' entries, shape (m, 1)."""
+        """Yield row numbers with a stored entry in a column of CSC, and the entries of the clipped rows, shape (m, 1)."""
         table = self._blocks.table
         for start in range(table.indptr[column], table.indptr[column + 1], BLOCK):
             stop = min(start + BLOCK, table.indptr[column + 1])
@@ -185,7 +195,7 @@ class ColumnCache:
             yield rows, np.multiply(stored, self._scales[rows], dtype=np.float64)[:, None]
 
     def _runs(self, columns: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield some columns of CSC and their clipped entries, by columns, about as many cells as a block of rows has."""
+        """Yield runs of columns of CSC with their clipped entries, about as many cells as a block of rows has."""
         width = max(1, WIDEST * BLOCK // self._blocks.n_samples)
         for start in range(0, columns.size, width):
             group = columns[start : start + width]
@@ -195,16 +205,16 @@ class ColumnCache:
 
 
 def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
-    """Return the sum of the clipped terms of some rows, of which all entries of the block are at hand.
+    """Return the sum of the clipped terms of some rows, given all their entries in the block.
 
     Parameters
     ----------
     chunk : ndarray of shape (m, n_features)
-        Clipped rows.
+        Entries of clipped rows.
     constant : float
-        The intercept's entry; 0 where it is not in the block.
+        Entry of the intercept; 0 if it is not in the block.
     residuals : ndarray of shape (m, k)
-        Of any size; overwritten.
+        Residuals of any norm; overwritten.
     clip_norm : float
         Bound on the Frobenius norm of a term.
 
@@ -213,7 +223,7 @@ def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip
     ndarray of shape (n_block, k)
         The sum.
     """
-    if not constant and chunk.shape[1] == residuals.shape[1] == 1:  # products are clipped themselves, without norms
+    if not constant and chunk.shape[1] == residuals.shape[1] == 1:  # clip the products: no norms needed
         products = residuals[:, 0]
         products *= chunk[:, 0]
         total = sum_of(np.clip(products, -clip_norm, clip_norm, out=products))
@@ -227,18 +237,18 @@ def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip
 
 
 def inverse_norms_of(squares: np.ndarray) -> np.ndarray:
-    """Return at most one over the square root, in place; for a row of zeros any number will do, as long as it is finite."""
+    """Compute one over the square root in place, or a smaller number; for a row of zeros any finite number is allowed."""
     norms = np.sqrt(squares, out=squares)
     return np.divide(1.0, np.maximum(norms, SHORTEST, out=norms), out=norms)
 
 
 def intercept_term(constant: float, residuals: np.ndarray) -> np.ndarray:
-    """Return the intercept's row of the sum; none where the constant is 0."""
+    """Return the row of the sum that belongs to the intercept; no row if the constant is 0."""
     return constant * np.array([[sum_of(column) for column in residuals.T]]) if constant else residuals[:0]
 
 
 def product(chunk: np.ndarray, residuals: np.ndarray) -> np.ndarray:
-    """Return ``chunk.T @ residuals``, added up from runs of as many rows as the bound on the rounding of a sum counts."""
+    """Return ``chunk.T @ residuals``, summed over runs of `BLOCK` rows, for which the bound on rounding holds."""
     total = chunk[:BLOCK].T @ residuals[:BLOCK]
     for start in range(BLOCK, len(residuals), BLOCK):
         total += chunk[start : start + BLOCK].T @ residuals[start : start + BLOCK]
@@ -246,22 +256,22 @@ def product(chunk: np.ndarray, residuals: np.ndarray) -> np.ndarray:
 
 
 def sum_of(vector: np.ndarray) -> float:
-    """Return the sum, added up from such runs."""
+    """Return the sum of a vector, summed over runs of `BLOCK` entries."""
     return float(sum(vector[start : start + BLOCK].sum() for start in range(0, vector.size, BLOCK)))
 
 
 def times(chunk: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Return ``chunk @ coef``; of one column it may be made in place."""
+    """Return ``chunk @ coef``; a single column may be overwritten with the result."""
     return np.multiply(chunk, coef, out=chunk) if coef.shape == (1, 1) else chunk @ coef
 
 
 def groups_of(columns: np.ndarray) -> list[np.ndarray]:
-    """Return columns in groups that are copied at a time."""
+    """Split columns into groups of at most `WIDEST`."""
     return [columns[start : start + WIDEST] for start in range(0, columns.size, WIDEST)]
 
 
 def entries(blocks: Storage, part: Part, columns: np.ndarray, scales: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return some columns of some clipped rows of a dense table, shape (m, columns.size), the transpose of ``out``."""
+    """Return some columns of some clipped rows of a dense table, shape (m, columns.size), as the transpose of ``out``."""
     chosen = np.empty((columns.size, scales.size)) if out is None else out
     for row, column in zip(chosen, columns, strict=True):
         np.multiply(blocks.scaled(blocks.table[part, column], column), scales, out=row)

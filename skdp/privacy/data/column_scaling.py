@@ -1,4 +1,4 @@
-"""Columns clipped to public bounds and scaled by them, block by block, as they are read."""
+"""Clips columns to public bounds and scales them by these bounds, block by block, as they are read."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,21 +10,21 @@ __all__ = ["ColumnScaling"]
 
 @dataclass(frozen=True, eq=False)
 class ColumnScaling:
-    """The map from an entry x of column j to ``(clip(x, low_j, high_j) - shift_j) / unit_j``, which lies in [-1, 1].
+    """Maps an entry x of column j to ``(clip(x, low_j, high_j) - shift_j) / unit_j``, which lies in [-1, 1].
 
     Parameters
     ----------
     low, high : ndarray of shape (n_features,)
         Public bounds.
     shift : ndarray of shape (n_features,)
-        What maps to 0: zero itself, or the bound nearest to zero.
+        Value that is mapped to 0: zero itself, or the bound nearest to zero.
     unit : ndarray of shape (n_features,)
-        Positive.
+        Divisor of each column, positive.
 
     Notes
     -----
-    **Privacy.** Every entry is mapped by itself with public numbers, so neighbouring tables stay neighbours and the mapping
-    costs nothing. Rows are clipped to ``data_norm`` after it.
+    **Privacy.** Every entry is mapped alone and with public numbers, so neighbouring tables stay neighbours and the map costs
+    nothing. Rows are clipped to ``data_norm`` after the map.
     """
 
     low: np.ndarray
@@ -41,13 +41,13 @@ class ColumnScaling:
         bounds : ndarray of shape (n_features, 2)
             Low and high by column.
         shifts : bool
-            Whether a column whose bounds leave out zero may be shifted. Models without intercept keep zeros where they are; their
-            bounds are widened to include zero.
+            Whether a column whose bounds exclude zero may be shifted. For models without intercept zero must stay zero, so their
+            bounds are widened to include it.
 
         Returns
         -------
         ColumnScaling
-            The same for every way to store a table: zero maps to zero, clipped or not, so sparse tables stay sparse.
+            The same map for dense and sparse tables: zero maps to zero, clipped or not, so sparse tables stay sparse.
         """
         low, high = bounds.T
         shift = np.clip(0.0, low, high) if shifts else np.zeros(len(bounds))
@@ -55,7 +55,7 @@ class ColumnScaling:
         return cls(low, high, shift, np.maximum(high - shift, shift - low))
 
     def scaled(self, entries: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
-        """Return entries in float64, scaled; ``columns`` are theirs, in a form that broadcasts against them."""
+        """Return scaled entries in float64; ``columns`` are the columns of the entries, in a form that broadcasts."""
         result = np.clip(entries.astype(np.float64, copy=False), self.low[columns], self.high[columns])
         if self.shift.any():
             result -= self.shift[columns]
@@ -63,11 +63,11 @@ class ColumnScaling:
         return result
 
     def to_columns(self, weights: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights (k, n_features) and intercept (k,) for the columns as they are, from those for scaled columns."""
+        """Convert weights (k, n_features) and intercept (k,) for scaled columns to those for the columns in their own units."""
         outer = weights / self.unit
         return outer, intercept - outer @ self.shift
 
     def geometry(self, scaled: Any) -> Any:
-        """Return the map from rows as they are to coordinates, from a `Standardization` of scaled rows."""
+        """Convert a `Standardization` of scaled rows to one of rows in their own units."""
         scale = scaled.scale / (self.unit if scaled.scale.ndim == 1 else self.unit[:, None])
         return replace(scaled, centre=self.shift + self.unit * scaled.centre, scale=scale)

@@ -1,4 +1,4 @@
-"""Gradients of many records as products: norms, clipped sums and differences of them without a matrix per record."""
+"""Computes norms, clipped sums and differences of per-record gradients in factored form, without a matrix per record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,24 +14,27 @@ from skdp.privacy.errors import PrivacyAccountingError
 
 __all__ = ["CANCELLED", "Factors", "clipped_sum", "differences", "lengths", "n_entries"]
 
-CANCELLED = 2.0**-10  # terms of a difference may be this much longer than it before the clip takes them for longer than they are
+# Share of the length of the two terms of a difference by which the bound on its norm is raised (in squares), for the digits that
+# cancel. A choice. If the terms are more than 1 / CANCELLED times as long as the difference, the allowance exceeds the norm and
+# the clip shrinks the difference more than needed. A smaller share would need more correct digits.
+CANCELLED = 2.0**-10
 
 
 @dataclass(frozen=True)
 class Factors:
-    r"""A part of every record's gradient: the matrix :math:`l_i (r_i, c)^\top`.
+    r"""Holds a part of every record's gradient as two factors of the matrix :math:`l_i (r_i, c)^\top`.
 
-    A dense layer with weights and biases has such a gradient, l being the derivative in its outputs, r its inputs and c = 1; a
-    vector is the case of r of one entry, 1, or of l of one entry.
+    A dense layer with weights and biases has such a gradient: l is the derivative in its outputs, r its inputs, and c = 1. A
+    vector is the case where r has the single entry 1, or where l has one entry.
 
     Parameters
     ----------
     left : ndarray of shape (m, k)
         l, one row per record.
     right : ndarray or CSR of shape (m, p)
-        r.
+        r, one row per record.
     constant : float, default=0.0
-        c, which r is extended by where it is not 0.
+        c, which is appended to r unless it is 0.
     """
 
     left: np.ndarray
@@ -40,7 +43,7 @@ class Factors:
 
     @property
     def size(self) -> int:
-        """Number of entries, ``k p``, and k more with a constant."""
+        """Number of entries: ``k p``, or ``k (p + 1)`` with a constant."""
         return self.left.shape[1] * (self.right.shape[1] + bool(self.constant))
 
     def total(self, weights: np.ndarray) -> np.ndarray:
@@ -66,7 +69,7 @@ def lengths(parts: Sequence[Factors]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (m,)
-        Never below the norm but for rounding; infinite or NaN where a square overflows.
+        Never below the norm, up to rounding; infinite or NaN where a square overflows.
     """
     return np.sqrt(_added([_length(part.left) ** 2 * (_length(part.right) ** 2 + part.constant**2) for part in parts]))
 
@@ -74,23 +77,24 @@ def lengths(parts: Sequence[Factors]) -> np.ndarray:
 def clipped_sum(
     parts: Sequence[Sequence[Factors]], norms: np.ndarray, present: np.ndarray | None, clip_norm: float
 ) -> np.ndarray:
-    """Return the sum of the gradients, each scaled down until its norm is at most the clip norm, over the clip norm.
+    """Return the sum of the gradients, each scaled down to a norm of at most the clip norm, divided by the clip norm.
 
     Parameters
     ----------
     parts : sequence of sequences of Factors
-        One after the other; what is in one sequence is added, the first being the longest.
+        Parts of the gradient, in order. The factors in one inner sequence are added; the first has the most entries.
     norms : ndarray of shape (m,)
-        Bounds on the norms. A record for which it is not finite contributes nothing.
+        Bounds on the norms of the gradients. A record whose bound is not finite contributes nothing.
     present : ndarray of shape (m,) or None
-        0 for a null record.
+        0 for a null record, 1 for others.
     clip_norm : float
-        Below 2**-480 it counts as that much in the scale, as norms do: products of shorter factors have a norm of 0.
+        Bound on the norm of one gradient. Below 2**-480 it counts as 2**-480 in the scale, as norms do, because products of
+        shorter factors have a norm of 0.
 
     Returns
     -------
     ndarray of shape (n_entries,)
-        A sum of vectors of norm at most 1.
+        Sum of vectors of norm at most 1.
     """
     known = np.isfinite(norms)
     if not known.all():
@@ -111,23 +115,23 @@ def clipped_sum(
 def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tuple[tuple[Factors, ...], ...], np.ndarray]:
     r"""Return the differences of gradients of the same records at two points, and bounds on their norms.
 
-    A part :math:`l r^\top - l' r'^\top = (l - l') r^\top + l' (r - r')^\top` becomes two, so that nearly equal gradients leave
-    short terms and not a small difference of long ones. Where r is the same array at both points, the second is none. The squared
-    norm of the part, :math:`\|a\|^2 \|r\|^2 + \|l'\|^2 \|b\|^2 + 2 (a^\top l') (r^\top b)` with :math:`a = l - l'` and
-    :math:`b = r - r'`, gets an allowance for the digits that its last term cancels, so the bound is never below the true norm,
+    A part :math:`l r^\top - l' r'^\top = (l - l') r^\top + l' (r - r')^\top` becomes two terms. So nearly equal gradients give
+    short terms and not a small difference of long ones. If r is the same array at both points, there is no second term. The
+    squared norm of the part is :math:`\|a\|^2 \|r\|^2 + \|l'\|^2 \|b\|^2 + 2 (a^\top l') (r^\top b)` with :math:`a = l - l'` and
+    :math:`b = r - r'`. It gets an allowance for the digits that its last term cancels. So the bound is never below the true norm,
     and above it by at most ``CANCELLED`` times the sum of the lengths of the two terms.
 
     Parameters
     ----------
     here, there : sequence of Factors
-        Of the same shapes and constants; r may be sparse where it is the same object.
+        Parts of the gradients at both points, with the same shapes and constants; r may be sparse if it is the same object.
 
     Returns
     -------
     parts : tuple of tuples of Factors
-        One or two to add for each.
+        For each part, the one or two terms to add.
     norms : ndarray of shape (m,)
-        Bounds.
+        Bounds on the norms of the differences.
 
     Raises
     ------
@@ -148,7 +152,7 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
         right = one.right - other.right
         second = _length(other.left) * _length(right)
         cross = 2 * _inner(left, other.left) * _inner(one.right, right)
-        cross[np.isinf(cross)] = np.inf  # overflow, whatever its sign: the norm is not known
+        cross[np.isinf(cross)] = np.inf  # an overflow of either sign: the norm is unknown
         whole = np.maximum(first**2 + second**2 + cross, 0.0) + (CANCELLED * (first + second)) ** 2
         parts.append((Factors(left, one.right, one.constant), Factors(other.left, right)))
         squares.append(whole)
@@ -156,18 +160,18 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
 
 
 def _added(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """Sum over the parts, one after the other: NumPy adds many of one record alone in another order."""
+    """Return the sum over the parts in a fixed order; NumPy's sum would use another order for a single record."""
     return reduce(np.add, squares)
 
 
 def _length(matrix: Any) -> np.ndarray:
-    """Norms of rows; short ones, whose squares lose their digits, count as 2**-480."""
+    """Return the norms of rows; norms below 2**-480, whose squares lose their digits, count as 2**-480."""
     squares = row_squares(matrix) if sparse.issparse(matrix) else _inner(matrix, matrix)
     return np.maximum(np.sqrt(squares), SHORTEST)
 
 
 def _inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Inner products of rows with rows."""
-    if len(one) == 1:  # a wide one alone is summed in another order
+    """Return the inner products of rows with rows."""
+    if len(one) == 1:  # einsum sums a single wide row in another order
         return _inner(np.repeat(one, 2, axis=0), np.repeat(other, 2, axis=0))[:1]
     return np.asarray(np.einsum("ij,ij->i", one, other))

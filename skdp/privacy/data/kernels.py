@@ -1,4 +1,4 @@
-"""What a kernel, or a saddle problem, may know of a block of records, and the clip that every proof rests on."""
+"""Defines the per-block data passed to kernels and saddle problems, and the clip on which every proof rests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,24 +10,26 @@ __all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals", "fixed"]
 
 Array = TypeVar("Array", np.ndarray, np.ndarray | None)
 
-SHORTEST = 2.0**-480  # its square is a normal number: norms above it are accurate to rounding, shorter ones count as this
+# Shortest norm, in the units of the vector; a shorter vector is treated as if it had this norm. A choice whose square is a normal
+# number, so that all norms above it are accurate to rounding.
+SHORTEST = 2.0**-480
 
 
 @dataclass(frozen=True)
 class Records:
-    """What a kernel may know of a block of records beside their raw predictions.
+    """Holds what a kernel reads of a block of records in addition to their raw predictions.
 
     Parameters
     ----------
     labels : ndarray of shape (m,)
         Encoded labels or targets.
     inverse_norms : ndarray of shape (m,)
-        One over the norm of each row, clipped and extended by the intercept's constant; 0 for a row of norm 0. Norms below
-        2**-480, whose squares lose their digits, are taken as 2**-480.
+        One over the norm of each row after clipping and with the intercept's constant; 0 for a row of norm 0. Norms below
+        2**-480, whose squares lose their digits, count as 2**-480.
     weights : ndarray of shape (m,) or None
         Factor of each record's loss.
     present : ndarray of shape (m,) or None, default=None
-        1 for each record, 0 for a null record; None where there is no null record.
+        1 for a record, 0 for a null record; None if there is no null record.
     """
 
     labels: np.ndarray
@@ -38,18 +40,18 @@ class Records:
 
 @dataclass(frozen=True)
 class Batch:
-    """Whole rows of some records, for a saddle problem, which must change none of it.
+    """Holds whole rows of some records for a saddle problem, which must not change them.
 
     Parameters
     ----------
     rows : ndarray or CSR of shape (m, n_features)
-        Clipped to the data norm, float64.
+        Rows clipped to the data norm, float64.
     targets : ndarray of shape (m,)
         Encoded labels, or numbers.
     present : ndarray of shape (m,) or None, default=None
-        1 for each record, 0 for a null record; None where there is no null record.
+        1 for a record, 0 for a null record; None if there is no null record.
     groups : ndarray of shape (m,) or None, default=None
-        Number of each record's public group; None where an estimator has no groups.
+        Number of each record's public group; None if the estimator has no groups.
     """
 
     rows: Any
@@ -59,17 +61,17 @@ class Batch:
 
 
 def fixed(array: Array) -> Array:
-    """Return a view that cannot be written to; None as it is.
+    """Return a read-only view of an array, or None for None.
 
     Parameters
     ----------
     array : ndarray or None
-        Whatever others rely on.
+        Array that its reader must not change.
 
     Returns
     -------
     ndarray or None
-        The same memory.
+        A view of the same memory.
     """
     if array is None:
         return array
@@ -84,8 +86,8 @@ Kernel = Callable[[np.ndarray, Records], np.ndarray]
 def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
     """Shrink residuals in place so that every record's gradient ``x_i r_i^T`` has norm at most ``clip_norm``.
 
-    The norm of that rank-one matrix is ``||x_i|| ||r_i||``. The result is finite whatever comes in: a NaN counts as 0, and a
-    record of norm 0 or a vector of residuals whose square overflows contributes nothing.
+    The norm of that rank-one matrix is ``||x_i|| ||r_i||``. The result is finite for every input: a NaN becomes 0, and a record
+    of norm 0, or with residuals whose square overflows, contributes nothing.
 
     Parameters
     ----------

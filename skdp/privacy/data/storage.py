@@ -1,4 +1,4 @@
-"""How the training table is stored: dense, CSR or CSC, read in float64 blocks of rows or runs of columns, without a copy."""
+"""Reads a dense, CSR or CSC table in float64 blocks of rows or runs of columns, without a copy of the table."""
 
 import copy
 from collections.abc import Iterator
@@ -28,26 +28,29 @@ __all__ = [
     "transposed",
 ]
 
-BLOCK = 4096  # rows per block: the float64 error of a sum is at most (4096 + n / 4096 + 8) * 2**-53 of its largest size
+# Rows per block. A choice: the float64 error of a sum of n vectors of norm at most C is at most
+# (BLOCK + n / BLOCK + 8) * 2**-53 * n * C, which is smallest at BLOCK = sqrt(n). Another value changes that bound and the noise.
+BLOCK = 4096
 
-CELLS = 2**18  # of a dense block that are clipped at a time
+# Entries of a dense block that are processed at a time where a temporary copy is needed. A choice: 2 MB in float64.
+CELLS = 2**18
 
-Part = slice | np.ndarray  # rows of one block: a run of the table, or some of the rows of a sample
+Part = slice | np.ndarray  # rows of one block: a run of rows of the table, or row numbers of a sample
 
 
 class Storage:
-    """A table, or a sample of its rows, block by block.
+    """Reads a table, or a sample of its rows, block by block.
 
     Parameters
     ----------
     X : ndarray, CSR or CSC of shape (n_samples, n_features)
         Finite records; a sparse table has no duplicate entries.
     by_row : bool, default=False
-        Convert CSC to CSR once, because rows will be gathered.
+        Convert CSC to CSR once, because queries will read rows.
     by_column : bool, default=False
-        Convert CSR to CSC once, because columns will be read.
+        Convert CSR to CSC once, because queries will read columns.
     scaling : ColumnScaling or None, default=None
-        Public map of the entries, applied to every block as it is read; one that keeps zeros, where the table is sparse.
+        Public map of the entries, applied to every block as it is read; for a sparse table it must map zero to zero.
     """
 
     def __init__(self, X: Any, by_row: bool = False, by_column: bool = False, scaling: ColumnScaling | None = None) -> None:
@@ -59,7 +62,7 @@ class Storage:
         self._scaling = scaling
 
     def subset(self, indices: np.ndarray) -> "Storage":
-        """Return the same table reduced to some of its rows, which are gathered block by block, when they are read.
+        """Return the same table reduced to some of its rows, which are copied block by block when they are read.
 
         Parameters
         ----------
@@ -74,7 +77,7 @@ class Storage:
         Raises
         ------
         ValueError
-            If the table is stored by columns: it would have to be converted for every sample.
+            If the table is stored by columns: every sample would need a conversion.
         """
         if self.by_column:
             raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
@@ -83,20 +86,20 @@ class Storage:
         return sample
 
     def mapped(self, matrix: Any) -> "Storage":
-        """Return the rows times a matrix, each worked out by itself, in the order of its columns.
+        """Return the rows times a matrix, where each row is computed alone and in the order of its columns.
 
         Parameters
         ----------
         matrix : sparse of shape (n_features, m)
-            Finite.
+            Finite numbers.
 
         Returns
         -------
         Storage
-            Stored as CSR: a sum that is not defined is 0, one that overflows the largest number.
+            Stored as CSR. A NaN becomes 0, and an overflow the largest float64.
         """
         if self._scaling is not None:
-            raise ValueError("Rows whose columns are scaled are not mapped; expected a table as it was given.")
+            raise ValueError("Rows with scaled columns cannot be mapped; expected a table without scaling.")
         rows = sparse.csr_array(self.table).astype(np.float64)  # a copy
         rows.sort_indices()
         product = rows @ sparse.csr_array(matrix).astype(np.float64)
@@ -119,7 +122,7 @@ class Storage:
             yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
 
     def rows(self, part: Part) -> Any:
-        """Return float64 rows: a view of a run where the dtype allows it, a copy of the rows of a sample or of scaled ones."""
+        """Return float64 rows: a view for a run of rows if the dtype allows it, else a copy (samples, scaled columns)."""
         if not sparse.issparse(self.table):
             rows = self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
             return self.scaled(rows, slice(None))
@@ -131,8 +134,8 @@ class Storage:
     def columns(self) -> Iterator[tuple[slice, Any]]:
         """Yield float64 runs of columns with as many cells as a block of rows.
 
-        Their width is public: chosen by the number of entries, one record could change the order in which the raw predictions
-        of all others are summed, and their rounding with it.
+        Their width depends on public facts only. If it depended on the number of stored entries, one record could change the
+        order in which the raw predictions of all other records are summed, and so their rounding.
         """
         width = max(1, BLOCK * self.n_features // self.n_samples)
         for start in range(0, self.n_features, width):
@@ -142,17 +145,18 @@ class Storage:
     def predictions(self, block: Any, coef: np.ndarray) -> np.ndarray:
         """Return ``block @ coef``.
 
-        In a sample the place of a row depends on which others were drawn, and BLAS may round a row by its place. The
-        accounting compares samples with and without one record, so there every row is worked out alone, by a loop of NumPy's.
+        In a sample the position of a row depends on which other rows were drawn, and BLAS may round a product according to the
+        position of its row. The accounting compares samples with and without one record. So in a sample every row is computed
+        alone, by einsum.
         """
         if self.sample is None or sparse.issparse(block):
             return block @ coef
-        if block.shape[0] == 1:  # which einsum sums in another order when it is wide
+        if block.shape[0] == 1:  # einsum sums a single wide row in another order
             return self.predictions(np.repeat(block, 2, axis=0), coef)[:1]
         return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
 
     def _compressed(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
+        """Return entries, minor indices and offsets of the rows (CSR) or columns (CSC) from ``start`` to ``stop``."""
         first, last = self.table.indptr[start], self.table.indptr[stop]
         entries, minor = self.table.data[first:last].astype(np.float64, copy=False), self.table.indices[first:last]
         offsets = self.table.indptr[start : stop + 1] - first
@@ -162,12 +166,12 @@ class Storage:
         return entries, minor, offsets
 
     def scaled(self, entries: np.ndarray, columns: Any) -> np.ndarray:
-        """Return entries of the given columns, scaled where the columns are."""
+        """Return entries of the given columns, scaled if the table has a scaling."""
         return entries if self._scaling is None else self._scaling.scaled(entries, columns)
 
 
 def sharing(kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
-    """Return a compressed block with the arrays as they are: SciPy's constructor would copy parts of long ones at every pass."""
+    """Return a compressed block that shares the arrays; SciPy's constructor would copy parts of long arrays at every pass."""
     block = kind(shape)
     block.data, block.indices, block.indptr = arrays
     return block
@@ -190,7 +194,7 @@ def pieces(part: Part, length: int) -> Iterator[Part]:
 
 
 def scaled(block: Any, scales: np.ndarray) -> Any:
-    """Return rows times their scales, in the same storage."""
+    """Return rows times their scales, in the same storage format."""
     if not sparse.issparse(block):
         return block * scales[:, None]
     rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
@@ -198,7 +202,7 @@ def scaled(block: Any, scales: np.ndarray) -> Any:
 
 
 def squared(block: Any) -> Any:
-    """Return entries squared, in the same storage."""
+    """Return the squared entries, in the same storage format."""
     if not sparse.issparse(block):
         return block * block
     return type(block)((block.data * block.data, block.indices, block.indptr), shape=block.shape)
@@ -212,9 +216,10 @@ def row_squares(block: Any) -> np.ndarray:
 
 
 def squares_in_order(block: Any) -> np.ndarray:
-    """Return the squared norm of each row, added up from the first column on: to the last bit the same for dense and CSR.
+    """Return the squared norm of each row, summed from the first column to the last: the same bits for dense and CSR.
 
-    Data may decide between these, and a length that they round apart could be on either side of a public limit in all rows.
+    The choice between dense and CSR may depend on the data. If both rounded differently, a norm could be on different sides of a
+    public limit, in all rows at once.
     """
     if sparse.issparse(block):
         return row_squares(block)
@@ -225,7 +230,7 @@ def squares_in_order(block: Any) -> np.ndarray:
 
 
 def entry_sums(blocks: Storage, scales: np.ndarray) -> np.ndarray:
-    """Return the sums over all rows, scaled, of their entries and of the squares, of shape (2, n_features)."""
+    """Return the sums of the entries of all scaled rows and of their squares, of shape (2, n_features)."""
     total = np.zeros((2, blocks.n_features))
     if blocks.by_column:
         for columns, chunk in blocks.columns():
@@ -244,7 +249,7 @@ def dense(block: Any) -> np.ndarray:
 
 
 def row_norms(blocks: Storage) -> np.ndarray:
-    """Return the norm of each row; infinite where its square overflows."""
+    """Return the norm of each row, infinite where its square overflows."""
     squares = np.zeros(blocks.n_samples)
     if blocks.by_column:
         for _, chunk in blocks.columns():
@@ -256,7 +261,7 @@ def row_norms(blocks: Storage) -> np.ndarray:
 
 
 def largest_entries(blocks: Storage, limits: np.ndarray) -> np.ndarray:
-    """Return the largest absolute value of each row, every entry over the limit of its column; 0 for rows outside of a sample."""
+    """Return the largest absolute value of each row, relative to the limits of the columns; 0 for rows outside the sample."""
     largest = np.zeros(blocks.n_samples)
     if blocks.by_column:
         for columns, chunk in blocks.columns():
@@ -268,7 +273,7 @@ def largest_entries(blocks: Storage, limits: np.ndarray) -> np.ndarray:
 
 
 def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
-    with np.errstate(all="ignore"):  # a limit may be 0: no entry but 0 is within it
+    with np.errstate(all="ignore"):  # a limit may be 0: then only 0 is within it
         if not sparse.issparse(block):
             ratios = np.abs(block)
             return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
@@ -277,24 +282,24 @@ def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
 
 
 def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:
-    """Return for every stored entry what belongs to its column."""
+    """Return for every stored entry the limit of its column."""
     return limits[block.indices] if block.format == "csr" else np.repeat(limits, np.diff(block.indptr))
 
 
 def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """Return ``sum_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
 
-    Rows none of whose products is beyond its limit are summed by one matrix product, the others product by product; entries
-    that are not stored stay so.
+    Rows without a product beyond its limit are summed by one matrix product, other rows product by product. Entries that a sparse
+    block does not store are skipped.
 
     Parameters
     ----------
     block : ndarray, CSR or CSC of shape (m, p)
         Rows, or a run of their columns.
     residuals : ndarray of shape (m, k)
-        Finite.
+        Finite numbers.
     largest : ndarray of shape (m,)
-        Largest absolute value of each row, over the limits.
+        Largest absolute value of each row, relative to the limits.
     limits : ndarray of shape (p,)
         Bound on the absolute value of a product, by column.
 
@@ -303,7 +308,7 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     ndarray of shape (p, k)
         The sum.
     """
-    with np.errstate(all="ignore"):  # 0 times infinity is not plain either
+    with np.errstate(all="ignore"):  # 0 times infinity is NaN, so the row is not plain
         plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
     total = block.T @ np.where(plain[:, None], residuals, 0.0)
     others = np.flatnonzero(~plain)
@@ -320,9 +325,9 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
 
 
 def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the squared norm of each row in another geometry, rounded up where it comes from a difference or a product.
+    """Return the squared norm of each centred and scaled row, rounded up where it comes from a difference or a product.
 
-    Around a centre of 0, which is no release, it is the same for dense and CSR.
+    For a centre of 0, which is not a release, the result is the same for dense and CSR.
 
     Parameters
     ----------
@@ -331,14 +336,14 @@ def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray
     scales : ndarray of shape (n_samples,)
         Factor of each row x.
     centre : ndarray of shape (n_features,)
-        What is subtracted.
+        Vector that is subtracted from every row.
     scale : ndarray of shape (n_features,) or (n_features, n_features)
-        Of ``scale * (x - centre)``, or ``scale.T @ (x - centre)`` for a matrix.
+        Rows become ``scale * (x - centre)``, or ``scale.T @ (x - centre)`` for a matrix.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Squares; 0 for rows outside of a sample.
+        Squared norms; 0 for rows outside the sample.
 
     Raises
     ------
@@ -362,7 +367,7 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
     if blocks.by_column:
         raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
     squares = np.zeros(blocks.n_samples)
-    error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # of a product, over the norm of the row
+    error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # bound for a product, over the row's norm
     for part in blocks.parts():
         block = dense(scaled(blocks.rows(part), scales[part]))
         block -= centre
@@ -386,24 +391,24 @@ def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, sca
     if not centre.any():
         return squares
     error = 4 * (blocks.n_features + 8) * 2.0**-53
-    lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # by underflow of squared entries
+    lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # bound for the underflow of squares
     return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
 
 
 def summation_error(n_samples: int, by_column: bool) -> float:
-    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
+    """Return a bound on the float64 error of a sum over the rows, relative to the largest norm of a term.
 
     Parameters
     ----------
     n_samples : int
         Number of rows.
     by_column : bool
-        Whether columns may be summed whole, as those of CSC are, not by blocks of rows only.
+        Whether columns may be summed whole, as in CSC, and not only by blocks of rows.
 
     Returns
     -------
     float
-        Number of additions in a row, times the unit roundoff, times the number of terms.
+        Number of consecutive additions, times the unit roundoff, times the number of terms.
     """
     by_blocks = BLOCK + n_samples / BLOCK
     terms = max(n_samples, by_blocks) if by_column else by_blocks

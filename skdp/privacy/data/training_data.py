@@ -1,4 +1,4 @@
-"""The one holder of the training data: sums over its rows, block by block, without a copy."""
+"""Holds the training data and sums functions of its clipped rows, block by block, without a copy of the table."""
 
 import copy
 from collections.abc import Callable
@@ -26,14 +26,16 @@ from skdp.privacy.data.storage import (
 
 __all__ = ["SHORTEST", "Batch", "Records", "TrainingData", "summation_error"]
 
-CELLS = 2**20  # of a dense batch of whole rows
+# Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
+# another value changes their rounding.
+CELLS = 2**20
 
 
 class TrainingData:
-    """Training data behind the oracle: rows clipped to ``data_norm``, then extended by ``intercept_scaling``.
+    """Holds the rows, clipped to ``data_norm`` and extended by ``intercept_scaling``, for the oracle and its queries.
 
-    Clipping is a factor per row, applied to raw predictions and residuals; the table itself is never copied. A row whose
-    squared norm overflows float64 counts as a row of zeros.
+    Clipping multiplies raw predictions and residuals by a factor per row; the table itself is never copied. A row whose squared
+    norm overflows float64 counts as a row of zeros.
 
     Parameters
     ----------
@@ -51,11 +53,11 @@ class TrainingData:
     class_weight : ndarray of shape (n_classes,) or None, default=None
         Factor of the loss of a record, by label.
     by_row : bool, default=False
-        Convert CSC to CSR once, because whole rows will be read.
+        Convert CSC to CSR once, because queries will read whole rows.
     by_column : bool, default=False
-        Convert CSR to CSC once, because columns will be read; nothing is converted for it where ``by_row`` is true.
+        Convert CSR to CSC once, because queries will read columns; ignored if ``by_row`` is true.
     scaling : ColumnScaling or None, default=None
-        Public map of the entries, before rows are clipped; None leaves them in the units of X.
+        Public map of the entries, applied before rows are clipped; None leaves them in the units of X.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class TrainingData:
     ) -> None:
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
-        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for another; None where there is no null record
-        self._whole: TrainingData | None = None  # the table that this is a sample of
+        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
+        self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
         self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._columns: ColumnCache | None = None
@@ -85,11 +87,11 @@ class TrainingData:
 
     @property
     def summation_error(self) -> float:
-        """Bound on the float64 error of a sum over the rows, over the largest norm of a term; the same for dense and CSR."""
+        """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term; same for dense and CSR."""
         return summation_error(self.n_samples, self._by_column)
 
     def subset(self, indices: np.ndarray) -> "TrainingData":
-        """Return the same table reduced to a sample of its rows, which are gathered block by block, when they are summed.
+        """Return the same table reduced to a sample of its rows, which are copied block by block when they are summed.
 
         Parameters
         ----------
@@ -99,31 +101,31 @@ class TrainingData:
         Returns
         -------
         TrainingData
-            Sums over it have the error bound of the whole table.
+            The sample; its sums have the error bound of the whole table.
 
         Raises
         ------
         ValueError
-            If the table is stored by columns: it would have to be converted for every sample.
+            If the table is stored by columns: every sample would need a conversion.
         """
         sample = self._copied()
         sample._blocks, sample._whole = self._blocks.subset(indices), self
         return sample
 
     def without(self, indices: np.ndarray) -> "TrainingData":
-        """Return the same table with null records in place of some, as the adjacency ``zero_out`` understands them.
+        """Return the same table with some records replaced by null records, as the adjacency ``zero_out`` defines them.
 
-        A null record has no bound left for its residual, which `clip_residuals` therefore makes 0.
+        The inverse norm of a null record is 0, so `clip_residuals` sets its residual to 0.
 
         Parameters
         ----------
         indices : ndarray of int
-            Row numbers.
+            Row numbers of the records to replace.
 
         Returns
         -------
         TrainingData
-            As many records; the null ones contribute nothing to the answer of any query.
+            A table with as many records; null records contribute nothing to the answer of any query.
         """
         table = self._copied()
         table._whole = None
@@ -135,17 +137,17 @@ class TrainingData:
         return table
 
     def mapped(self, matrix: Any) -> "TrainingData":
-        """Return the same records with rows ``x @ matrix``, x as it was given, clipped to ``data_norm`` anew.
+        """Return the same records with rows ``x @ matrix``, where x is not clipped, then clipped to ``data_norm``.
 
         Parameters
         ----------
         matrix : sparse of shape (n_features, m)
-            From earlier releases.
+            Computed from earlier releases.
 
         Returns
         -------
         TrainingData
-            Stored as CSR; null records stay null.
+            The mapped table, stored as CSR; null records stay null.
         """
         table, blocks = self._copied(), self._blocks.mapped(matrix)
         table._whole, table._blocks, table.n_features = None, blocks, blocks.n_features
@@ -153,24 +155,24 @@ class TrainingData:
         return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
-        """Return the same records with the norms that their rows have in another geometry: ``(scale * (x - centre), 1)``.
+        """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.
 
-        Sums over the view are those of ``(x, 1)`` still; mapping coefficients and sums is up to the query.
+        Sums over the view are still sums of ``(x, 1)``; the query maps coefficients and sums.
 
         Parameters
         ----------
         centre : ndarray of shape (n_features,)
-            From earlier releases.
+            Computed from earlier releases.
         scale : ndarray of shape (n_features,) or (n_features, n_features)
-            From earlier releases; a matrix stands for ``scale.T @ (x - centre)``.
+            Computed from earlier releases; a matrix stands for ``scale.T @ (x - centre)``.
 
         Returns
         -------
         TrainingData
-            A view, kept until others are asked for. Without intercept the last entry of 1 is missing.
+            A view, kept until a call with another centre or scale. Without intercept it has no last entry of 1.
         """
         if self._whole is not None and self._blocks.sample is not None:
-            return self._whole.standardized(centre, scale).subset(self._blocks.sample)  # norms are worked out once
+            return self._whole.standardized(centre, scale).subset(self._blocks.sample)  # norms are computed once
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
@@ -183,7 +185,7 @@ class TrainingData:
         return self._view[2]
 
     def moments(self) -> np.ndarray:
-        """Return the sums of the clipped rows and of their squares, entry by entry, without the intercept's constant."""
+        """Return the sums of the entries of clipped rows and of their squares, without the intercept's constant."""
         return entry_sums(self._blocks, self._scales)
 
     def totals(self) -> np.ndarray:
@@ -192,7 +194,7 @@ class TrainingData:
         Returns
         -------
         ndarray of shape (n_features + 1,)
-            Features first, accumulated in float64.
+            Sums of the features, then the sum of the targets, accumulated in float64.
         """
         total = np.zeros(self.n_features + 1)
         if self._blocks.by_column:
@@ -206,19 +208,19 @@ class TrainingData:
         return total
 
     def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:
-        """Return how many records fall into each bin.
+        """Return the number of records in each bin.
 
         Parameters
         ----------
         bins : callable
-            Maps `Records` to the number of each record's bin.
+            Maps `Records` to the index of the bin of each record.
         size : int
             Number of bins.
 
         Returns
         -------
         ndarray of shape (size,)
-            Without null records.
+            Counts, without null records.
         """
         counts = np.zeros(size)
         for part in self._blocks.parts():
@@ -227,7 +229,7 @@ class TrainingData:
         return counts
 
     def label_counts(self, n_classes: int) -> np.ndarray:
-        """Return how many records there are of each class.
+        """Return the number of records of each class.
 
         Parameters
         ----------
@@ -237,7 +239,7 @@ class TrainingData:
         Returns
         -------
         ndarray of shape (n_classes,)
-            Without null records.
+            Counts, without null records.
         """
         counts = np.zeros(n_classes)
         for part in self._blocks.parts():
@@ -245,19 +247,19 @@ class TrainingData:
         return counts
 
     def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
-        """Return how many records of each of two classes have a raw prediction near each of some evenly spaced numbers.
+        """Return histograms of the raw predictions of two classes, rounded to evenly spaced numbers.
 
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, 1)
-            Of the raw prediction; an earlier release. The counts for the last one are kept.
+            Coefficients of the raw prediction; an earlier release. The histograms of the last call are kept.
         limit, n_bins : float, int
-            So many numbers span [-limit, limit]; predictions beyond count at the ends.
+            The range [-limit, limit] and the number of bins; predictions beyond it count in the outermost bins.
 
         Returns
         -------
         ndarray of shape (2, n_bins)
-            Without null records.
+            Counts, without null records.
         """
         asked = np.append(coef, [limit, n_bins])
         if self._counts is None or not np.array_equal(self._counts[0], asked):
@@ -273,7 +275,7 @@ class TrainingData:
         return self._counts[1]
 
     def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
-        """Return the sum of what a function makes of whole rows, batch by batch.
+        """Return the sum of a function of whole rows, evaluated batch by batch.
 
         Parameters
         ----------
@@ -285,7 +287,7 @@ class TrainingData:
         Returns
         -------
         ndarray of shape (size,)
-            The sum, accumulated in float64, by blocks of as many rows as all sums: batches within, then blocks.
+            The sum in float64, accumulated over the batches of each block of rows, then over the blocks.
 
         Raises
         ------
@@ -301,19 +303,19 @@ class TrainingData:
                 rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
                 groups = None if self._groups is None else fixed(self._groups[part])
                 term = terms(Batch(rows, fixed(self._y[part]), fixed(self._present(part)), groups=groups))
-                if np.shape(term) != (size,):  # broadcast, one coordinate would count as many
+                if np.shape(term) != (size,):  # broadcasting would repeat a coordinate
                     raise ValueError(f"A batch has a sum of shape {np.shape(term)}; expected ({size},).")
                 partial += term
             total += partial
         return total
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        """Return ``sum_i x_i kernel(x_i^T coef)^T``, one pass over the data.
+        """Return ``sum_i x_i kernel(x_i^T coef)^T`` in one pass over the data.
 
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, m)
-            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+            Points at which raw predictions are taken; the last row belongs to the intercept if there is one.
         kernel : callable
             Maps raw predictions (rows of a block, m) and their `Records` to residuals (rows of the block, k).
 
@@ -325,7 +327,7 @@ class TrainingData:
         return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
 
     def gram(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        """Return ``sum_i kernel(x_i^T coef) x_i x_i^T``, one pass over the data.
+        """Return ``sum_i kernel(x_i^T coef) x_i x_i^T`` in one pass over the data.
 
         Parameters
         ----------
@@ -356,19 +358,19 @@ class TrainingData:
         return total
 
     def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel, clip_norm: float) -> np.ndarray:
-        r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, r_i being the kernel's.
+        r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, with residuals r_i of the kernel.
 
-        Raw predictions are kept from call to call; columns of coefficients that are the same as in the last call are not read,
-        unless the table is a sample or stored by rows and sparse.
+        Raw predictions are kept between calls. Columns whose coefficients did not change since the last call are not read, except
+        for samples and tables in CSR.
 
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, k)
-            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+            Points at which raw predictions are taken; the last row belongs to the intercept if there is one.
         block : ndarray of int of shape (n_block,)
-            Ascending coordinates.
+            Coordinates, in ascending order.
         kernel : callable
-            Maps raw predictions (rows of a block, k) and their `Records` to residuals (rows of the block, k) of any size.
+            Maps raw predictions (rows of a block, k) and their `Records` to residuals (rows of the block, k) of any norm.
         clip_norm : float
             Bound on the Frobenius norm of a term.
 
@@ -380,16 +382,16 @@ class TrainingData:
         Raises
         ------
         ValueError
-            If there is not one row of coefficients per coordinate: sums of one coordinate could stand for several.
+            If there is not one row of coefficients per coordinate: broadcasting could repeat a coordinate.
         """
         if len(coef) != self.n_features + (self._intercept_scaling > 0):
-            raise ValueError("Sums over a block of coordinates are for coefficients of all coordinates.")
+            raise ValueError("Sums over a block of coordinates need one row of coefficients for every coordinate.")
 
         def slopes(raw: np.ndarray, part: Part) -> np.ndarray:
             records = self._records(part)
             residuals = kernel(raw, records)
             if records.present is not None:
-                residuals *= records.present[:, None]  # what is not finite becomes NaN, and that 0
+                residuals *= records.present[:, None]  # an infinity becomes NaN, which the clip sets to 0
             return residuals
 
         def clipped(raw: np.ndarray, records: Records) -> np.ndarray:
@@ -407,13 +409,13 @@ class TrainingData:
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, k)
-            Points at which raw predictions are taken; the last row belongs to the intercept where there is one.
+            Points at which raw predictions are taken; the last row belongs to the intercept if there is one.
         kernel : callable
             Maps raw predictions (rows of a block, k) and their `Records` to finite residuals (rows of the block, k).
         limits : float or ndarray of shape (n_coordinates,)
             Bound on the absolute value of a product, by the coordinate of the entry.
         kept : bool, default=False
-            Move the raw predictions of `block_sum` to the point, in place of working them out.
+            Update the raw predictions that `block_sum` keeps, and do not compute them from scratch.
 
         Returns
         -------
@@ -427,7 +429,7 @@ class TrainingData:
         """
         if len(coef) != self.n_features + (self._intercept_scaling > 0):
             raise ValueError(
-                "Products are clipped for coefficients of all coordinates: without intercept only where it has none."
+                "Clipped products need one row of coefficients for every coordinate, including the intercept if there is one."
             )
         limits, constant = np.broadcast_to(np.asarray(limits, dtype=np.float64), len(coef)), self._intercept_scaling
         bounds, last = limits[: self.n_features], np.zeros((1 if constant else 0, coef.shape[1]))
@@ -472,7 +474,7 @@ class TrainingData:
         return residuals, intercept
 
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
+        """Return residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
         residuals, constant = kernel(self._clipped(raw, coef, part), self._records(part)), self._intercept_scaling
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
         residuals *= self._scales[part, None]
@@ -499,7 +501,7 @@ class TrainingData:
         return np.concatenate([clipped_products(chunk, residuals, largest, limits[place]) for place, chunk in chunks])
 
     def _slopes(self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, part: Part, block: Any) -> np.ndarray:
-        """Residuals of some rows times the row scales; from the raw predictions that are kept, where they are."""
+        """Return residuals of some rows times the row scales, from kept raw predictions ``raw`` if there are any."""
         if raw is None:
             return self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)[0]
         return kernel(raw[part].copy(), self._records(part)) * self._scales[part, None]
@@ -520,10 +522,10 @@ class TrainingData:
         return self._columns
 
     def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:
-        """Raw predictions of clipped rows, with intercept, from those of the rows as given; in place."""
+        """Turn raw predictions of unclipped rows into those of clipped rows with intercept, in place."""
         scales = self._scales[part, None]
         raw *= scales
-        np.copyto(raw, 0.0, where=scales == 0)  # 0 times a product that overflowed, at some points and not at others
+        np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
         if self._intercept_scaling:
             raw += self._intercept_scaling * coef[self.n_features]
         return raw
@@ -531,12 +533,12 @@ class TrainingData:
     def _clip(self) -> None:
         with np.errstate(all="ignore"):
             norms, longest = row_norms(self._blocks), self._data_norm
-            self._scales = longest / np.maximum(norms, longest)  # 0 where the squared norm overflowed
+            self._scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
 
     def _copied(self) -> "TrainingData":
-        """The same table without what was kept for later queries, which may not hold for what it is made into."""
+        """Return the same table without the results kept for later queries, which may not hold for the copy."""
         table = copy.copy(self)
         table._view = table._counts = table._columns = table._largest = None
         return table

@@ -269,7 +269,7 @@ def test_coefficients_of_other_coordinates_than_the_table_has_are_refused(storag
     rows = make(storage, X, y, intercept_scaling=constant)
     for n_coordinates in (D + 3, 3):
         query = BlockGradient(Logistic(), np.zeros((n_coordinates, 1)), np.array(block if n_coordinates > D else [0, 1]), 0.3)
-        with pytest.raises(ValueError, match="coefficients of all coordinates"):
+        with pytest.raises(ValueError, match="one row of coefficients for every coordinate"):
             query.evaluate(rows)
 
 
