@@ -16,8 +16,8 @@ __all__ = ["ColumnCache", "entries"]
 # It also sets the order of sums, so another value changes their rounding.
 WIDEST = 64
 
-# Number of passes over all columns, counted in columns read, after which raw predictions are computed from scratch. A choice: more
-# passes save time and let rounding errors add up.
+# Number of passes over all columns, counted in columns read, after which raw predictions are computed from scratch. A choice:
+# more passes save time and let rounding errors add up.
 RENEWAL = 10
 
 # Largest number of columns whose clipped entries are kept in memory for the next step, over all rows. A choice for memory.

@@ -1,4 +1,4 @@
-"""The budget of a data set over many fits."""
+"""Keeps the budget of a data set over many fits."""
 
 from skdp.privacy.ledger.ledger import PrivacyLedger
 

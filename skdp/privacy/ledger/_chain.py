@@ -1,4 +1,4 @@
-"""The hashes over a ledger's file: they catch accidents, and with a key also changes by anyone who does not hold it."""
+"""Hashes the entries of a ledger: finds accidental damage, and with a key also changes by anyone without the key."""
 
 import hashlib
 import hmac
@@ -6,44 +6,47 @@ import os
 
 __all__ = ["SHORTEST_KEY", "VARIABLE", "Chain", "key_bytes"]
 
-VARIABLE = "SKDP_LEDGER_KEY"  # environment variable that holds the key, where none is given
-SHORTEST_KEY = 16  # bytes: 128 bits, if they are random
+# Environment variable that holds the key if none is passed.
+VARIABLE = "SKDP_LEDGER_KEY"
+
+# Smallest length of a key, in bytes. A choice: 128 bits if they are random. Shorter keys could be guessed.
+SHORTEST_KEY = 16
 
 
 class Chain:
-    """Hash of every entry and of all before it: SHA-256, or HMAC-SHA-256 with a key.
+    """Hashes every entry together with all before it: by SHA-256, or by HMAC-SHA-256 with a key.
 
     Parameters
     ----------
     key : bytes or None
-        From `key_bytes`.
+        Key from `key_bytes`.
     """
 
     def __init__(self, key: bytes | None) -> None:
         self._key = key
 
     def link(self, head: str, content: str) -> str:
-        """Return the hash of an entry on top of the hash of all before it.
+        """Return the hash of an entry and of the hash of all entries before it.
 
         Parameters
         ----------
         head : str
-            Hash of all before; empty at the start.
+            Hash of all entries before it; empty at the start.
         content : str
             The entry.
 
         Returns
         -------
         str
-            Hexadecimal.
+            Hexadecimal hash.
         """
         return self._hashed(f"{head}\n{content}")
 
     def seal(self, head: str) -> str:
-        """Return what stands beside the facts for the last hash of the chain.
+        """Return the value that the file stores beside the facts to authenticate the last hash of the chain.
 
-        Without a key it is that hash. With a key it is one more HMAC, because the hashes of earlier entries stand in the file and
-        each would pass for the last one after a deletion.
+        Without a key it is that hash. With a key it is one more HMAC of it: the file contains the hashes of earlier entries, and
+        after a deletion each of them would pass for the last one.
 
         Parameters
         ----------
@@ -53,32 +56,32 @@ class Chain:
         Returns
         -------
         str
-            Hexadecimal.
+            Hexadecimal hash.
         """
         return head if self._key is None else self._hashed(f"head\n{head}")
 
     def fingerprint(self, identity: str) -> str | None:
-        """Return what tells the right key from a wrong one, and nothing else about it.
+        """Return a hash that tells the right key from a wrong one and reveals nothing else about the key.
 
         Parameters
         ----------
         identity : str
-            Of the ledger.
+            Identity of the ledger.
 
         Returns
         -------
         str or None
-            Hexadecimal; None without a key.
+            Hexadecimal hash; None without a key.
         """
         return None if self._key is None else self._hashed(f"key\n{identity}")
 
     def found_by_workers(self) -> bool:
-        """Return whether a process that has our environment can go on with the chain.
+        """Return whether a process with the same environment can continue the chain.
 
         Returns
         -------
         bool
-            True without a key, or if the environment variable holds it.
+            True without a key, or if the environment variable holds the key.
         """
         return self._key == key_bytes(None)
 
@@ -89,17 +92,17 @@ class Chain:
 
 
 def key_bytes(key: object) -> bytes | None:
-    """Return a key as bytes, by default from the environment; messages never quote it.
+    """Return a key as bytes, by default from the environment; error messages never quote it.
 
     Parameters
     ----------
     key : bytes, str or None
-        As given.
+        Key as the user passed it.
 
     Returns
     -------
     bytes or None
-        None where none is given and the environment variable is not set.
+        The key; None if none is passed and the environment variable is not set.
     """
     name = "key"
     if key is None:
@@ -110,5 +113,7 @@ def key_bytes(key: object) -> bytes | None:
         raise TypeError(f"{name} is of type {type(key).__name__}; expected bytes, str or None.")
     content = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
     if len(content) < SHORTEST_KEY:
-        raise ValueError(f"{name} has {len(content)} bytes; expected at least {SHORTEST_KEY}: secrets.token_hex() makes a key.")
+        raise ValueError(
+            f"{name} has {len(content)} bytes; expected at least {SHORTEST_KEY}, such as a key from secrets.token_hex()."
+        )
     return content

@@ -1,4 +1,4 @@
-"""A ledger as HTML, for notebooks."""
+"""Renders a ledger as HTML for notebooks."""
 
 from html import escape
 from typing import Any
@@ -8,13 +8,13 @@ from skdp.privacy.ledger.privacy_filter import Filter
 
 __all__ = ["as_html"]
 
-LINE = "1px solid rgba(128,128,128,.4)"  # grey, transparent and inherited colours: readable on light and dark pages
+LINE = "1px solid rgba(128,128,128,.4)"  # grey lines and inherited colours are readable on light and dark pages
 CELL = f"text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:{LINE}"
 COLUMNS = ("", "Time (UTC)", "What", "Epsilon", "Delta", "Charged as")
 
 
 def as_html(path: str, adjacency: str | None, rule: Filter, entries: tuple[LedgerEntry, ...]) -> str:
-    """Return the ceiling, what was spent, what is left, and all charges.
+    """Return the ceiling, what was spent, what is left, and all charges as HTML.
 
     Parameters
     ----------
@@ -23,14 +23,14 @@ def as_html(path: str, adjacency: str | None, rule: Filter, entries: tuple[Ledge
     adjacency : str or None
         Which tables are neighbours.
     rule : Filter
-        The ceiling and what was charged.
+        The ceiling and the charges.
     entries : tuple of LedgerEntry
         All charges.
 
     Returns
     -------
     str
-        HTML that needs no style sheet and runs nothing.
+        HTML without a style sheet and without scripts.
     """
     spent = rule.spent_epsilon
     left = f"{rule.epsilon_left(rule.delta):.4g}"

@@ -1,4 +1,4 @@
-"""The file of a ledger: SQLite, one transaction per charge, a chain of hashes over all entries."""
+"""Reads and writes the file of a ledger: SQLite, one transaction per charge, a chain of hashes over all entries."""
 
 import contextlib
 import hmac
@@ -19,35 +19,39 @@ from skdp.privacy.ledger._chain import VARIABLE, Chain
 
 __all__ = ["Store", "damaged", "temporary_file"]
 
-FORMAT = "skdp-ledger-1"
-PATIENCE = 120.0  # seconds to wait for other writers
+FORMAT = "skdp-ledger-1"  # version of the file format; files of another version are refused
+
+# Seconds that a charge waits for other writers before it fails. A choice, well above the time of one charge.
+PATIENCE = 120.0
+
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, chain TEXT NOT NULL);
 """
 
-_seen: dict[str, tuple[int, str]] = {}  # number of entries and last hash that this process saw, by identity of the ledger
+_seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
 _lock = threading.Lock()
 
 
 class Store:
-    """Facts that never change, and entries that are only appended.
+    """Stores facts that never change and entries that are only appended.
 
-    Every entry carries the hash of itself and of all before it, and the last hash stands beside the facts, so that an entry that
-    was changed, lost or half written is noticed. Without a key anybody can compute these hashes: they catch accidents, not
-    intent. With a key only its holders can. An older copy of the whole file is noticed only by a process that saw more.
+    Every entry has a hash of itself and of all entries before it, and the last hash is stored beside the facts. So an entry that
+    was changed, lost or half written is detected. Without a key everybody can compute these hashes: they detect accidents, not
+    manipulation. With a key only its holders can compute them. Only a process that has seen later entries detects that the whole
+    file was replaced by an older copy.
 
     Parameters
     ----------
     path : Path
-        An existing file. Unless its facts say that it is temporary, a charge survives a power failure too.
+        An existing file. A charge also survives a power failure, unless the facts say that the file is temporary.
     chain : Chain
-        How entries are hashed.
+        Hashes of the entries.
 
     Raises
     ------
     LedgerError
-        If there is no such file, it is damaged, or it has another key.
+        If the file does not exist, is damaged, or has another key.
     """
 
     def __init__(self, path: Path, chain: Chain) -> None:
@@ -60,16 +64,16 @@ class Store:
 
     @staticmethod
     def create(path: Path, facts: dict[str, Any], chain: Chain) -> None:
-        """Write a new file, whole or not at all; an existing one is left as it is.
+        """Write a new file, completely or not at all; an existing file is not changed.
 
         Parameters
         ----------
         path : Path
-            Where.
+            Path of the file.
         facts : dict
-            What never changes.
+            Facts that never change.
         chain : Chain
-            How entries will be hashed.
+            Hashes of the entries.
         """
         if not path.parent.is_dir():
             raise LedgerError(f"There is no folder {str(path.parent)!r} for the ledger {path.name!r}.")
@@ -86,13 +90,13 @@ class Store:
                 _publish(name, path)
             _await(path)
         except sqlite3.Error:
-            raise LedgerError(f"The ledger {str(path)!r} cannot be made; expected a disk with room.") from None
+            raise LedgerError(f"The ledger {str(path)!r} cannot be written; expected a disk with free space.") from None
         finally:
             Path(name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def transaction(self, writing: bool) -> Iterator[sqlite3.Connection]:
-        """Open the file; a writer holds it alone until the end, and an error undoes what was written.
+        """Open the file for one transaction; a writer excludes all others until its end, and an error undoes its writes.
 
         Parameters
         ----------
@@ -102,7 +106,7 @@ class Store:
         Yields
         ------
         sqlite3.Connection
-            A connection of this thread and process.
+            A connection for this thread and process.
         """
         if not self.path.is_file():
             raise LedgerError(f"There is no ledger file at {str(self.path)!r}; nothing can be charged to it.")
@@ -126,22 +130,22 @@ class Store:
             raise damaged(self.path) from None
 
     def entries(self, connection: sqlite3.Connection) -> list[str]:
-        """Return all entries, after checking the chain.
+        """Check the chain and return all entries.
 
         Parameters
         ----------
         connection : sqlite3.Connection
-            From `transaction`.
+            Connection from `transaction`.
 
         Returns
         -------
         list of str
-            In order, as JSON.
+            Entries as JSON, in order.
 
         Raises
         ------
         LedgerError
-            If any entry was changed, lost or half written, or the whole file was replaced, also by an older copy.
+            If an entry was changed, lost or half written, or if the whole file was replaced, for example by an older copy.
         """
         rows = connection.execute("SELECT number, content, chain FROM entries ORDER BY number").fetchall()
         facts = _facts(connection, self.path)
@@ -149,7 +153,9 @@ class Store:
             raise LedgerError(
                 f"The ledger {str(self.path)!r} was replaced by another one while it was in use. Nothing was charged."
             )
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():  # could undo a charge
+        if connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        ).fetchone():  # they could undo a charge
             raise damaged(self.path)
         hashes = [self.chain.link("", _text(facts))]
         for expected, (number, content, chain) in enumerate(rows, start=1):
@@ -162,19 +168,19 @@ class Store:
         return [content for _, content, _ in rows]
 
     def append(self, connection: sqlite3.Connection, content: str) -> tuple[int, str]:
-        """Write one more entry.
+        """Append an entry.
 
         Parameters
         ----------
         connection : sqlite3.Connection
-            From `transaction`, writing, after `entries`.
+            Connection from `transaction` with ``writing=True``, on which `entries` was called.
         content : str
-            JSON.
+            The entry as JSON.
 
         Returns
         -------
         (int, str)
-            For `remember`, once the transaction is done.
+            Number of entries and last hash, to pass to `remember` after the commit.
         """
         row = connection.execute("SELECT number, chain FROM entries ORDER BY number DESC LIMIT 1").fetchone()
         number, last = row or (0, self.chain.link("", _text(self.facts)))
@@ -184,12 +190,12 @@ class Store:
         return number + 1, chain
 
     def remember(self, number: int, head: str) -> None:
-        """Remember, in this process, how far the ledger went: it never goes back.
+        """Remember in this process how many entries the ledger has, so that a file with fewer entries is refused.
 
         Parameters
         ----------
         number : int
-            Of entries, committed.
+            Number of committed entries.
         head : str
             Hash of all of them.
         """
@@ -201,13 +207,13 @@ class Store:
         number, head = _seen.get(self.facts["identity"], (0, hashes[0]))
         if len(hashes) <= number or not _same(hashes[number], head):
             raise LedgerError(
-                f"The ledger {str(self.path)!r} lacks charges that this process has seen: it is an older copy, or one that went "
-                "its own way. Expected the file that holds all charges. Nothing was charged."
+                f"The ledger {str(self.path)!r} lacks charges that this process has seen: it is an older copy, or a copy with "
+                "charges of its own. Expected the file that holds all charges. Nothing was charged."
             )
         self.remember(len(hashes) - 1, hashes[-1])
 
     def _check_key(self) -> None:
-        """Refuse a file that has a key where none is given, the reverse, and another key."""
+        """Refuse a file with a key if none is given, a file without a key if one is given, and a file with another key."""
         known, mine = self.facts.get("key"), self.chain.fingerprint(self.facts["identity"])
         if known == mine:
             return
@@ -228,17 +234,17 @@ class Store:
 
 
 def temporary_file(owner: object) -> Path:
-    """Return the path of a file, not made yet, that goes with an object, in the process that made it.
+    """Return a path for a file that is deleted together with an object, in the process that created the object.
 
     Parameters
     ----------
     owner : object
-        Whose end is that of the file.
+        Object whose deletion deletes the file.
 
     Returns
     -------
     Path
-        In a directory of its own.
+        Path of a file that does not exist yet, in a new directory of its own.
     """
     directory = tempfile.mkdtemp(prefix="skdp-ledger-")
     weakref.finalize(owner, _remove, directory, os.getpid())
@@ -261,22 +267,22 @@ def _facts(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
 
 
 def _refuse_second_name(path: Path) -> None:
-    """Refuse hard links, which SQLite cannot see: the journal of one name may take back a charge made by another name."""
-    for _ in range(50):  # a new file has two names, for a moment
+    """Refuse hard links: SQLite does not see them, and the journal of one name may undo a charge by another name."""
+    for _ in range(50):  # a new file has two names for a moment
         if path.stat().st_nlink < 2:
             return
         time.sleep(0.02)
     raise LedgerError(
-        f"The ledger {str(path)!r} has more than one name (hard links). After a crash SQLite could take back a charge that was "
-        "made by the other name. Expected one name, and symbolic links to it. Nothing was charged."
+        f"The ledger {str(path)!r} has more than one name (hard links). After a crash SQLite could undo a charge that was made "
+        "by the other name. Expected one name; symbolic links to it are allowed. Nothing was charged."
     )
 
 
 def _refuse_wal(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         raise LedgerError(
-            f"The ledger {str(path)!r} was set to SQLite's WAL journal mode, where the last charges are not in the file itself. "
-            "Expected the mode it was made with: PRAGMA journal_mode=DELETE sets it, in SQLite. Nothing was charged."
+            f"The ledger {str(path)!r} is in SQLite's WAL journal mode, where the last charges are not in the file itself. "
+            "Expected the original mode, which PRAGMA journal_mode=DELETE sets in SQLite. Nothing was charged."
         )
 
 
@@ -285,12 +291,12 @@ def _same(first: object, second: str) -> bool:
 
 
 def _publish(name: str, path: Path) -> None:
-    """Give the finished file its name, unless another process was faster."""
+    """Give the finished file its name, unless another process has created a file with that name."""
     try:
         os.link(name, path)
     except FileExistsError:
         raise
-    except OSError:  # no hard links on this file system: the one who makes the claim may rename
+    except OSError:  # no hard links on this file system: the process that creates the claim file renames
         claim = Path(f"{path}.claim")
         os.close(os.open(claim, os.O_CREAT | os.O_EXCL))
         try:
@@ -302,12 +308,14 @@ def _publish(name: str, path: Path) -> None:
 
 
 def _await(path: Path) -> None:
-    """Wait for the process that was faster, a moment."""
+    """Wait up to two seconds until another process has published the file."""
     for _ in range(100):
         if path.exists():
             return
         time.sleep(0.02)
-    raise LedgerError(f"The ledger {str(path)!r} could not be made; expected that no file {path.name}.claim is left beside it.")
+    raise LedgerError(
+        f"The ledger {str(path)!r} could not be created; expected that no file {path.name}.claim is left beside it."
+    )
 
 
 def damaged(path: Path) -> LedgerError:
@@ -321,11 +329,11 @@ def damaged(path: Path) -> LedgerError:
     Returns
     -------
     LedgerError
-        To be raised.
+        The error to raise.
     """
     return LedgerError(
-        f"The file {str(path)!r} is no ledger, or a damaged or half-written one. Nothing was charged. If it was a ledger, what "
-        "was spent cannot be read from it: go back to a copy that holds all entries, or take the budget as spent."
+        f"The file {str(path)!r} is not a ledger, or a damaged or half-written one. Nothing was charged. If it was a ledger, the "
+        "spent budget cannot be read from it: restore a copy that holds all entries, or regard the whole budget as spent."
     )
 
 

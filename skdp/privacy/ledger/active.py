@@ -1,8 +1,8 @@
-"""Which ledgers pay for a fit: the active ones of this process, and those that the estimator was copied under.
+"""Keeps the accounts that are charged for fits: the active ones of this process, and those to which an estimator is bound.
 
-The stack of active ledgers is process-wide, like what `_store` remembers of their files. A context variable would reach neither
-other threads nor reused worker processes; so an estimator that is pickled or deep-copied inside a ``with ledger:`` block carries
-the ledger's file with it, and so do its clones.
+The stack of active accounts belongs to the process, not to a thread. A context variable would reach neither other threads nor
+reused worker processes. An estimator that is pickled or deep-copied inside a ``with ledger:`` block is bound to the ledger: it
+carries the path and identity of the ledger, and so do its clones.
 """
 
 import os
@@ -19,29 +19,29 @@ __all__ = ["Account", "activate", "active", "carried", "deactivate", "refuse_cop
 
 
 class Account(Protocol):
-    """Something that fits are charged to."""
+    """Defines an account to which fits are charged."""
 
     @property
     def identity(self) -> str:
-        """What tells it from all others: accounts with one identity are one account, which pays once."""
+        """Unique name of the account; accounts with the same identity are one account, which is charged once."""
         ...
 
     @property
     def path(self) -> Path | None:
-        """Its file; None where it has none."""
+        """File of the account, or None."""
         ...
 
     @property
     def token(self) -> tuple[str, str] | None:
-        """Path and identity by which another process finds it; None where none can."""
+        """Path and identity by which another process finds the account; None if no other process can charge it."""
         ...
 
     def check(self, spending: Spending) -> None:
-        """Raise `BudgetExceededError` if the fit does not fit."""
+        """Raise `BudgetExceededError` if the charge would exceed the budget."""
         ...
 
     def charge(self, spending: Spending) -> None:
-        """Write the fit down before its first release, or raise."""
+        """Record the charge before the first release of the fit, or raise an error."""
         ...
 
 
@@ -50,12 +50,12 @@ _lock = threading.Lock()
 
 
 def activate(account: Account) -> None:
-    """Let an account pay for all fits of this process.
+    """Charge all fits of this process to an account from now on.
 
     Parameters
     ----------
     account : Account
-        Pushed onto the stack.
+        Account to push onto the stack.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def deactivate(account: Account) -> None:
     Parameters
     ----------
     account : Account
-        On the stack.
+        Account on the stack.
     """
     with _lock:
         last = max(place for place, other in enumerate(_stack) if other is account)
@@ -83,12 +83,12 @@ def deactivate(account: Account) -> None:
 
 
 def active() -> tuple[Account, ...]:
-    """Return the active accounts, each once, the outermost first.
+    """Return the active accounts once each, the outermost first.
 
     Returns
     -------
     tuple of Account
-        Two objects with one identity count as one.
+        Two objects with the same identity count as one.
     """
     with _lock:
         accounts = list(_stack)
@@ -96,12 +96,12 @@ def active() -> tuple[Account, ...]:
 
 
 def carried() -> tuple[tuple[str, str], ...]:
-    """Return the tokens that a copy made now has to carry.
+    """Return the tokens of the active accounts, which an estimator takes along when it is copied.
 
     Returns
     -------
     tuple of (path, identity)
-        Empty outside of any block.
+        Tokens; empty outside a ``with ledger:`` block.
 
     Raises
     ------
@@ -111,27 +111,27 @@ def carried() -> tuple[tuple[str, str], ...]:
     tokens = [account.token for account in active()]
     if None in tokens:
         raise PrivacyAccountingError(
-            "An estimator cannot be pickled or deep-copied while fits are charged to an account that no worker process can "
-            "charge: diffprivlib's BudgetAccountant, which lives in one process, or a PrivacyLedger whose key is not in the "
-            f"environment variable {VARIABLE}. Expected n_jobs=None, a ledger without a key, or its key in that variable."
+            "An estimator cannot be pickled or deep-copied while fits are charged to an account that worker processes cannot "
+            "charge: diffprivlib's BudgetAccountant, which exists in one process only, or a PrivacyLedger whose key is not in "
+            f"the environment variable {VARIABLE}. Expected n_jobs=None, a ledger without a key, or its key in that variable."
         )
     return tuple(token for token in tokens if token is not None)
 
 
 def refuse_copy(account: Account, path: str | Path) -> None:
-    """Raise if a file that has the identity of an account is not the account's file.
+    """Raise an error if the file of a ledger with the identity of an account is not the account's file.
 
     Parameters
     ----------
     account : Account
-        Which pays.
+        An active account.
     path : str or Path
-        Where a ledger with its identity is said to be.
+        File of a ledger with the same identity.
 
     Raises
     ------
     LedgerError
-        If it is another file: a copy, which would hold other charges from the next one on.
+        If it is another file: a copy, which would miss later charges of the original.
     """
     if account.path is None:
         return

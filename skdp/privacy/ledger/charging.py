@@ -1,4 +1,4 @@
-"""Who pays for a fit: all active accounts, and the ledgers that its estimator is bound to."""
+"""Charges a fit to every active ledger, and to the ledgers to which its estimator is bound."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ __all__ = ["pay"]
 
 
 def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
-    """Charge a fit to all active accounts and to the ledgers that its estimator is bound to, each once.
+    """Charge a fit once to each active account and to each ledger to which its estimator is bound.
 
     Parameters
     ----------
@@ -22,7 +22,8 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
     Raises
     ------
     BudgetExceededError, PrivacyAccountingError, LedgerError
-        If any of them refuses, or two are copies of one file; where they are asked one after the other, none is charged then.
+        If one of them refuses the charge, or if two are copies of one file. None is charged then, unless another fit is charged
+        to them at the same time.
     """
     accounts = {account.identity: account for account in active.active()}
     for path, identity in bound:

@@ -1,4 +1,4 @@
-"""The tight epsilon of all entries of a ledger together."""
+"""Computes the tight epsilon of all entries of a ledger together."""
 
 import functools
 import math
@@ -11,29 +11,32 @@ from skdp.privacy.accounting.privacy_loss import TRANSFORM_ERROR, Composition, l
 
 __all__ = ["DISCRETIZATION", "Losses", "compose", "tight_epsilon"]
 
-DISCRETIZATION = 1e-4  # of the privacy loss: the default of dp_accounting
-Losses = tuple[Any, int]  # a composed distribution (None for nothing), and the number of transforms in it
-Curve = tuple[float, float]  # an own guarantee (epsilon, delta), of which nothing else is known
+# Spacing of the grid of privacy losses, in units of epsilon. The default of dp_accounting. A finer grid takes more time and
+# overstates epsilon less.
+DISCRETIZATION = 1e-4
+
+Losses = tuple[Any, int]  # a composed distribution (None for no losses), and the number of transforms in it
+Curve = tuple[float, float]  # the guarantee (epsilon, delta) of a release of which nothing else is known
 
 
 def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, delta: float) -> float | None:
-    """Return the epsilon of everything together, for a plan that was fixed in advance.
+    """Return the epsilon of all entries together, which holds for a plan that was fixed in advance.
 
     Parameters
     ----------
     gaussian : iterable of float
         Squared Gaussian-DP parameters of all full-data releases; alone they compose exactly.
     losses : Losses
-        Everything else, from `compose`.
+        Losses of all other releases, from `compose`.
     adjacency : str
         Which tables are neighbours.
     delta : float
-        Where epsilon is read off.
+        The delta at which epsilon holds.
 
     Returns
     -------
     float or None
-        An upper bound; None where delta is too small for float64 convolutions.
+        An upper bound; None if delta is too small for float64 convolutions.
     """
     full = math.fsum(gaussian)
     distribution, count = losses
@@ -48,10 +51,10 @@ def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, del
 
 
 def compose(parts: Iterable[Composition | Curve]) -> Losses:
-    """Return the losses of entries; their full-data releases are left out.
+    """Return the composed losses of entries, without their full-data releases.
 
-    They are computed again each time. A hundred fits of ten kinds take about 0.2 s, a hundred that all differ about 2 s: that is
-    too little to trust a file with the result.
+    They are computed at every call and never stored in the file, so the result need not be trusted: a hundred fits of ten kinds
+    take about 0.2 s, a hundred different fits about 2 s.
 
     Parameters
     ----------
@@ -61,7 +64,7 @@ def compose(parts: Iterable[Composition | Curve]) -> Losses:
     Returns
     -------
     Losses
-        All together.
+        Losses of all entries together.
     """
     distribution, number = None, 0
     for part, count in Counter(parts).items():

@@ -1,4 +1,4 @@
-"""Bridge to diffprivlib: its accountant pays for our fits. The way back is `PrivacyLedger.import_accountant`."""
+"""Charges fits to an accountant of diffprivlib; `PrivacyLedger.import_accountant` does the reverse."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,12 +15,13 @@ __all__ = ["charge_accountant"]
 def charge_accountant(accountant: Any) -> Iterator[None]:
     """Charge every fit inside the block to a diffprivlib accountant.
 
-    The accountant lives in one process, so estimators cannot be pickled or deep-copied inside; threads and clones are charged.
+    The accountant exists in one process only, so estimators cannot be pickled or deep-copied inside the block. Fits of threads
+    and of clones are charged.
 
     Parameters
     ----------
     accountant : diffprivlib.BudgetAccountant
-        Its ``spend`` is called with the epsilon and delta of each fit, before its first release.
+        Accountant whose ``spend`` is called with the epsilon and delta of each fit, before the first release of the fit.
 
     Yields
     ------
@@ -30,17 +31,17 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
     Raises
     ------
     BudgetExceededError
-        From ``fit``, where the accountant refuses.
+        From ``fit``, if the accountant refuses the charge.
 
     See Also
     --------
-    skdp.PrivacyLedger : Counts tighter, survives crashes, and is shared by processes.
+    skdp.PrivacyLedger : Accounts more tightly, survives crashes, and is shared by processes.
 
     Notes
     -----
-    **Privacy.** The guarantee of all fits together is the one that diffprivlib states for the accountant. It knows one epsilon
-    and delta per fit, so its total is larger than that of a `skdp.PrivacyLedger`, and it states no adjacency: that is yours to
-    keep.
+    **Privacy.** The guarantee of all fits together is the one that diffprivlib states for the accountant. It knows only the
+    epsilon and delta of each fit, so its total is larger than that of a `skdp.PrivacyLedger`. It does not record the adjacency: make
+    sure that all fits have the same one.
     """
     account = _Account(accountant)
     active.activate(account)
@@ -51,7 +52,7 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
 
 
 class _Account:
-    """A diffprivlib accountant as an `Account`."""
+    """Wraps a diffprivlib accountant as an `Account`."""
 
     path = None
     token = None
@@ -61,18 +62,18 @@ class _Account:
         self.identity = f"accountant {id(accountant)}"
 
     def check(self, spending: Spending) -> None:
-        """Raise if the accountant would."""
+        """Raise an error if the accountant would refuse the charge."""
         self._ask(self._accountant.check, spending)
 
     def charge(self, spending: Spending) -> None:
-        """Let the accountant spend."""
+        """Charge the fit to the accountant."""
         self._ask(self._accountant.spend, spending)
 
     def _ask(self, method: Any, spending: Spending) -> None:
         refusal = None
         try:
             method(spending.epsilon, spending.delta)
-        except ValueError as error:  # diffprivlib's BudgetError is one
+        except ValueError as error:  # the base class of diffprivlib's BudgetError
             refusal = BudgetExceededError(f"diffprivlib's accountant refused {spending.estimator}: {error}")
         if refusal is not None:
             raise refusal

@@ -1,4 +1,4 @@
-"""What stands in a ledger: one entry per fit, and the summary of all."""
+"""Defines the entries of a ledger, one per fit, and its summary."""
 
 import functools
 import json
@@ -14,22 +14,22 @@ __all__ = ["LedgerEntry", "LedgerSummary", "Spending", "refusal"]
 
 @dataclass(frozen=True)
 class Spending:
-    """What a fit will spend, from public facts.
+    """States what a fit will spend, from public facts only.
 
     Parameters
     ----------
     estimator : str
         Class of the estimator, or a note on another release.
     parameters : dict
-        Its parameters, as text.
+        Parameters of the estimator, as text.
     schedule : tuple of str
-        Its releases, one line per kind.
+        Releases, one line per kind.
     adjacency : str
         Which tables are neighbours.
     epsilon, delta : float
-        Its own guarantee.
+        Guarantee of the fit.
     composition : Composition or None
-        Its releases at noise scale 1; None where nothing but the guarantee is known.
+        Releases at noise scale 1; None if only the guarantee is known.
     """
 
     estimator: str
@@ -43,18 +43,18 @@ class Spending:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One charge.
+    """Records one charge.
 
     Parameters
     ----------
     number : int
-        From 1.
+        Number of the charge, from 1.
     time : str
-        When it was charged, in ISO 8601, UTC.
+        Time of the charge, in ISO 8601, UTC.
     spending : Spending
-        What the fit was to spend.
+        What the fit was scheduled to spend.
     charge : Charge
-        What it costs in the ledger.
+        Cost in the ledger.
     """
 
     number: int
@@ -64,7 +64,7 @@ class LedgerEntry:
 
     @property
     def part(self) -> Composition | tuple[float, float]:
-        """The releases, or the guarantee where they are not known."""
+        """The releases, or the guarantee if the releases are not known."""
         return self.spending.composition or (self.spending.epsilon, self.spending.delta)
 
     def to_json(self) -> str:
@@ -73,7 +73,7 @@ class LedgerEntry:
         Returns
         -------
         str
-            For `from_json`.
+            Document that `from_json` reads.
         """
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
 
@@ -85,7 +85,7 @@ class LedgerEntry:
         Parameters
         ----------
         document : str
-            From `to_json`.
+            Document from `to_json`.
 
         Returns
         -------
@@ -109,12 +109,12 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class LedgerSummary:
-    """What a ledger allowed, what was spent, and what is left.
+    """States the ceiling of a ledger, what was spent, and what is left.
 
     Parameters
     ----------
     path : str
-        The file.
+        File of the ledger.
     epsilon, delta : float
         The ceiling.
     adjacency : str or None
@@ -122,11 +122,11 @@ class LedgerSummary:
     entries : tuple of LedgerEntry
         All charges.
     spent_epsilon : float
-        By the rule that is enforced, at the ceiling's delta.
+        Epsilon spent at the ceiling's delta, by the rule that is enforced.
     epsilon_left : float
-        Largest epsilon, at the ceiling's delta, of a fit on full data that still fits.
+        Largest epsilon that a full-data fit could still be charged at the ceiling's delta.
     tight_epsilon : float or None
-        At the ceiling's delta, valid for a plan fixed in advance; None where delta is too small to compute it.
+        Epsilon spent at the ceiling's delta, valid for a plan fixed in advance; None if delta is too small to compute it.
     """
 
     path: str
@@ -144,7 +144,7 @@ class LedgerSummary:
         Returns
         -------
         dict
-            Ready for JSON.
+            Contents that can be written as JSON.
         """
         return asdict(self)
 
@@ -165,23 +165,23 @@ class LedgerSummary:
 
 
 def refusal(spending: Spending, path: str, rule: Filter, left: float) -> str:
-    """Return the message about a fit that does not fit.
+    """Return the message about a charge that would exceed the budget.
 
     Parameters
     ----------
     spending : Spending
-        What was asked.
+        The refused charge.
     path : str
         File of the ledger.
     rule : Filter
-        What was charged before.
+        The ceiling and the earlier charges.
     left : float
-        Epsilon of a fit on full data that still fits.
+        Largest epsilon that a full-data fit could still be charged.
 
     Returns
     -------
     str
-        What was asked, what is spent, what would fit.
+        The refused charge, the spent budget, and what could still be charged.
     """
     asked = f"{spending.estimator} would spend epsilon={spending.epsilon:.6g}, delta={spending.delta:.6g}"
     spent = f"{rule.spent_epsilon:.6g} of epsilon={rule.epsilon!r} at delta={rule.delta!r} is spent"
@@ -189,8 +189,8 @@ def refusal(spending: Spending, path: str, rule: Filter, left: float) -> str:
         fits = "a fit without noise can never be charged"
     elif spending.composition is None:
         fits = (
-            f"releases of which only a guarantee is known have delta={rule.delta_left:.3g} left, and cost much once fits are "
-            "charged; expected them before the first fit"
+            f"releases with only a known guarantee have delta={rule.delta_left:.3g} left, and cost more after the first fit; "
+            "expected them before the first fit"
         )
     elif left:
         smaller = " (a fit's delta below the ledger's lets epsilon be larger)" if spending.delta < rule.delta else ""

@@ -1,7 +1,7 @@
-r"""Gaussian covers: what a fit costs in the one currency that adds up exactly however later fits are chosen.
+r"""Computes Gaussian covers: Gaussian-DP parameters that dominate a fit and add up exactly, also if later fits are adaptive.
 
 A mechanism is :math:`(\mu, s)`-covered if between any neighbours it is a post-processing of this experiment: with probability
-s the two tables are told apart, else one normal with mean 0 or :math:`\mu` is shown. By Blackwell's theorem that holds where,
+s the two tables are told apart, else one normal with mean 0 or :math:`\mu` is shown. By Blackwell's theorem that holds if,
 for every :math:`\varepsilon \ge 0` and in both directions,
 
 .. math:: \delta(\varepsilon) \le s + (1 - s) \, \delta_\mu(\varepsilon),
@@ -27,29 +27,38 @@ from skdp.privacy.budget import Budget
 
 __all__ = ["gaussian_cover", "pure_cover", "selection_cover"]
 
-POINTS = 8000  # values of epsilon at which the two curves are compared
-PRECISION = 1e-4  # of mu, upwards
+# Number of values of epsilon at which the two curves are compared. A choice: more points take more time and give a smaller mu.
+POINTS = 8000
+
+# Relative precision of mu, which is rounded up. A choice: a smaller number takes more steps of the search.
+PRECISION = 1e-4
+
+# Largest mu of a cover; the search gives up beyond it. A choice: no usable ceiling admits a larger one.
 LARGEST_MU = 1e3
-ROUNDING = 1e-9  # relative, of the Gaussian curve
-LINEAR = 1e-4  # epsilon below which a line replaces the quantile: 1e-10 too much at most
+
+# Relative amount by which the Gaussian curve is lowered, or mu raised, to cover float64 errors. A choice above these errors.
+ROUNDING = 1e-9
+
+# Epsilon below which a line replaces the quantile in `pure_cover`. A choice: the line is larger by a relative 2e-10 at most.
+LINEAR = 1e-4
 
 
 @functools.lru_cache(maxsize=1024)
 def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> float:
-    """Return the mu of a cover of some releases; their noise scale is 1.
+    """Return the mu of a cover of some releases with noise scale 1.
 
-    Full-data Gaussian releases need no slack and are covered exactly. Selections alone are covered one by one. Where samples
-    are drawn, the two curves are compared on a grid of epsilon, each at the end of a cell that is worse for us, up to where
-    the slack alone is enough.
+    Full-data Gaussian releases need no slack and are covered exactly. Selections without samples are covered one by one. For
+    subsampled releases, the two curves are compared on a grid of epsilon, each at the less favourable end of every cell, up to
+    the epsilon at which the slack alone is enough.
 
     Parameters
     ----------
     composition : Composition
         The releases.
     budget : Budget
-        The guarantee that they have by themselves.
+        The guarantee of the releases alone.
     slack : float
-        Probability s of the cover, used where samples are drawn.
+        Probability s of the cover, used for subsampled releases only.
 
     Returns
     -------
@@ -82,9 +91,9 @@ def pure_cover(epsilon: float) -> float:
     r"""Return the mu that covers a mechanism with pure epsilon-DP, without slack.
 
     Proof. Its trade-off function lies above that of randomised response, two straight lines between (0, 1), the point where
-    both errors are :math:`1 / (1 + e^\varepsilon)`, and (1, 0). That of mu-GDP is convex and goes through the same three
-    points for the mu returned here, hence lies below. It is concave in :math:`\varepsilon` with slope
-    :math:`\sqrt{\pi/2}` at 0, a line that takes its place where the quantile has lost its digits.
+    both errors are :math:`1 / (1 + e^\varepsilon)`, and (1, 0). The trade-off function of mu-GDP is convex and goes through the
+    same three points for the mu returned here, hence lies below. This mu is concave in :math:`\varepsilon` with slope
+    :math:`\sqrt{\pi/2}` at 0, so the line with that slope lies above it and replaces it where the quantile loses its digits.
 
     Parameters
     ----------
@@ -105,16 +114,17 @@ def selection_cover(epsilon: float) -> float:
     r"""Return the mu that covers an exponential mechanism of a given epsilon, without slack.
 
     Proof. The logarithm of its likelihood ratio stays in an interval of length :math:`\varepsilon`. Among all such pairs with the
-    same interval the one with both ends as only values is the most distinct (convex functions of the ratio are largest there): a
-    coin that shows heads with probability q or p, where the log-odds of p are those of q plus :math:`\varepsilon`. Its
-    trade-off function, two straight lines, lies above that of mu-GDP for :math:`\mu = \Phi^{-1}(p) - \Phi^{-1}(q)`, as in
-    `pure_cover`. As the derivative of :math:`\Phi^{-1}` in the log-odds, one over the sum of the hazards of z and -z, is even and
-    falls with :math:`|z|`, that is largest for log-odds of :math:`\pm\varepsilon/2`: the cover of a pure :math:`\varepsilon/2`.
+    same interval, the pair whose ratio takes only the two ends as values is the most distinct (convex functions of the ratio are
+    largest there). That pair is a coin that shows heads with probability q or p, where the log-odds of p are those of q plus
+    :math:`\varepsilon`. Its trade-off function, two straight lines, lies above that of mu-GDP for
+    :math:`\mu = \Phi^{-1}(p) - \Phi^{-1}(q)`, as in `pure_cover`. The derivative of :math:`\Phi^{-1}` in the log-odds is one over
+    the sum of the hazards of z and -z, which is even and falls with :math:`|z|`. So this mu is largest for log-odds of
+    :math:`\pm\varepsilon/2`: the cover of pure :math:`\varepsilon/2`-DP.
 
     Parameters
     ----------
     epsilon : float
-        Non-negative.
+        Length of the interval, non-negative.
 
     Returns
     -------
@@ -125,7 +135,10 @@ def selection_cover(epsilon: float) -> float:
 
 
 def _covers(mu: float, slack: float, epsilons: np.ndarray, needed: np.ndarray) -> bool:
-    """Whether mu-GDP lies above the curve: on a cell both fall, so its left end is compared with our right end."""
+    """Return whether mu-GDP covers the curve.
+
+    On a cell both curves fall, so the curve at the left end is compared with that of mu-GDP at the right end.
+    """
     return bool(needed[-1] <= 0 and np.all(needed[:-1] <= (1 - slack) * (1 - ROUNDING) * _gaussian_deltas(mu, epsilons[1:])))
 
 

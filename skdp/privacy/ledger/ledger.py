@@ -1,4 +1,4 @@
-"""The budget of a data set, over many fits, processes and sessions."""
+"""Enforces the budget of a data set over many fits, processes and sessions."""
 
 import json
 import math
@@ -25,33 +25,33 @@ __all__ = ["PrivacyLedger"]
 
 
 class PrivacyLedger:
-    r"""The budget of a data set: what all fits on it may spend together, kept in a file.
+    r"""Keeps the budget of a data set in a file: an upper limit (ceiling) on what all fits on it may spend together.
 
-    Inside ``with ledger:`` every fit of the process is charged, whatever estimator, clone or thread makes it; estimators that are
-    pickled inside (joblib's workers) are charged wherever they are fitted. A charge is written before the first release and never
-    given back. A fit that would exceed the ceiling raises `BudgetExceededError`.
+    Inside ``with ledger:`` every fit of the process is charged, including those of clones and threads. Estimators that are
+    pickled inside (for joblib's workers) are charged wherever they are fitted. A charge is written before the first release and
+    never given back. A fit whose charge would exceed the ceiling raises `BudgetExceededError`.
 
     Parameters
     ----------
     path : str, Path or None, default=None
-        SQLite file, made where there is none. None takes a temporary file that goes with this object.
+        SQLite file, created if it does not exist. None uses a temporary file that is deleted together with this object.
     epsilon : float or None, default=None
-        Ceiling, positive and finite. None for a file that exists.
+        Ceiling of epsilon, positive and finite. None for a file that exists.
     delta : float or None, default=None
-        Ceiling, in (0, 1). None for a file that exists.
+        Ceiling of delta, in (0, 1). None for a file that exists.
     adjacency : {"replace_one", "zero_out"} or None, default=None
-        Which tables are neighbours; None takes what the first fit has. All fits of a ledger share it.
+        Which tables are neighbours; all fits of a ledger share it. None uses the adjacency of the first fit.
     key : bytes, str or None, default=None
-        Secret of at least 16 bytes that authenticates the file; ``secrets.token_hex()`` makes one. It is never stored. None takes
-        the environment variable ``SKDP_LEDGER_KEY`` where that is set. A ledger that was made with a key opens only with that
-        key, and one that was made without a key opens only without.
+        Secret of at least 16 bytes that authenticates the file; ``secrets.token_hex()`` makes one. It is never stored. None uses
+        the environment variable ``SKDP_LEDGER_KEY`` if it is set. A ledger that was made with a key opens only with that key. A
+        ledger that was made without a key opens only without a key.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is out of its range, or differs from what the file says.
     LedgerError
-        If the file is damaged, no ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
+        If the file is damaged, not a ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
         process has seen.
 
     See Also
@@ -60,29 +60,32 @@ class PrivacyLedger:
 
     Notes
     -----
-    **Privacy.** Everything released inside the block is (epsilon, delta)-differentially private together, also when each fit is
-    chosen after seeing the results of those before it: see ```skdp.privacy.ledger.privacy_filter``` for the rule and its proof.
-    Full-data Gaussian fits compose by :math:`\sum_j \mu_j^2`; fits with samples are charged by the Gaussian that covers them; a
-    guarantee of which nothing else is known adds up by epsilon and delta while it comes before all others. The tight figure of
-    the summary, by privacy loss distributions, holds for a plan fixed in advance only.
+    **Privacy.** Everything released inside the block is (epsilon, delta)-differentially private together, also if each fit is
+    chosen after seeing the results of earlier fits: see ``skdp.privacy.ledger.privacy_filter`` for the rule and its proof.
+    Full-data Gaussian fits compose by :math:`\sum_j \mu_j^2`. Fits with subsampled releases are charged by their Gaussian cover.
+    Releases with only a known guarantee add up by epsilon and delta as long as they come before all others. The tight epsilon of
+    the summary, by privacy loss distributions, holds only for a plan fixed in advance.
 
-    Not seen are fits outside of the block, estimators that a worker process builds for itself or received before the block, fits
-    that are submitted inside and run after it (collect all results inside), fits of a model that a worker fitted and pickled on,
-    an older copy of the file that is put back, and anything else computed from the records.
+    The ledger does not see fits outside the block, estimators that a worker process builds itself or received before the block,
+    fits that are submitted inside the block and run after it (collect all results inside), fits of a model that a worker fitted
+    and pickled again, an older copy of the file that is put back, and anything else computed from the records.
 
-    **The file.** Hashes of all entries catch accidents. They do not stop intent: without a key, whoever writes to the file can
-    take charges out and compute the hashes again. With a key only its holders can, and everyone else can still put back an older
-    copy of the whole file; a process refuses one if it has seen later charges. A file is known by its identity, not by its path:
-    links to it are the same ledger, charged once, and so is a copy, which is refused beside the original. Workers take the key
-    from the environment, never from a pickle: without it there, fits with ``n_jobs`` are refused before any charge.
+    **The file.** Hashes of all entries detect accidents. They do not stop manipulation: without a key, anyone who can write to
+    the file can remove charges and compute the hashes again. With a key only its holders can. Others can still put back an older
+    copy of the whole file, which a process refuses if it has seen later charges. A ledger is its identity, not its path: links to
+    a file are the same ledger and are charged once. A copy is also the same ledger, and is refused if the original is in use.
+    Workers take the key from the environment, never from a pickle: if it is missing there, fits with ``n_jobs`` are refused
+    before any charge.
 
-    Fits are charged for the whole data set, also on a part of it. The part must hold each record at most once, and which records
-    it holds must not depend on their values: give searches ``cv=KFold(...)`` (their default for classifiers splits by label, and
-    one changed label can move many records), and ``BaggingClassifier`` ``bootstrap=False``. The labels of each part are public,
-    as those of a table are, unless the estimator has ``classes=[...]``; so are groups of records: neighbours keep them.
+    A fit on a part of the data set is charged like a fit on all of it. The part must contain each record at most once, and the
+    choice of its records must not depend on their values. Give searches ``cv=KFold(...)``: their default for classifiers splits
+    by label, and one changed label can move many records. Give ``BaggingClassifier`` ``bootstrap=False``. The set of labels of each
+    part is public, as that of a table is, unless the estimator has ``classes=[...]``. Groups of records are public too:
+    neighbours keep them.
 
-    A pickle that is made inside the block names the file, so that a worker process finds it; save models after the block. While
-    fits run, leave the file to SQLite: on POSIX systems a process that opens and closes it by other means drops its locks.
+    A pickle that is made inside the block contains the path of the file, so that a worker process finds it; save models after the
+    block. While fits run, let only SQLite open the file: on POSIX systems a process that opens and closes it by other means drops
+    its own locks.
 
     References
     ----------
@@ -114,7 +117,7 @@ class PrivacyLedger:
     ) -> None:
         facts, chain = _facts(epsilon, delta, adjacency), Chain(key_bytes(key))
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
-            known = "A ledger in memory" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
+            known = "A temporary ledger" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
             missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
             raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
         self.path = (temporary_file(self) if path is None else Path(path)).resolve()
@@ -128,17 +131,17 @@ class PrivacyLedger:
 
     @classmethod
     def bound(cls, token: tuple[str, str]) -> "PrivacyLedger":
-        """Open the ledger that an estimator was bound to.
+        """Open the ledger to which an estimator is bound.
 
         Parameters
         ----------
         token : (path, identity)
-            From `token`.
+            Value of the property `token`.
 
         Returns
         -------
         PrivacyLedger
-            The same file.
+            The ledger with the same file.
 
         Raises
         ------
@@ -150,7 +153,7 @@ class PrivacyLedger:
             raise LedgerError(f"The ledger {path!r}, to which this copy is bound, is gone; nothing can be charged to it.")
         ledger = cls(path)
         if ledger.identity != identity:
-            raise LedgerError(f"Another ledger is at {path!r} than the one to which this copy is bound.")
+            raise LedgerError(f"Another ledger is at {path!r}; expected the one to which this copy is bound.")
         return ledger
 
     @property
@@ -165,7 +168,7 @@ class PrivacyLedger:
 
     @property
     def adjacency(self) -> str | None:
-        """Which tables are neighbours; None before the first charge of a ledger that leaves it open."""
+        """Which tables are neighbours; None before the first charge if the ledger was created without adjacency."""
         return self._neighbours(self.entries)
 
     @property
@@ -176,12 +179,12 @@ class PrivacyLedger:
 
     @property
     def identity(self) -> str:
-        """What the file is known by, wherever it is: ledgers with one identity are one ledger."""
+        """Unique name of the ledger, independent of the path: ledgers with the same identity are one ledger."""
         return self._store.facts["identity"]
 
     @property
     def token(self) -> tuple[str, str] | None:
-        """Path and identity, by which a worker process finds the file; None if it would not find the key."""
+        """Path and identity by which a worker process opens the ledger; None if it would not find the key."""
         return (str(self.path), self.identity) if self._store.chain.found_by_workers() else None
 
     def __enter__(self) -> "PrivacyLedger":
@@ -205,7 +208,7 @@ class PrivacyLedger:
         return type(self).bound, ((str(self.path), self.identity),)
 
     def check(self, spending: Spending) -> None:
-        """Raise as `charge` would, and write nothing.
+        """Raise the errors that `charge` would raise, and write nothing.
 
         Parameters
         ----------
@@ -215,12 +218,12 @@ class PrivacyLedger:
         Raises
         ------
         BudgetExceededError, PrivacyAccountingError
-            As `charge` does.
+            The errors of `charge`.
         """
         self._admitted(spending, self.entries)
 
     def charge(self, spending: Spending) -> None:
-        """Write a charge down, durably; fits inside ``with ledger:`` do it by themselves.
+        """Write a charge to disk; fits inside ``with ledger:`` do this automatically.
 
         Parameters
         ----------
@@ -230,12 +233,12 @@ class PrivacyLedger:
         Raises
         ------
         BudgetExceededError
-            If it would exceed the ceiling. Nothing is written then.
+            If the charge would exceed the ceiling; nothing is written then.
         PrivacyAccountingError
-            If it has another adjacency than the ledger.
+            If the adjacency differs from that of the ledger.
         """
         if spending.composition and spending.composition.sampled:
-            self.check(spending)  # computes the cover, which takes time, before the file is locked
+            self.check(spending)  # computes (and caches) the cover, which takes time, before the file is locked
         with self._store.transaction(writing=True) as connection:
             entries = self._read(connection)
             charge = self._admitted(spending, entries)
@@ -244,24 +247,26 @@ class PrivacyLedger:
         self._store.remember(*appended)
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None) -> None:
-        """Charge another release of the same records: a table that was published, a fit of another library.
+        """Charge another release of the same records, such as a published table or a fit of another library.
+
+        Add such releases before any fit: they cost more later, because they are then charged by a Gaussian cover.
 
         Parameters
         ----------
         epsilon, delta : float
-            Its guarantee.
+            Guarantee of the release.
         note : str
-            What it was.
+            Description of the release.
         adjacency : {"replace_one", "zero_out"} or None, default=None
-            Which tables are neighbours in that guarantee; None takes what the ledger has.
+            Which tables are neighbours in that guarantee; None uses the adjacency of the ledger.
 
         Raises
         ------
         BudgetExceededError
-            If it would exceed the ceiling. Best added before any fit: later only its Gaussian cover has room.
+            If the charge would exceed the ceiling.
         """
         if not (0 < epsilon < math.inf and 0 <= delta < 1):
-            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}; expected a positive number and one in [0, 1).")
+            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}; expected a positive number, and a number in [0, 1).")
         if adjacency is not None and adjacency not in ADJACENCIES:
             raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
         neighbours = adjacency or self.adjacency
@@ -272,19 +277,19 @@ class PrivacyLedger:
         self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta)))
 
     def import_accountant(self, accountant: Any, *, adjacency: str | None = None) -> None:
-        """Charge the sum of what a ``diffprivlib.BudgetAccountant`` has spent, as one entry.
+        """Charge the total that a ``diffprivlib.BudgetAccountant`` has spent, as one entry.
 
         Parameters
         ----------
         accountant : diffprivlib.BudgetAccountant
-            Its ``spent_budget`` is read.
+            Accountant whose ``spent_budget`` is read.
         adjacency : {"replace_one", "zero_out"} or None, default=None
-            Which tables are neighbours; diffprivlib does not state it. None takes what the ledger has.
+            Which tables are neighbours; diffprivlib does not state it. None uses the adjacency of the ledger.
 
         Raises
         ------
         BudgetExceededError
-            If they exceed the ceiling together. Nothing is written then.
+            If the total would exceed the ceiling; nothing is written then.
         """
         spent = [(float(epsilon), float(delta)) for epsilon, delta in accountant.spent_budget]
         if spent:
@@ -292,19 +297,19 @@ class PrivacyLedger:
             self.add(epsilon, delta, note=f"diffprivlib BudgetAccountant, {len(spent)} releases", adjacency=adjacency)
 
     def epsilon_left(self, delta: float | None = None, n_fits: int = 1) -> float:
-        """Return the largest epsilon at which a fit on full data (solver "gd") still fits, or each of several.
+        """Return the largest epsilon that each of ``n_fits`` full-data fits (solver "gd") could still be charged.
 
         Parameters
         ----------
         delta : float or None, default=None
-            The delta of a fit; None takes that of the ledger. At a smaller one, epsilon may be larger.
+            The delta of each fit; None uses that of the ledger. A smaller delta lets epsilon be larger.
         n_fits : int, default=1
-            How many fits: a grid search makes candidates times folds, plus one.
+            Number of fits; a grid search makes one per candidate and fold, plus one.
 
         Returns
         -------
         float
-            Rounded down to four digits; 0 if nothing fits.
+            Epsilon rounded down to four digits; 0 if nothing more can be charged.
         """
         return self._filter(self.entries).epsilon_left(self.delta if delta is None else delta, n_fits)
 
@@ -315,12 +320,12 @@ class PrivacyLedger:
         return [self._filter(entries[:count]).spent_epsilon for count in range(1, len(entries) + 1)]
 
     def summary(self) -> LedgerSummary:
-        """Return what was spent: by the rule that is enforced, and tightly for a plan fixed in advance.
+        """Return what was spent, by the rule that is enforced and by tight accounting for a plan fixed in advance.
 
         Returns
         -------
         LedgerSummary
-            Printed as text, and as plain types by ``to_dict()``.
+            Summary that prints as text and converts to plain types by ``to_dict()``.
         """
         entries = self.entries
         losses = composed.compose(entry.part for entry in entries)
@@ -328,7 +333,7 @@ class PrivacyLedger:
         adjacency = self._neighbours(entries)
         rule = self._filter(entries)
         tight = composed.tight_epsilon(squares, losses, entries[0].spending.adjacency, self.delta) if entries else 0.0
-        if tight is not None:  # selections are coarser as loss distributions, and what is enforced holds for any plan
+        if tight is not None:  # the enforced epsilon holds for any plan; it is smaller for some selections
             tight = min(tight, rule.spent_epsilon)
         return LedgerSummary(
             str(self.path), self.epsilon, self.delta, adjacency, entries, rule.spent_epsilon, rule.epsilon_left(self.delta), tight
@@ -352,7 +357,7 @@ class PrivacyLedger:
     def _read(self, connection: Any) -> tuple[LedgerEntry, ...]:
         try:
             return tuple(LedgerEntry.from_json(content) for content in self._store.entries(connection))
-        except (KeyError, TypeError, ValueError):  # not what `to_json` writes, although the hashes are right
+        except (KeyError, TypeError, ValueError):  # the hashes are right, but `to_json` does not write such entries
             raise damaged(self.path) from None
 
     def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:
@@ -362,7 +367,7 @@ class PrivacyLedger:
         return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
 
     def _admitted(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> Charge:
-        """The charge of a fit, by its cover if that fits, else by itself."""
+        """Return the charge of a fit: by its cover if the ceiling admits that, else by its own guarantee."""
         if self._neighbours(entries) not in (None, spending.adjacency):
             raise PrivacyAccountingError(
                 f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
@@ -383,7 +388,7 @@ class PrivacyLedger:
 
 
 def _covered(spending: Spending, slack: float) -> Charge:
-    if spending.composition is None:  # with its delta it tells everything, else it is pure
+    if spending.composition is None:  # with probability delta it tells the tables apart, else it is pure epsilon-DP
         return Charge(spending.epsilon, spending.delta, pure_cover(spending.epsilon), spending.delta)
     budget = Budget(spending.epsilon, spending.delta, spending.adjacency)
     mu = gaussian_cover(spending.composition, budget, slack)

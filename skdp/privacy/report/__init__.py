@@ -1,4 +1,4 @@
-"""The statement of guarantees, as an object, text, JSON and HTML."""
+"""States the guarantee of a fit as an object, text, JSON and HTML."""
 
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 

@@ -1,4 +1,4 @@
-"""The statement of guarantees as a page: one self-contained piece of HTML, readable on any background and in print."""
+"""Renders the statement of guarantees as one self-contained piece of HTML, readable on any background and in print."""
 
 import html
 import math
@@ -9,9 +9,9 @@ from skdp.privacy.schedule import Selection
 
 __all__ = ["as_fragment", "as_page"]
 
-LONG = 500  # characters from which a value is folded
-MANY = 40  # lines from which a table is folded
-NONE = "\N{EN DASH}"
+LONG = 500  # number of characters above which a value is folded; a choice, a few lines on a page
+MANY = 40  # number of lines above which a table is folded; a choice, about one screen
+NONE = "\N{EN DASH}"  # shown in a cell that has no value
 
 STYLE = """
 .skdp-report {font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; text-align: left}
@@ -55,12 +55,12 @@ PAGE = """<!doctype html>
 
 
 def as_page(report: Any) -> str:
-    """Return a report as a whole page."""
+    """Return a report as a complete HTML page."""
     return PAGE.format(title=html.escape(report.title), fragment=as_fragment(report))
 
 
 def as_fragment(report: Any) -> str:
-    """Return a report as a part of a page, such as a notebook."""
+    """Return a report as HTML that can be part of a page, such as a notebook."""
     sections = (
         ("Budget", _facts(_budget(report))),
         ("Public, not protected", _facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
@@ -83,7 +83,7 @@ def _guarantee(report: Any) -> str:
 
 
 def _in_words(report: Any) -> str:
-    """What the two numbers bound, for readers who do not know them."""
+    """Return what epsilon and delta bound, for readers who do not know them."""
     epsilon, delta = report.budget.epsilon, report.budget.delta
     factor = f"about {math.exp(epsilon):.3g}" if epsilon < 100 else "exp(epsilon)"
     beyond = f", plus about {delta:.2g}" if delta else ""
@@ -129,7 +129,7 @@ def _cells(line: Any) -> tuple[str, ...]:
 
 
 def _public(report: Any) -> dict[str, Any]:
-    """Public facts by name; what stands in a mapping with others has its own line, but for the parameters."""
+    """Return public facts by name; every item of a mapping becomes a fact of its own, except for the parameters."""
     facts: dict[str, Any] = {}
     for name, value in report.public.items():
         facts |= value if isinstance(value, Mapping) and name != "parameters" else {name: value}
@@ -142,7 +142,7 @@ def _method(report: Any) -> dict[str, str]:
 
 
 def _value(value: Any) -> str:
-    """HTML of a public value: a table of a mapping, folded where it is long."""
+    """Return a public value as HTML: a mapping as a table, folded if it is long."""
     if isinstance(value, Mapping):
         return _folded(_facts({str(name): str(item) for name, item in value.items()}), f"{len(value)} entries", True)
     several = isinstance(value, (list, tuple))

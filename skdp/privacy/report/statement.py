@@ -1,4 +1,4 @@
-"""The statement of guarantees: what was spent, on which releases, and what was assumed public."""
+"""States the guarantee of a fit: what was spent, on which releases, and what was assumed public."""
 
 import json
 import math
@@ -15,20 +15,20 @@ from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePas
 
 __all__ = ["Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.3"
-WIDTH = 110  # of the printed text
-OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # clipped in proportion to public bounds of its coordinates
+SCHEMA_VERSION = "1.3"  # version of the JSON document; the second number rises with new fields, the first if fields change
+WIDTH = 110  # characters per line of the printed text; a choice
+OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
 
 
 class PrivacySpent(NamedTuple):
-    """What one fit spent, as a pair."""
+    """Holds the epsilon and delta that one fit spent."""
 
     epsilon: float
     delta: float
 
 
 class Needed(NamedTuple):
-    """What a fit needs for its noise to be unlikely to drown the signal: records at this epsilon, or epsilon at these records."""
+    """Holds what a fit needs so that noise probably does not hide the signal: a number of records, or an epsilon."""
 
     n_samples: int | None
     epsilon: float | None
@@ -42,27 +42,27 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseLine:
-    """One kind of release, as the report states it.
+    """Describes one kind of release in the report.
 
     Parameters
     ----------
     query : str
-        What was asked.
+        Name of the query.
     mechanism : str
-        Which noise was added.
+        Name of the mechanism that added the noise.
     count : int
-        How many times.
+        Number of releases.
     noise_multiplier : float or None
         Standard deviation of the noise over the clip norm; None for a selection and for a mechanism with its own proof.
     clip_norm : float or None
-        Bound on one record's contribution; None where earlier releases set it.
+        Bound on one record's contribution; None if earlier releases set it.
     rounding_allowance : float
-        Relative increase of the noise over that, which covers the rounding of sums and of random numbers.
+        Relative increase of the noise that covers the rounding of sums and of random numbers.
     sampling_rate : float
-        Probability that a record takes part in one release; 1 where all records do, and for a single pass, which does not rest on
-        chance.
+        Probability that a record takes part in one release; 1 if all records do, and for a single pass, whose guarantee does not
+        rest on sampling.
     in_words : str, default=""
-        What a selection, or a mechanism with its own proof, does.
+        Description of a selection, or of a mechanism with its own proof.
     """
 
     query: str
@@ -76,7 +76,7 @@ class ReleaseLine:
 
     @property
     def clip_in_words(self) -> str:
-        """The bound on one record's contribution."""
+        """Bound on one record's contribution, in words."""
         if self.clip_norm is not None and not (self.query in OF_A_BLOCK and self.mechanism == Selection.__name__):
             return f"{self.clip_norm:.6g}"
         if self.query in OF_A_BLOCK:
@@ -85,12 +85,12 @@ class ReleaseLine:
 
     @property
     def rounding_in_words(self) -> str:
-        """How much more noise covers rounding."""
+        """Increase of the noise that covers rounding, in words."""
         return f"{'at least ' if self.clip_norm is None else ''}{100 * self.rounding_allowance:.2g}% more"
 
     @property
     def records_in_words(self) -> str:
-        """Which records take part."""
+        """Records that take part, in words."""
         if self.mechanism == SinglePass.__name__:
             return "records drawn in public, none in two of them"
         return "all" if self.sampling_rate == 1 else f"a Poisson sample of rate {self.sampling_rate:.4g}"
@@ -108,38 +108,38 @@ class ReleaseLine:
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """What a fit guarantees, or what a planned fit would.
+    """States what a fit guarantees, or what a planned fit would guarantee.
 
-    Printed as text, shown as a table in a notebook, and written as JSON by `to_json`. It holds public values only.
+    It prints as text, shows as a table in a notebook, and is written as JSON by `to_json`. It contains public values only.
 
     Parameters
     ----------
     estimator : str
         Class of the estimator.
     planned : bool
-        True before any data was touched.
+        True for a plan, which reads no data.
     budget : Budget
-        The (epsilon, delta) that was asked for, and the adjacency.
+        The requested epsilon and delta, and the adjacency.
     adjacency_in_words : str
         Which tables are neighbours.
     spent : PrivacySpent
-        What the schedule spends, by exact accounting.
+        What the schedule spends, rounded up.
     solver, solver_title, solver_reason : str
-        What ``solver=`` calls the algorithm, what it is, and why it was chosen.
+        Value of ``solver=``, title of the algorithm, and why it was chosen.
     releases : tuple of ReleaseLine
-        Every kind of release.
+        All kinds of releases.
     reproducible_noise : bool
         Whether the noise came from a seed, which voids the guarantee.
     noise_size : str
-        How large it is against the signal.
+        Size of the noise compared with the signal, in words.
     public : mapping
         Everything that was used and is not protected: shape, names, labels, parameters.
     assumptions : tuple of str
         Conditions of the guarantee, in words.
     versions : mapping
-        Of the software.
+        Versions of the software.
     needed : Needed or None, default=None
-        Of a plan: how many records, or which epsilon, would do.
+        For a plan: the number of records, or the epsilon, that would be enough.
     """
 
     estimator: str
@@ -160,7 +160,7 @@ class PrivacyReport:
 
     @property
     def private(self) -> bool:
-        """Whether there is a guarantee."""
+        """Whether the fit has a privacy guarantee."""
         return self.budget.private and not self.reproducible_noise
 
     @property
@@ -177,7 +177,7 @@ class PrivacyReport:
         Returns
         -------
         dict
-            Ready for JSON: an infinite number is the string "inf".
+            Contents that can be written as JSON; an infinite number is the string "inf".
         """
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -206,18 +206,18 @@ class PrivacyReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def to_html(self) -> str:
-        """Return the report as a page.
+        """Return the report as an HTML page.
 
         Returns
         -------
         str
-            A whole HTML document, which loads nothing from elsewhere.
+            A complete HTML document, which loads nothing from elsewhere.
         """
         return as_page(self)
 
     @property
     def title(self) -> str:
-        """What it is a statement of."""
+        """Title of the report."""
         return f"Privacy {'plan' if self.planned else 'report'}: {self.estimator}"
 
     def __str__(self) -> str:
@@ -247,13 +247,13 @@ class PrivacyReport:
         ]
 
     def noise_facts(self) -> dict[str, str]:
-        """Return where the noise is from, how large it is, and what would be enough, as far as that is known."""
+        """Return the source and size of the noise and, for a plan, how many records or which epsilon would be enough."""
         source = {"Source": self.noise_source} if self.budget.private else {}
         enough = {} if self.needed is None else {"Enough": str(self.needed)}
         return {**source, "Size": self.noise_size, **enough}
 
     def releases_together(self) -> list[ReleaseLine]:
-        """Return one line for all releases on the same terms, also where others come in between."""
+        """Return one line for all releases of the same kind, also if other releases come in between."""
         counts: Counter[ReleaseLine] = Counter()
         for line in self.releases:
             counts[replace(line, count=1)] += line.count
@@ -261,7 +261,7 @@ class PrivacyReport:
 
     @property
     def guarantee(self) -> str:
-        """What holds, in one line."""
+        """The guarantee, in one line."""
         if not self.budget.private:
             return "NONE: epsilon = inf adds no noise, the model is not private"
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
@@ -284,7 +284,7 @@ class PrivacyReport:
 
     @property
     def noise_source(self) -> str:
-        """Where the noise came from."""
+        """Source of the noise, in words."""
         if not self.budget.private:
             return "none"
         if not self.reproducible_noise:
