@@ -40,8 +40,8 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
     Notes
     -----
     **Privacy.** The guarantee of all fits together is the one that diffprivlib states for the accountant. It knows only the
-    epsilon and delta of each fit, so its total is larger than that of a `skdp.PrivacyLedger`. It does not record the adjacency: make
-    sure that all fits have the same one.
+    epsilon and delta of each fit, so its total is larger than that of a `skdp.PrivacyLedger`. It does not record the adjacency:
+    make sure that all fits have the same one.
     """
     account = _Account(accountant)
     active.activate(account)

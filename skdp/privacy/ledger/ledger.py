@@ -79,8 +79,8 @@ class PrivacyLedger:
 
     A fit on a part of the data set is charged like a fit on all of it. The part must contain each record at most once, and the
     choice of its records must not depend on their values. Give searches ``cv=KFold(...)``: their default for classifiers splits
-    by label, and one changed label can move many records. Give ``BaggingClassifier`` ``bootstrap=False``. The set of labels of each
-    part is public, as that of a table is, unless the estimator has ``classes=[...]``. Groups of records are public too:
+    by label, and one changed label can move many records. Give ``BaggingClassifier`` ``bootstrap=False``. The set of labels of
+    each part is public, as that of a table is, unless the estimator has ``classes=[...]``. Groups of records are public too:
     neighbours keep them.
 
     A pickle that is made inside the block contains the path of the file, so that a worker process finds it; save models after the
@@ -136,7 +136,7 @@ class PrivacyLedger:
         Parameters
         ----------
         token : (path, identity)
-            Value of the property `token`.
+            Value of the property ``token``.
 
         Returns
         -------
