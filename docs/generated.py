@@ -117,7 +117,8 @@ def solver_tables() -> str:
 def proofs() -> dict[str, str]:
     """Return the page of the proof of each solver: the title of a page names its solvers, before a bracket."""
     titles = {page.stem: page.read_text().partition("\n")[0] for page in (DOCS / "proofs").glob("*.md")}
-    return {name: stem for stem, title in titles.items() for name in re.sub(r"^# Proof: | \(.*", "", title).split(" and ")}
+    heads = {stem: re.match(r"# Proof: (.*?)(?: \(|$)", title) for stem, title in titles.items()}
+    return {name: stem for stem, head in heads.items() if head for name in head[1].split(" and ")}
 
 
 @lru_cache
