@@ -1,7 +1,9 @@
 """Which estimators and solvers fit which problem, for tests that build cross products."""
 
+from inspect import signature
+
 from saddles import Regression
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 
 import skdp.estimators
 from skdp.constraints import L1Ball
@@ -54,6 +56,11 @@ KINDS = {
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
+for name in set(skdp.estimators.__all__) - set(KINDS):  # an estimator without a line above
+    estimator = getattr(skdp.estimators, name)
+    KINDS[name] = ("binary", "multinomial") if issubclass(estimator, ClassifierMixin) else ("numbers",)
+    if "target_bounds" in signature(estimator).parameters:
+        GIVEN[name] = BOUNDED
 
 
 def fitting(kind, solver=None):
