@@ -78,32 +78,11 @@ class BlockGradient:
         ``TrainingData.block_sum`` shrinks ``r_i`` until that is at most C for every finite record, label, weight and loss,
         whatever C was chosen by: the norm of the clipped row in the block is worked out from the very entries that are summed,
         and of one coordinate and one output the product itself is clipped. The rounding of the sum is in the noise's allowance.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_block * n_outputs,)
-            The sum, in C order of ``coef[block]``.
-        """
+        """Return the un-noised sum, in C order of ``coef[block]``."""
         return rows.block_sum(self.coef, self.block, self.residuals, self.clip_norm).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
@@ -183,16 +162,6 @@ class CoordinateScores:
         ``h(z') = 0`` for a null record, and the absolute value moves no further. Over :math:`C_j` that is 2 or 1; where
         :math:`C_j = 0` the score is 0 for every table. ``TrainingData.clipped_sum`` makes :math:`|h_j| \le C_j` for every finite
         record, label, weight and loss.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the change of each score.
         """
         return self.relative_sensitivity[adjacency]
 
@@ -215,35 +184,11 @@ class CoordinateScores:
         return score_rounding(n_samples, 0, summation_error)
 
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
-        """Return a bound on the float64 error of a score and of adding noise to it.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        summation_error : float
-            That of a sum over the rows, over the largest term.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
+        """Return a bound on the float64 error of a score and of adding noise to it."""
         return score_rounding(n_samples, 0, summation_error, float(np.abs(self._in_units(self.offset)).max(initial=0.0)))
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised scores.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_coordinates,)
-            Non-negative; larger is better.
-        """
+        """Return the un-noised scores of the coordinates, which are non-negative; larger is better."""
         gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norms, kept=True)[:, 0] + self.offset
         return np.abs(self._in_units(gradient))
 

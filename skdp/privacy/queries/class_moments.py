@@ -77,32 +77,11 @@ class ClassMoments:
         which for s in [-1, 1] is at most :math:`2 + 2 h^2 + 1 / (2 h^2)` if :math:`2 h^2 \ge 1`, at :math:`s = -1 / (2 h^2)`, and
         at most 4 else, at s = -1; both attained by unit vectors. ``replace_one`` is the larger of the two cases. For h = 1 the
         second is 9/2 at s = -1/2, vectors at 120 degrees, and the first is :math:`2 g^2 + 4`: g = 1/2 makes it 9/2, too.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data, with class numbers 0 and 1 as labels.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Count, sum and half-vector of the first class, then of the second; `parts` separates them.
-        """
+        """Return un-noised count, sum and half-vector of the first class, then of the second; ``parts`` separates them."""
         view, d = self.geometry.view(rows), self.geometry.centre.size
         counts, point = view.label_counts(N_CLASSES), np.zeros((d + self.geometry.intercept, 1))
         sums = self.geometry.from_rows(view.sum(point, self._shortened))[:d]

@@ -78,32 +78,11 @@ class Difference:
         subtraction made of rounding errors, infinities or NaN; its own rounding is in the noise's allowance, relative to D like
         everything else there. That is so because D is at least 2**-480 or 0: times the scale of a long row, a bound below 2**-530
         or so would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With D = 0 nothing is read.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data, or a sample.
-
-        Returns
-        -------
-        ndarray of shape (n_coordinates * n_outputs,)
-            The sum, in C order of ``coef``.
-        """
+        """Return the un-noised sum, in C order of ``coef``."""
         return rows.sum(np.concatenate([self.coef, self.snapshot], axis=1), self._residuals).ravel()
 
     def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:

@@ -41,7 +41,7 @@ class Moments:
         return 2 * self.n_features
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -55,31 +55,10 @@ class Moments:
         :math:`\sum t_i^2 \le P^2 + N^2 = ((P + N)^2 + (P - N)^2) / 2 \le a^2 + b^2 - 2 s^2`, and
         :math:`\|x - x'\|^2 + \sum t_i^2 \le a + b - 2 s + a^2 + b^2 - 2 s^2 \le 4 - 2 s - 2 s^2 \le 9/2`, with equality for
         unit vectors in a plane at 120 degrees.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Sums of the rows, and of their squares over R.
-        """
+        """Return the un-noised sums of the rows, then of their squares over R."""
         sums, squares = rows.moments()
         return np.concatenate([sums, squares / self.data_norm])

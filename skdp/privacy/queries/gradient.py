@@ -54,32 +54,11 @@ class Gradient:
         ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss. The shared terms
         cancel as computed, too: ``TrainingData`` works out a raw prediction from its record alone, in an order that only public
         facts set; the rounding of the sum itself is in the noise's allowance.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_coordinates * n_outputs,)
-            The sum, in C order of ``coef``.
-        """
+        """Return the un-noised sum, in C order of ``coef``."""
         return rows.sum(self.coef, self.residuals).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:

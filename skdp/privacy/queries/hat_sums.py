@@ -51,7 +51,7 @@ class HatSums:
         return self.columns.size
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -60,32 +60,11 @@ class HatSums:
         Proof. Shared records contribute the same and cancel. One record contributes a vector v of norm at most 1 by clipping,
         a null record, whose row is 0, nothing. For two, :math:`\|v - w\|^2 = \|v\|^2 + \|w\|^2 - 2 v^\top w \le 2`, as no entry
         of v or w is negative and :math:`v^\top w \ge 0` therefore. Two unit vectors without a common column attain it.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Sums, in the order of the columns.
-        """
+        """Return the un-noised sums, in the order of the columns."""
         return rows.batch_sum(self._sums, self.size)
 
     def _sums(self, batch: Batch) -> np.ndarray:

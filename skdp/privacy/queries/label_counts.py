@@ -20,39 +20,18 @@ class LabelSum:
     size: ClassVar[int] = 1
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2 under ``replace_one`` and 1 under ``zero_out``.
 
         Proof. A record contributes -1 or 1, a null record nothing.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the change.
         """
         return self.relative_sensitivity[adjacency]
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-            A whole number.
-        """
+        """Return the un-noised sum."""
         return np.diff(rows.label_counts(2))
 
 
@@ -72,7 +51,7 @@ class ClassCounts:
     clip_norm: ClassVar[float] = 1.0
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -80,30 +59,9 @@ class ClassCounts:
 
         Proof. A record adds 1 to one count. Replaced, it takes 1 from one count and adds it to another; a null record adds
         nothing.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency]
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised counts.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Whole numbers.
-        """
+        """Return the un-noised counts."""
         return rows.label_counts(self.size)

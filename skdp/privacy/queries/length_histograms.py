@@ -55,32 +55,11 @@ class DistanceHistogram:
         Proof. The range of a record follows from this record and earlier releases alone, also as computed: ``TrainingData`` works
         out its length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers
         one count by 1 and raises another by 1, or changes nothing.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the counts.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Counts, without null records.
-        """
+        """Return the un-noised counts, without null records."""
         return self.geometry.view(rows).histogram(self._ranges, self.size)
 
     def _ranges(self, records: Records) -> np.ndarray:

@@ -56,7 +56,7 @@ class Minimum:
         return self.facts.size
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: the question contains no earlier release."""
+        """Return no arrays: the query contains no earlier release."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -69,16 +69,6 @@ class Minimum:
         not share: at most 2 C, or C where h' is that of a null record. So :math:`\Lambda \|w - w'\| \le k C + 2 \tau`. The
         answer has such a gradient because ``minimize`` ends at no other point, and :math:`\tau` covers the rounding of the
         gradient.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -87,18 +77,7 @@ class Minimum:
         return replace(self, tilt=tilt)
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the minimum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Where the norm of the gradient is at most ``facts.precision``.
-        """
+        """Return a point at which the norm of the gradient is at most ``facts.precision``."""
         facts = self.facts
         if rows.n_samples != facts.n_samples:
             raise PrivacyAccountingError(f"The table has another number of records than {facts.n_samples}.")

@@ -57,32 +57,11 @@ class Curvature:
         ``h x x^T`` has Frobenius norm ``h ||x||^2``, which half-vectors keep, and ``clip_curvatures`` makes it at most M, with
         ``h >= 0``, whatever the loss returns. Two such matrices have the inner product ``h h' (x^T x')^2 >= 0``, so their
         difference has at most the squared norm ``2 M^2``, attained by orthogonal rows. A null record has ``h = 0``.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised Hessian.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Half-vector; `matrix` undoes it.
-        """
+        """Return the un-noised Hessian as a half-vector; ``matrix`` converts it back."""
         return half_vector(rows.gram(self.coef, self.clipped_curvatures))
 
     def matrix(self, answer: np.ndarray) -> np.ndarray:
@@ -197,32 +176,11 @@ class NewtonDirection:
         :math:`\|u\|^2 \le M / \lambda` up to :math:`c = M / (\lambda (\lambda + M))`. A null record has :math:`h = 0`: that is
         ``zero_out``. Two records change the inverse by the difference of two such matrices between 0 and :math:`c I`, whose norm
         is at most c as well: that is ``replace_one``. Both are attained where A is :math:`\lambda I` and x is along g.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised direction.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_coordinates,)
-            The direction.
-        """
+        """Return the un-noised direction."""
         matrix = rows.gram(self.curvature.coef, self.curvature.clipped_curvatures)
         matrix[np.diag_indices(self.size)] += self.ridge
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)

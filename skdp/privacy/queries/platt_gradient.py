@@ -57,32 +57,11 @@ class ScoreGradient:
         Proof. A record contributes ``r (u, 1)`` with u one of 601 numbers that depends on this record and earlier releases only,
         and r is clipped to ``C / ||(u, 1)||``: a vector of norm at most C. Shared records contribute the same vectors and cancel;
         a null record is not counted.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (2,)
-            Derivatives in slope and offset.
-        """
+        """Return the un-noised derivatives in slope and offset."""
         counts = rows.score_counts(self.coef, LIMIT, BINS)
         scores = np.linspace(-LIMIT, LIMIT, BINS)
         raw, limits = (self.point[0] * scores + self.point[1])[:, None], self.clip_norm / np.hypot(scores, 1.0)

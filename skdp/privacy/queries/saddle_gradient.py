@@ -106,16 +106,6 @@ class _OneSide(_AtPoint):
         the replaced record less that of the other one. Whatever factors the problem states, what is added up is their product
         times ``1 / max(N, C)``, and N is the norm of that product (``lengths``), so it is at most 1 before the sum is multiplied
         by C; a record whose N is not finite is left out, and a null record has the weight 0.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -233,16 +223,6 @@ class JointGradient(_AtPoint):
         Proof. As for one side, the terms of shared records cancel. One record adds a primal part of norm at most ``sqrt(1 - s)``
         and a dual part of at most ``sqrt(s)``, of different coordinates: together at most 1. A record of which one norm is not
         finite adds the other part only.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency]
 
@@ -314,16 +294,6 @@ class PrimalDifference(_AtPoint):
         problem states. A record whose N is not finite is left out, a null record has the weight 0, and with D = 0 nothing is
         read. The two products of a part may be longer than their sum by 1 / CANCELLED each, and so may the rounding of the sums
         over records: ``rounding``.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

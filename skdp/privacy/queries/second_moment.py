@@ -64,32 +64,11 @@ class SecondMoment:
         Frobenius norm of the matrix. Shared records cancel. One record contributes :math:`v v^\top` with
         :math:`\|v v^\top\| = \|v\|^2 \le 1` by clipping, a null record nothing. For two,
         :math:`\|v v^\top - w w^\top\|^2 = \|v\|^4 + \|w\|^4 - 2 (v^\top w)^2 \le 2`, attained by orthogonal unit vectors.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            The sum, as `half_vector` orders it.
-        """
+        """Return the un-noised sum as a half-vector."""
         view, centre = self.geometry.view(rows), self.geometry.centre
         total = view.gram(np.zeros((centre.size + self.geometry.intercept, 1)), self._weights)
         if self.geometry.intercept:

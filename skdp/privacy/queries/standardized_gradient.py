@@ -171,32 +171,11 @@ class StandardizedGradient:
         ``||z_i|| ||r_i||``, and ``clip_residuals`` shrinks ``r_i``, weight included, until that is at most C whatever the class,
         with a norm of z that is never below the true one but for rounding, which the noise covers; a null record has
         ``r_i = 0``.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_coordinates * n_outputs,)
-            The sum, in C order of ``coef``.
-        """
+        """Return the un-noised sum, in C order of ``coef``."""
         view = self.geometry.view(rows)
         return self.geometry.from_rows(view.sum(self.geometry.to_rows(self.coef), self._residuals)).ravel()
 

@@ -51,7 +51,7 @@ class SmallestEigenvalue:
         return 1.0 + 4 * self.n_coordinates**2 / BLOCK
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -60,32 +60,11 @@ class SmallestEigenvalue:
         Proof. A record adds ``x x^T`` to the matrix of the shared ones, which is positive and of norm ``||x||^2 <= R^2``, so by
         Weyl it raises the smallest eigenvalue l by 0 to ``R^2``: that is ``zero_out``. With either of two records it is between l
         and ``l + R^2``: that is ``replace_one``. Attained by a row along the last eigenvector, where the others are large.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised eigenvalue.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-            Not negative but for rounding.
-        """
+        """Return the un-noised eigenvalue, which is non-negative up to rounding."""
         matrix = rows.gram(np.zeros((self.n_coordinates, 1)), lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
         return np.asarray(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], check_finite=False, overwrite_a=True))
 
@@ -122,7 +101,7 @@ class JointMoments:
         return half_vector_size(self.n_coordinates) + self.n_coordinates
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -138,32 +117,11 @@ class JointMoments:
         and :math:`-2 s^2 - 4 u u' s \le 2 u^2 u'^2`, so all is at most :math:`2 R^4 + 4 t^2 R^2 + 2 t^4 = 2 (R^2 + t^2)^2`. It
         is attained by rows of norm R with :math:`s = -u u' = -t^2`, which exist for :math:`t \le R`; for t = R they are
         opposite rows with equal targets. With t = R the two bounds are :math:`\sqrt 3 R^2` and :math:`2 \sqrt 2 R^2`.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised products.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Both parts; `parts` separates them.
-        """
+        """Return both un-noised parts; ``parts`` separates them."""
         zeros, factor = np.zeros((self.n_coordinates, 1)), math.sqrt(2.0) * self.row_norm
 
         def targets(raw: np.ndarray, records: Records) -> np.ndarray:

@@ -33,7 +33,7 @@ class TargetExponents:
         return LARGEST_EXPONENT - LEAST_EXPONENT + 1
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -42,32 +42,11 @@ class TargetExponents:
         Proof. The range of a record follows from its target alone, and exactly: exponents of float64 are read, not computed. So
         one record adds 1 to one count and a null record to none; replacing a record lowers one count by 1 and raises another by
         1, or changes nothing.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the counts.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Counts, without null records.
-        """
+        """Return the un-noised counts, without null records."""
         return rows.histogram(self._ranges, self.size)
 
     def _ranges(self, records: Records) -> np.ndarray:
@@ -109,31 +88,10 @@ class TargetHistogram:
         Proof. The range of a record follows from comparisons of its target with sorted numbers, the same for both tables. So
         one record adds 1 to one count and a null record to none; replacing a record lowers one count by 1 and raises another by
         1, or changes nothing.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the counts.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Counts, without null records: below the first edge, from one edge on up to the next, and from the last one on.
-        """
+        """Return the un-noised counts, without null records: below the first edge, between edges, and from the last edge on."""
         edges = np.sort(self.edges)  # in any other order, the place of a target would depend on the target before it
         return rows.histogram(lambda records: np.searchsorted(edges, records.labels, side="right"), self.size)

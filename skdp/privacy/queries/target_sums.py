@@ -28,7 +28,7 @@ class TargetSum:
         return 1
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -36,32 +36,11 @@ class TargetSum:
 
         Proof. Shared records cancel; a target is in [-1, 1], because ``TrainingData.totals`` clips it, which changes nothing
         where it was brought there by its public range, and a null record is not counted.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-            The sum.
-        """
+        """Return the un-noised sum."""
         return rows.totals()[-1:]
 
 
@@ -93,7 +72,7 @@ class FeatureTargetSums:
         return self.n_features + 1
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -101,32 +80,11 @@ class FeatureTargetSums:
 
         Proof. Shared records cancel. One record contributes ``(x / R, y)`` with ``||x|| <= R`` and ``|y| <= 1`` by clipping, a
         vector of norm at most ``sqrt(2)``, and a null record nothing. Two opposite records attain the difference of two.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Sums of the rows over R, then of the targets.
-        """
+        """Return the un-noised sums of the rows over R, then of the targets."""
         totals = rows.totals()
         totals[:-1] /= self.data_norm
         return totals
@@ -160,7 +118,7 @@ class FeatureSums:
         return self.n_features
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: only public facts are in the question."""
+        """Return no arrays: the query contains public facts only."""
         return ()
 
     def sensitivity(self, adjacency: str) -> float:
@@ -168,30 +126,9 @@ class FeatureSums:
 
         Proof. Shared records cancel. One record contributes ``x / R`` with ``||x|| <= R`` by clipping, and a null record nothing.
         Two opposite records attain the difference of two.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Sum of the rows over R.
-        """
+        """Return the un-noised sum of the rows over R."""
         return rows.totals()[:-1] / self.data_norm

@@ -154,50 +154,16 @@ class Vertex:
         \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. ``TrainingData.clipped_sum`` makes
         :math:`|h_j| \le C` for every finite record, label, weight and loss. It is attained by rows all of whose gradients'
         coordinates are clipped.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the change of each score.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm * self.radius
 
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
-        """Return a bound on the float64 error of a score and of adding noise to it.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        summation_error : float
-            That of a sum over the rows, over the largest term.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
+        """Return a bound on the float64 error of a score and of adding noise to it."""
         offset = float(np.abs(self.offset).max(initial=0.0)) / self.clip_norm
         return score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised scores.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (n_vertices,)
-            Larger is better.
-        """
+        """Return the un-noised scores of the vertices; larger is better."""
         gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norm) + self.offset
         return -self.vertices.products(gradient.ravel())
 

@@ -79,32 +79,11 @@ class ResidualSigns:
 
         Proof. The coefficients are the same for both tables, so shared records contribute the same signs and cancel. One record
         contributes -1, 0 or 1, also where its prediction overflows, and a null record is not counted. Sums of signs are exact.
-
-        Parameters
-        ----------
-        adjacency : {"replace_one", "zero_out"}
-            Which tables are neighbours.
-
-        Returns
-        -------
-        float
-            Bound on the Euclidean norm of the change.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum.
-
-        Parameters
-        ----------
-        rows : TrainingData
-            The training data.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-            The sum.
-        """
+        """Return the un-noised sum."""
         total = 0.0
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
