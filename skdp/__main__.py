@@ -1,4 +1,4 @@
-"""Command line: ``python -m skdp fit | predict | plan | schema | ledger | demo``."""
+"""Parse the command line ``python -m skdp fit | predict | plan | schema | ledger | demo``, and run the command."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str or None, default=None
-        Words after ``python -m skdp``; None takes those of the process.
+        Words after ``python -m skdp``; None takes those of the current process.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = vars(_parser().parse_args(arguments))
     command, debug = given.pop("command"), given.pop("debug")
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a label that the terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="replace")  # do not fail for a label that the terminal cannot show
     try:
         with warnings.catch_warnings():
             if not debug:
@@ -44,11 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
                 from skdp import _commands
 
                 getattr(_commands, command)(**given)
-    except BrokenPipeError:  # the reader of the output has seen enough
+    except BrokenPipeError:  # the reader of the output closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        _tell("Interrupted: only what is announced as written was written; a fit that had begun has spent.")
+        _tell("Interrupted: only files that were announced as written are complete; a fit that had begun has spent its budget.")
         return 130
     except Exception as error:
         if debug:
@@ -72,10 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
-    _add_plan(commands.add_parser("plan", help="print what a fit would guarantee, before any data is touched"))
+    _add_plan(commands.add_parser("plan", help="print the guarantee of a fit before any data is touched"))
     _add_schema(commands.add_parser("schema", help="write a schema of a table, to be filled in from public knowledge"))
-    _add_ledger(commands.add_parser("ledger", help="show the ledger of a data set, or make one"))
-    _add_demo(commands.add_parser("demo", help="private against non-private accuracy, on scikit-learn's breast cancer table"))
+    _add_ledger(commands.add_parser("ledger", help="show or create the ledger of a data set"))
+    _add_demo(commands.add_parser("demo", help="compare private and non-private accuracy on scikit-learn's breast cancer table"))
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", help="show the traceback of an error, which may quote records")
     return parser
@@ -89,25 +89,29 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test",
         metavar="PART",
-        help="keep records for a test, and print its (not private) scores: a share such as 0.2, or column=value",
+        help="keep records out of the fit and print their (not private) scores: a share such as 0.2, or column=value",
     )
-    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, which the command ledger made")
-    parser.add_argument("--groups", metavar="COLUMN", help="for group_dro: a column of public groups, whose sizes are published")
+    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, created by the command ledger")
+    parser.add_argument(
+        "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
+    )
     parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, default=1, help="show no progress")
     parser.add_argument("-v", "--verbose", dest="show_report", action="store_true", help="print the privacy report")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="what fit wrote; a .joblib file needs --trust")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file written by fit; a .joblib file needs --trust")
     _add_table(parser)
     parser.add_argument("--out", type=Path, help="CSV file to write (default: print)")
-    parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run any code")
+    parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--n-samples", type=int, required=True, help="number of records, which is taken to be public")
+    parser.add_argument("--n-samples", type=int, required=True, help="number of records, which must be public")
     _add_estimator(parser)
-    parser.add_argument("--names", type=Path, metavar="TABLE", help="read the column names of TABLE, for patterns in the schema")
+    parser.add_argument(
+        "--names", type=Path, metavar="TABLE", help="read the column names of TABLE to resolve patterns in the schema"
+    )
     _add_sep(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
 
@@ -119,11 +123,11 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ledger(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", type=Path, metavar="LEDGER", help="SQLite file; with --epsilon and --delta it is made")
-    parser.add_argument("--epsilon", type=float, help="what all fits on the data set may spend together")
-    parser.add_argument("--delta", type=float, help="the same for delta")
+    parser.add_argument("path", type=Path, metavar="LEDGER", help="SQLite file; --epsilon and --delta create it")
+    parser.add_argument("--epsilon", type=float, help="ceiling of epsilon for all fits on the data set together")
+    parser.add_argument("--delta", type=float, help="ceiling of delta")
     parser.add_argument("--adjacency", help="replace_one or zero_out (default: that of the first fit)")
-    parser.add_argument("--out", type=Path, help="write it: .json, or .png for the timeline")
+    parser.add_argument("--out", type=Path, help="write the ledger as .json, or its timeline as .png")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +144,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sep", type=_separator, default=",", help="between the fields of a CSV: , (default) ';' tab or '|'")
+    parser.add_argument(
+        "--sep", type=_separator, default=",", help="separator of the fields of a CSV: , (default) ';' tab or '|'"
+    )
 
 
 def _separator(text: str) -> str:
@@ -165,7 +171,7 @@ def _add_estimator(parser: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a further parameter of the estimator, or as solver__NAME of the solver; the value is JSON or text; may be repeated",
+        help="another parameter of the estimator, or of the solver as solver__NAME; the value is JSON or text; may be repeated",
     )
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: what privacy costs on a table, as a function of epsilon."""
+"""Run the demonstration: measure on a table how accuracy depends on epsilon."""
 
 import warnings
 from dataclasses import dataclass
@@ -24,8 +24,9 @@ from skdp.preprocessing import Schema, from_schema
 __all__ = ["run"]
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-# Round upper bounds of the ten measurements as mean, error and worst value, after the ranges in the table's documentation. They
-# stand for what a laboratory knows of its instrument; for records of your own, never take them from the records.
+# Rounded upper bounds of the mean, the standard error and the worst value of each of the ten measurements, in their units. They
+# follow the ranges in the documentation of the table, and stand for what a laboratory knows about its instrument. For your own
+# records, never compute them from the records.
 LARGEST = {
     "radius": (30, 3, 40),
     "texture": (40, 5, 50),
@@ -43,7 +44,7 @@ BLUE, GREY = "#1f5fa8", "#666666"
 
 @dataclass(frozen=True)
 class Score:
-    """Test accuracy and area under the ROC curve: quartiles over the repeats."""
+    """Quartiles of test accuracy and area under the ROC curve over the repeats."""
 
     accuracy: np.ndarray
     auc: np.ndarray
@@ -55,9 +56,9 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
     Parameters
     ----------
     table, schema : Path or None
-        Records with two classes and what is public about them; None takes scikit-learn's breast cancer table.
+        Records with two classes, and what is public about them; None uses scikit-learn's breast cancer table.
     out : Path
-        Directory, created where needed.
+        Directory; it is created if it does not exist.
     repeats : int
         Private fits per epsilon.
     sep : str, default=","
@@ -69,7 +70,7 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
         If only one of table and schema is given, or there are more than two classes.
     """
     if (table is None) != (schema is None):
-        raise ValueError("The demonstration takes --table and --schema together; expected both or none.")
+        raise ValueError("The demonstration needs --table and --schema together; expected both or none.")
     out.mkdir(parents=True, exist_ok=True)
     check_outputs([(out / "report.html", REPORTS), (out / "privacy_utility.png", (".png",))], [table, schema])
     names = None if table is None else partial(column_names, table, sep)
@@ -82,8 +83,8 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
     print(f"Medians of {repeats} private fits, secure noise; neighbouring tables differ in one replaced record.")
     if table is not None:
         print(
-            f"{repeats * len(EPSILONS)} private fits and one without privacy, compared on test records: nothing that is printed "
-            "or plotted here is private. Use records that are public or old."
+            f"{repeats * len(EPSILONS)} private fits and one without privacy are compared on test records: nothing that is "
+            "printed or plotted here is private. Use records that are public or old."
         )
     print()
     reference = _score(_pipeline(facts, LogisticRegression(max_iter=1000)), data, 1)
@@ -124,7 +125,7 @@ def _private(facts: Schema, epsilon: float) -> Any:
 
 def _score(model: Any, data: Labelled, repeats: int) -> Score:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LowSignalWarning)  # the demonstration shows what noise does
+        warnings.simplefilter("ignore", LowSignalWarning)  # the demonstration shows the effect of noise
         fits = [clone(model).fit(data.X, data.y) for _ in range(repeats)]
     accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
     auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
@@ -144,7 +145,7 @@ def _plot(path: Path, private: dict[float, Score], reference: Score, majority: f
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("No plot: matplotlib is missing; pip install matplotlib brings it.")
+        print("No plot: matplotlib is missing; install it with pip install matplotlib.")
         return
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     for axes, name, label in zip(figure.subplots(1, 2), ("accuracy", "auc"), ("test accuracy", "test AUC"), strict=True):

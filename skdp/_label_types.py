@@ -1,4 +1,4 @@
-"""Class labels that are given in one type and occur in another: 0 and "0", True and "True"."""
+"""Match class labels that are given in one type and occur in another: 0 and "0", True and "True"."""
 
 from numbers import Real
 from typing import Any
@@ -7,20 +7,20 @@ import numpy as np
 
 __all__ = ["otherwise_spelt", "same_label", "type_mismatch"]
 
-LARGEST_INTEGER = 2**53  # up to it a float has the same value
+LARGEST_INTEGER = 2**53  # float64 represents all integers up to this exactly; larger ones never match a text
 DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
 NAMES = {"number": "numbers", "truth": "booleans", "text": "text"}
 
 
 def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarray:
-    """Return the classes in the type of y, where both types spell the same labels; else the classes as they are.
+    """Return the classes converted to the type of y if both types spell the same labels, else unchanged.
 
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
         Sorted labels, from public knowledge.
     y : array-like
-        As given to ``fit``. A list has no dtype, so its labels are compared as they are.
+        As given to ``fit``. A list has no dtype, so its labels are compared without conversion.
     labels : ndarray of shape (n_samples,)
         The same as an array.
 
@@ -31,8 +31,9 @@ def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarr
 
     Notes
     -----
-    **Privacy.** The classes and the dtype of y are public. An array of objects has a type only if every record has it. A
-    neighbour has the same type, or mixes types and is refused: no two neighbours that can be fitted differ in the type.
+    **Privacy.** The classes and the dtype of y are public. An array of objects has a type only if all its records have this type.
+    A neighbour either has the same type, or mixes types and is refused. So two neighbours that can both be fitted have the same
+    type.
     """
     ours, theirs = _kind(classes), None if isinstance(y, (list, tuple)) else _kind(labels)
     spellings = None if ours == theirs or theirs is None else _spellings(classes, ours, theirs)
@@ -40,21 +41,23 @@ def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarr
 
 
 def type_mismatch(classes: np.ndarray, y: Any) -> str:
-    """Return what a message says of the types of the classes and of y, public facts: nothing where they are the same."""
+    """Return the part of a message that names the types of the classes and of y, which are public; empty if they agree."""
     ours, kind = _kind(classes), getattr(getattr(y, "dtype", None), "kind", "")
     if isinstance(y, (list, tuple)):
         spelt = _spellings(classes, ours, "number" if ours == "text" else "text")
         return (
-            "" if spelt is None else f" The classes are {NAMES[str(ours)]}; an array y may have them in another type, a list not."
+            ""
+            if spelt is None
+            else f" The classes are {NAMES[str(ours)]}; an array y may have them in another type, a list may not."
         )
     if ours is None or ours == DTYPES.get(kind) or (ours, kind) == ("text", "O") or kind not in (*DTYPES, "O"):
         return ""
-    given = {"U": "text", "O": "of dtype object"}.get(kind, f"of dtype {y.dtype}")  # other names would have its length, or values
+    given = {"U": "text", "O": "of dtype object"}.get(kind, f"of dtype {y.dtype}")  # the name of a text dtype would show a length
     return f" The classes are {NAMES[ours]}, and y is {given}."
 
 
 def same_label(label: Any, classes: list[Any]) -> Any:
-    """Return the class that a label is, or else spells; None where it is none of them."""
+    """Return the class that equals a label, else the class with the same spelling, else None."""
     if label in classes:
         return label
     return next(
@@ -63,7 +66,7 @@ def same_label(label: Any, classes: list[Any]) -> Any:
 
 
 def _kind(labels: np.ndarray) -> str | None:
-    """Type of all labels; None where there are several, or another one."""
+    """Return the common type of all labels; None if they differ, or if the type is not supported."""
     if labels.dtype.kind != "O":
         return DTYPES.get(labels.dtype.kind)
     kinds = {_kind_of_object(label) for label in labels}
@@ -77,7 +80,7 @@ def _kind_of_object(label: Any) -> str | None:
 
 
 def _spellings(classes: np.ndarray, ours: str | None, theirs: str) -> np.ndarray | None:
-    """The classes in another type; None where one of them has no exact spelling there."""
+    """Return the classes in another type; None if one of them has no exact spelling in it."""
     listed = classes.tolist()
     if theirs == "text" and (ours == "truth" or (ours == "number" and all(isinstance(label, int) for label in listed))):
         return np.array([str(label) for label in listed])

@@ -1,4 +1,4 @@
-"""Progress of a fit, one tick per release: scikit-learn's callbacks where they exist (1.9), printed lines elsewhere."""
+"""Report the progress of a fit after each release, by scikit-learn's callbacks (since 1.9) and by printed lines."""
 
 import inspect
 from typing import Any
@@ -10,7 +10,7 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Replace scikit-learn's class in versions without callbacks."""
 
     def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
         """Return the method unchanged."""
@@ -21,16 +21,16 @@ __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 
 class Progress:
-    """Counts releases for the reader and for callbacks; it computes with public numbers only.
+    """Count releases, and report them to the user and to callbacks; computations use public numbers only.
 
     Parameters
     ----------
     estimator : estimator
-        Whose callbacks are called.
+        The estimator whose callbacks are called.
     total : int
         Number of releases on the schedule.
     verbose : int
-        0 prints nothing, 1 about ten lines, 2 a line per release.
+        0 prints nothing, 1 prints about ten lines, 2 prints one line per release.
     """
 
     def __init__(self, estimator: Any, total: int, verbose: int) -> None:
@@ -57,17 +57,17 @@ class Progress:
             print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
 
     def end(self, attributes: dict[str, Any], X: Any, y: Any) -> None:
-        """Announce the end, with the released model, and with the data for callbacks that ask for it."""
+        """Announce the end of the fit; callbacks get the released model, and those that ask for the data get the data."""
         if self._context is not None:
             X, y = (X, y) if self._shows_data else (None, None)
             self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
 
 
 def _reads_data(estimator: Any) -> bool:
-    """Tell whether a callback of the estimator asks for training data, and warn if so."""
+    """Return whether a callback of the estimator asks for training data, and warn if one does."""
     readers = [type(callback).__name__ for callback in _callbacks(estimator) if _asks_for_data(callback)]
     if readers:
-        message = f"The callbacks {readers} read the training data without noise: what they show is outside the guarantee."
+        message = f"The callbacks {readers} read the training data without noise: the guarantee does not cover what they show."
         warn(message, OutsideGuaranteeWarning)
     return bool(readers)
 

@@ -1,4 +1,4 @@
-"""Norms, and nearest points of sets, in float64 from the smallest to the largest number."""
+"""Compute norms, and projections onto balls and simplices, for the whole range of float64."""
 
 import math
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from scipy.special import logsumexp
 
 __all__ = ["norm_of", "onto_ball", "onto_simplex", "support"]
 
-NEWTON_STEPS = 60
-NEARLY_INSIDE = 1e-12  # so close to the ball that shortening is projecting
+NEWTON_STEPS = 60  # upper bound on the iterations of `_log_roots`, which usually stops far earlier at its tolerance
+NEARLY_INSIDE = 1e-12  # a point whose norm exceeds the radius by at most this relative amount is projected by scaling it down
 
 
 def norm_of(vector: np.ndarray, order: float) -> float:
-    """Return the norm of a given order of a finite vector; ``inf`` only where it is beyond float64."""
+    """Return the norm of a given order of a finite vector; ``inf`` only if the norm itself exceeds float64."""
     largest = float(np.abs(vector).max(initial=0.0))
     if largest == 0 or order == math.inf:
         return largest
@@ -22,7 +22,7 @@ def norm_of(vector: np.ndarray, order: float) -> float:
 
 
 def support(vector: np.ndarray, order: float) -> np.ndarray:
-    """Return the w with the largest ``<vector, w>`` in the unit ball of the norm of an order above 1; 0 for a vector of 0."""
+    """Return the w that maximises ``<vector, w>`` in the unit ball of the norm of an order above 1; 0 for a zero vector."""
     largest = float(np.abs(vector).max(initial=0.0))
     if largest == 0:
         return np.zeros(vector.shape)
@@ -31,9 +31,9 @@ def support(vector: np.ndarray, order: float) -> np.ndarray:
 
 
 def onto_simplex(w: np.ndarray, radius: float) -> np.ndarray:
-    """Return the nearest vector of non-negative numbers that add up to the radius, in the time of a sort."""
+    """Return the nearest vector of non-negative numbers that add up to the radius; the cost is that of a sort."""
     with np.errstate(over="ignore"):
-        below = np.maximum(w - w.max(), -radius)  # what is further below the largest ends at 0 anyway
+        below = np.maximum(w - w.max(), -radius)  # smaller entries end at 0 anyway
     ordered = np.sort(below)[::-1]
     excess = (np.cumsum(ordered) - radius) / np.arange(1, w.size + 1)
     threshold = excess[np.flatnonzero(ordered > excess)[-1]]
@@ -44,22 +44,22 @@ def onto_simplex(w: np.ndarray, radius: float) -> np.ndarray:
 def onto_ball(w: np.ndarray, radius: float, order: float) -> np.ndarray:
     r"""Return the nearest vector whose norm of a given order is at most the radius.
 
-    In units of the radius, it has absolute values v with :math:`v_j + \nu v_j^{a-1} = |w_j|` for the one :math:`\nu > 0` at which
-    it lies on the sphere. Both are solved for in logarithms.
+    In units of the radius, its absolute values v satisfy :math:`v_j + \nu v_j^{a-1} = |w_j|` for the unique :math:`\nu > 0` at
+    which it lies on the sphere. The solution is computed in logarithms.
 
     Parameters
     ----------
     w : ndarray of shape (p,)
         Finite numbers.
     radius : float
-        Of the ball.
+        Radius of the ball.
     order : float
         The order a > 1 of its norm.
 
     Returns
     -------
     ndarray of shape (p,)
-        On the sphere to rounding where w is outside.
+        The projection; up to rounding it lies on the sphere if w is outside the ball.
     """
     size = norm_of(w, order)
     if size <= radius:
@@ -81,9 +81,9 @@ def onto_ball(w: np.ndarray, radius: float, order: float) -> np.ndarray:
 
 
 def _log_roots(logs: np.ndarray, log_nu: float, order: float) -> np.ndarray:
-    """Logarithms t of the roots of ``v + nu v**(order - 1) = w``, by Newton's method, which comes from the right.
+    """Return the logarithms t of the roots of ``v + nu v**(order - 1) = w``, by Newton's method from the right.
 
-    ``logaddexp(t, log_nu + (order - 1) t)`` increases and is convex in t, and at the start it is above by log 2 at most.
+    ``logaddexp(t, log_nu + (order - 1) t)`` is increasing and convex in t, and at the start it exceeds log w by at most log 2.
     """
     t = np.minimum(logs, (logs - log_nu) / (order - 1))
     for _ in range(NEWTON_STEPS):
@@ -97,7 +97,7 @@ def _log_roots(logs: np.ndarray, log_nu: float, order: float) -> np.ndarray:
 
 
 def _root(function: Callable[[float], float], lowest: float, highest: float) -> float:
-    """Root of a decreasing function, or the end at which rounding hides its sign."""
+    """Return the root of a decreasing function, or the end of the interval if rounding hides a change of sign."""
     if function(lowest) <= 0:
         return lowest
     if function(highest) >= 0:

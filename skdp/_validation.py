@@ -1,4 +1,4 @@
-"""Parameters: one clear message each, with its name, its value and what is expected."""
+"""Check parameters; each error message has the name of the parameter, its value and what is expected."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,13 @@ __all__ = [
     "warn_of_two_numbers",
 ]
 
-SMALLEST, LARGEST = 1e-50, 1e50  # range of norms and weights: squares and products stay normal numbers
+# Smallest and largest norm, weight or bound that a parameter may have. Within this range, squares and products of a few such
+# numbers neither overflow float64 nor become subnormal.
+SMALLEST, LARGEST = 1e-50, 1e50
 
 BOUNDS = (
     "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
-    "name to such, with low < high, numbers up to 1e50"
+    "name to a number or a pair; always low < high, numbers up to 1e50"
 )
 
 
@@ -45,7 +47,7 @@ def check_number(
     maximum: float = math.inf,
     optional: bool = False,
 ) -> None:
-    """Raise TypeError or ValueError unless ``value`` is a finite number with ``above < value < below`` in the closed range."""
+    """Raise TypeError or ValueError unless ``value`` is finite, ``above < value < below`` and ``minimum <= value <= maximum``."""
     if optional and value is None:
         return
     bounds = ((">", above), (">=", minimum), ("<", below), ("<=", maximum))
@@ -81,7 +83,7 @@ def check_scale(name: str, value: object, *, optional: bool = False) -> None:
 
 
 def check_bounds(name: str, value: Any) -> tuple[float, float]:
-    """Return a public range as floats, after a check that it is a pair of numbers up to 1e50 that increase."""
+    """Return a public range as two floats; raise unless it is an increasing pair of numbers up to 1e50."""
     expected = f"expected (low, high) with low < high, numbers up to {LARGEST:g}"
     pair = tuple(value) if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1) else ()
     if len(pair) != 2 or not all(_is_real(end) for end in pair):
@@ -95,7 +97,7 @@ def check_bounds(name: str, value: Any) -> tuple[float, float]:
 def check_feature_bounds(
     value: Any, n_features: int | None = None, names: Sequence[str] | None = None, *, parameter: str = "feature_bounds"
 ) -> np.ndarray | None:
-    """Return the bounds of the columns, in the one convention of estimators, transformers and schemas.
+    """Return the bounds of the columns as pairs; estimators, transformers and schemas all accept the same forms.
 
     Parameters
     ----------
@@ -103,16 +105,17 @@ def check_feature_bounds(
         None; a positive number B for ``|x| <= B``; a pair (low, high) for all columns; one pair per column; or a dict from column
         name to a number or a pair.
     n_features : int or None, default=None
-        Width of the table, where it is known.
+        Number of columns of the table, if it is known.
     names : sequence of str or None, default=None
-        Names of the columns in their order, where they are known; a dict must have exactly these. Without, it is in its order.
+        Names of the columns in order, if they are known; a dict must have exactly these keys. If None, the order of the dict is
+        used.
     parameter : str, default="feature_bounds"
-        What messages call it.
+        Name of the parameter in messages.
 
     Returns
     -------
     ndarray of shape (2,) or (n_features, 2), or None
-        (low, high) of all columns, or of each, with low < high.
+        (low, high) for all columns, or one pair per column, with low < high.
     """
     if value is None:
         return None
@@ -127,7 +130,7 @@ def check_feature_bounds(
         in_range = (np.abs(pairs) <= LARGEST).all(axis=-1) & (low < high) & (high - low >= SMALLEST)
     if not in_range.all():
         place = int(np.argmin(in_range))
-        where = f" (the pair at {parameter}[{place}])" if pairs.ndim == 2 else ""  # no number: a table may be here by mistake
+        where = f" (the pair at {parameter}[{place}])" if pairs.ndim == 2 else ""  # not its value, which may be data
         given = f"{parameter}={shown(value)}{where}"
         raise ValueError(f"{given}; {BOUNDS}{_flat_bounds(ends)}.")
     if n_features is not None and pairs.ndim == 2 and len(pairs) != n_features:
@@ -136,29 +139,29 @@ def check_feature_bounds(
 
 
 def column_labels(names: Any, n_features: int) -> list[str]:
-    """Return the names of the columns as a list; those of an array are x0, x1, and so on, as scikit-learn has them."""
+    """Return the names of the columns as a list; the columns of an array are x0, x1, and so on, as in scikit-learn."""
     return [f"x{place}" for place in range(n_features)] if names is None else list(names)
 
 
 def warn_of_two_numbers(value: Any, n_features: int, *, parameter: str = "feature_bounds") -> None:
-    """Warn where a list of two numbers is for two columns: it could be meant as one number for each."""
+    """Warn if a list of two numbers is given for two columns: the user may have meant one number per column."""
     if n_features == 2 and not isinstance(value, (tuple, Mapping)) and np.shape(value) == (2,):
         warn(
             f"{parameter}={shown(value)} is taken as (low, high) for both columns. Expected one pair per column, such as "
-            "[(-3, 3), (0, 10)], or a tuple (low, high), which says so without this warning.",
+            "[(-3, 3), (0, 10)], or a tuple (low, high), which is not ambiguous.",
             UserWarning,
         )
 
 
 def _nameless(names: Sequence[str]) -> str:
-    """What to do where a table has lost the names of its columns."""
+    """Return advice for a table that has lost the names of its columns."""
     if list(names) != column_labels(None, len(names)):
         return ""
-    return " X has no names here: it is an array, or a meta-estimator made one of it; one pair per column, in order, goes."
+    return " X has no names here: it is an array, or a meta-estimator converted it to one; give one pair per column, in order."
 
 
 def _flat_bounds(ends: np.ndarray | None) -> str:
-    """What to write in place of one number per column."""
+    """Return advice for a user who gave one number per column."""
     return "; one number per column is written as pairs: [(-3, 3), (0, 10)]" if ends is not None and ends.ndim == 1 else ""
 
 
@@ -178,12 +181,12 @@ def _named_bounds(given: Mapping[Any, Any], n_features: int | None, names: Seque
 
 
 def _numbers(value: Any) -> np.ndarray | None:
-    """An array of float64 from a number or an array-like of numbers of any type; None where something else is in it."""
+    """Return a float64 array of a number or of an array-like of numbers of any type; None if it contains anything else."""
     if not (_is_real(value) or isinstance(value, (list, tuple)) or (hasattr(value, "shape") and value.shape != ())):
         return None
     try:
         cells = np.array(value, dtype=object)
-    except Exception:  # what is no array
+    except Exception:  # the value is not an array
         return None
     if not all(_is_real(cell) for cell in cells.flat):
         return None
@@ -216,7 +219,7 @@ def check_classes(classes: object) -> np.ndarray:
 
 
 def check_class_weight(class_weight: object, classes: np.ndarray | None = None) -> dict[Any, float]:
-    """Return the weights that are given, after a check against the class labels where these are known."""
+    """Return the given weights by class; raise if a label is not among the classes, where these are known."""
     if class_weight is None:
         return {}
     if isinstance(class_weight, str):

@@ -1,4 +1,4 @@
-"""Version of the package, in a file that imports nothing."""
+"""Define the version of the package, in a file that imports nothing."""
 
 __all__ = ["__version__"]
 

@@ -1,4 +1,4 @@
-"""The commands of ``python -m skdp``, one per file."""
+"""Implement the commands of ``python -m skdp``, one per file."""
 
 from skdp._commands._fit import fit
 from skdp._commands._ledger import ledger

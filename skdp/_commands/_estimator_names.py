@@ -1,4 +1,4 @@
-"""The estimators of the command line by name, each made for the table that a schema describes."""
+"""Map the names of the command line to estimators, and build an estimator for the table that a schema describes."""
 
 import json
 import warnings
@@ -26,7 +26,7 @@ from skdp.solvers import SOLVERS
 
 __all__ = ["ESTIMATORS", "check", "settings", "unfitted"]
 
-ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class for labels (True), and for numbers (False)
+ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts labels (True), and numbers (False)
     "logistic": {True: DPLogisticRegression},
     "linear": {False: DPLinearRegression},
     "additive": {True: DPAdditiveClassifier, False: DPAdditiveRegressor},
@@ -37,9 +37,9 @@ ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class for labels (Tru
     "robust": {False: DPRobustRegressor},
     "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
 }
-BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # these need no range of the targets
-NEEDED: dict[Any, tuple[str, str]] = {  # parameters in units of the target, which have no good default
-    DPRobustRegressor: ("threshold", "the error, in units of the target, from which on a record has little influence"),
+BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # they do not need target_bounds
+NEEDED: dict[Any, tuple[str, str]] = {  # required parameters: in units of the target, so without a good default
+    DPRobustRegressor: ("threshold", "the error, in units of the target, above which a record has little influence"),
     DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
 }
 ELSEWHERE = {
@@ -65,7 +65,7 @@ def settings(words: Iterable[str]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If a word is no such pair, or another option sets the parameter.
+        If a word is not such a pair, or another option sets the parameter.
     """
     given: dict[str, Any] = {}
     for word in words:
@@ -73,22 +73,20 @@ def settings(words: Iterable[str]) -> dict[str, Any]:
         if not name or not equals:
             raise ValueError(f"--set {word!r}; expected name=value, such as alpha=0.001.")
         if name in ELSEWHERE or name in given:
-            raise ValueError(
-                f"--set {word!r}: {name} is given by {ELSEWHERE.get(name, 'another --set')}; expected it there only."
-            )
+            raise ValueError(f"--set {word!r}: {name} is set by {ELSEWHERE.get(name, 'another --set')}; expected it only there.")
         given[name] = _value(text)
     return given
 
 
 def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: Any) -> Pipeline:
-    """Return a pipeline of public preparation and a private estimator.
+    """Return a pipeline of the preparation by public facts and a private estimator.
 
     Parameters
     ----------
     facts : Schema
         What is public about the table.
     name : str or None
-        Key of `ESTIMATORS`, or the name of a class; None takes "logistic" for labels and "linear" for numbers.
+        Key of `ESTIMATORS`, or the name of a class; None uses "logistic" for labels and "linear" for numbers.
     given : dict
         Further parameters of the estimator by name; those of the solver as ``solver__name``.
     **options : dict
@@ -97,12 +95,12 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
     Returns
     -------
     Pipeline
-        Takes data frames.
+        A pipeline for data frames.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no such estimator or parameter, or the estimator does not fit the target.
+        If there is no such estimator or parameter, or if the estimator cannot predict the target.
     """
     kind = _estimator_class(facts, name)
     _check_needed(kind, given)
@@ -119,7 +117,7 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
 
 
 def check(model: Pipeline, facts: Schema) -> None:
-    """Raise for parameters that a fit would refuse, before the table is read.
+    """Raise an error for parameters that a fit would refuse, before the table is read.
 
     Parameters
     ----------
@@ -133,7 +131,7 @@ def check(model: Pipeline, facts: Schema) -> None:
     TypeError, ValueError
         As the fit would.
     """
-    with warnings.catch_warnings():  # warnings come with the fit
+    with warnings.catch_warnings():  # the fit repeats the warnings
         warnings.simplefilter("ignore")
         model[-1].plan(n_samples=1000, n_features=facts.n_features)
 
@@ -157,7 +155,7 @@ def _estimator_class(facts: Schema, name: str | None) -> Any:
     if not labels and facts.target_bounds is None and kind not in BOUNDLESS:
         raise ValueError(
             f'The schema has neither "classes" nor "target_bounds" for the target {facts.target!r}; expected the classes of a '
-            "label, or target_bounds: [low, high] of a number. The estimators quantile and robust do without."
+            "label, or target_bounds: [low, high] of a number. The estimators quantile and robust do not need them."
         )
     return kind
 
@@ -166,7 +164,7 @@ def _set(estimator: Any, given: dict[str, Any]) -> None:
     known = estimator.get_params()
     try:
         estimator.set_params(**given)
-    except ValueError:  # scikit-learn's, which shows the whole estimator
+    except ValueError:  # the message of scikit-learn shows the whole estimator
         unknown, expected = [name for name in given if name not in known], sorted(set(known) - set(ELSEWHERE))
         raise ValueError(f"--set: {type(estimator).__name__} has no {unknown}; expected names among {expected}.") from None
 
@@ -182,7 +180,7 @@ def _all_classes() -> list[tuple[bool, Any]]:
 
 
 def _solver(name: str, given: dict[str, Any]) -> Any:
-    """The solver's name, or an object where parameters of it are given."""
+    """Return the name of the solver, or a solver object if parameters of the solver are given."""
     nested = [parameter for parameter in given if parameter.startswith("solver__")]
     if not nested or name not in SOLVERS:
         if nested:
@@ -192,7 +190,7 @@ def _solver(name: str, given: dict[str, Any]) -> Any:
 
 
 def _spelt(given: dict[str, Any], facts: Schema) -> dict[str, Any]:
-    """Class weights by the labels of the schema: the keys of JSON are text."""
+    """Replace the keys of class weights, which are text in JSON, by the labels of the schema."""
     weights = given.get("class_weight")
     if not isinstance(weights, dict) or facts.classes is None:
         return given

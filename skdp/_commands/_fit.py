@@ -48,29 +48,29 @@ def fit(
     table, schema : Path
         Records, and what is public about them.
     model : Path
-        Where to write it.
+        Where to write the model.
     report : Path or None
-        Where to write its report.
+        Where to write its privacy report.
     test : str or None
-        Share of the records that is kept for a test, or ``column=value`` of those that are.
+        Share of the records that are kept for a test, or ``column=value``, which selects them.
     ledger : Path or None
         Existing ledger that the fit is charged to.
     sep : str
-        What separates the fields of a CSV.
+        Separator of the fields of a CSV.
     estimator : str or None
-        Its name; None takes that of the kind of target.
+        Name of the estimator; None uses the default for the kind of target.
     settings : list of str
-        Further parameters of it, as ``name=value``.
+        Further parameters of the estimator, as ``name=value``.
     groups : str or None
         Column of public groups, for "group_dro".
     show_report : bool
         Whether the report is printed.
     **parameters : dict
-        Of all estimators.
+        Parameters that all estimators have.
     """
     facts = Schema.read(schema, partial(column_names, table, sep))
     if ledger is not None and not ledger.exists():
-        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 makes one.")
+        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 creates one.")
     account = None if ledger is None else PrivacyLedger(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
@@ -97,7 +97,7 @@ def fit(
 
 
 def _keep(fitted: Any, path: Path, output: Output) -> None:
-    """Write the model, to another place if need be: what it cost cannot be had back."""
+    """Write the model, to another place if necessary: its budget cannot be refunded."""
     try:
         output.write(model_content(fitted, path))
         return
@@ -110,17 +110,18 @@ def _keep(fitted: Any, path: Path, output: Output) -> None:
 
 
 def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
-    """Write the report; without it the fit is complete."""
+    """Write the report; if this fails, the fit is still complete."""
     try:
         output.write(report_content(statement, path))
     except Exception as error:
         raise OSError(
-            f"{path} could not be written ({of_error(error)}). The budget of the fit is spent; {model} is written and holds it."
+            f"{path} could not be written ({of_error(error)}). The budget of the fit is spent; {model} is written and holds "
+            "the report."
         ) from None
 
 
 def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None) -> None:
-    """Add to the report what is public beside the parameters of the estimator."""
+    """Add to the report what else is public besides the parameters of the estimator."""
     facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
     if test is not None and "=" in test:
         facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"
@@ -131,18 +132,18 @@ def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups
 
 
 def _guarantee(statement: Any, report: Path | None) -> str:
-    """The line of the report that says what holds, and where the rest is."""
+    """Return the line of the report that states the guarantee, and how to get the rest."""
     line = next(line for line in str(statement).splitlines() if line.startswith("Guarantee"))
     return line if report is not None else f"{line} (-v prints the privacy report, --report FILE writes it)"
 
 
 def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
-    """Argument of the fit of an estimator that knows groups."""
+    """Return the argument ``groups`` of the fit, for an estimator that supports it."""
     name, estimator = model.steps[-1]
     if column is None and not isinstance(estimator, DPGroupDROClassifier):
         return {}
     if column is None or not isinstance(estimator, DPGroupDROClassifier):
-        raise ValueError(f"--groups {column}; expected a column of public groups with --estimator group_dro, and only there.")
+        raise ValueError(f"--groups {column}; expected only with --estimator group_dro, which needs a column of public groups.")
     if column not in X.columns:
-        raise ValueError(f"--groups {column}: the table has no such column; expected the name of one.")
+        raise ValueError(f"--groups {column}: the table has no such column; expected the name of a column.")
     return {f"{name}__groups": X[column].to_numpy()}

@@ -1,4 +1,4 @@
-"""Show a ledger, or make one."""
+"""Show a ledger, or create one."""
 
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ __all__ = ["ledger"]
 
 
 def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
-    """Print what a ledger allowed, what was spent and what is left; make the ledger where there is none.
+    """Print the ceiling of a ledger, the spent budget and the rest; create the ledger if it does not exist.
 
     Parameters
     ----------
     path : Path
-        Its file.
+        File of the ledger.
     out : Path or None
-        Where to write it: JSON, or a picture of its timeline.
+        Where to write the ledger as JSON, or its timeline as a picture.
     **ceiling : dict
-        epsilon, delta and adjacency of a new ledger, else None.
+        epsilon, delta and adjacency of a new ledger; None for an existing one.
     """
     check_outputs([(out, (".json", ".png"))], [path])
     account = PrivacyLedger(path, **ceiling)

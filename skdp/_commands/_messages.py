@@ -1,4 +1,7 @@
-"""What the command line shows of errors and warnings. Messages of other libraries may quote records, so they are not shown."""
+"""Select what the command line shows of errors and warnings.
+
+Messages of other libraries may quote records, so they are not shown.
+"""
 
 import dis
 import sys
@@ -13,7 +16,7 @@ HIDDEN = "--debug shows the message, which may quote records"
 
 
 def of_error(error: BaseException) -> str:
-    """Return the message of an error that skdp raised or that the operating system reports, else its type and place.
+    """Return the message of an error of skdp or of the operating system; of any other error, its type and place.
 
     Parameters
     ----------
@@ -35,12 +38,12 @@ def of_error(error: BaseException) -> str:
 
 
 def of_warning(message: Warning | str, category: type[Warning]) -> str:
-    """Return the message of a warning that skdp gives, else its type.
+    """Return the message of a warning of skdp; of any other warning, its type.
 
     Parameters
     ----------
     message, category : Warning, type
-        As `warnings.showwarning` gets them, from which this is called.
+        Arguments of `warnings.showwarning`, which calls this function.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def of_warning(message: Warning | str, category: type[Warning]) -> str:
 
 
 def _printable(text: object) -> str:
-    """One line that cannot control a terminal, whatever a file name or a file holds."""
+    """Return one line without control characters, whatever a file name or a file contains."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))
 
 
@@ -68,7 +71,7 @@ def _frames(place: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _is_raised_here(place: TracebackType) -> bool:
-    """Whether an error began at a ``raise`` statement of this package, not in a call that failed."""
+    """Return whether an error comes from a ``raise`` statement of this package, not from a call that failed."""
     code = place.tb_frame.f_code
     return _is_ours(code) and dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
 

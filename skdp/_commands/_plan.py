@@ -1,4 +1,4 @@
-"""Print what a fit would guarantee, before any data is touched."""
+"""Print the guarantee of a fit before any data is touched."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ def plan(
     settings: list[str],
     **parameters: Any,
 ) -> None:
-    """Print what a fit would guarantee, before any data is touched.
+    """Print the guarantee of a fit before any data is touched.
 
     Parameters
     ----------
@@ -35,23 +35,23 @@ def plan(
     n_samples : int
         Number of records.
     report : Path or None
-        Where to write it.
+        Where to write the plan.
     names : Path or None
-        Table with the columns that patterns in the schema stand for; only its column names are read.
+        Table with the columns that match the patterns in the schema; only its column names are read.
     sep : str
-        What separates the fields of a CSV.
+        Separator of the fields of a CSV.
     estimator : str or None
-        Its name; None takes that of the kind of target.
+        Name of the estimator; None uses the default for the kind of target.
     settings : list of str
-        Further parameters of it, as ``name=value``.
+        Further parameters of the estimator, as ``name=value``.
     **parameters : dict
-        Of all estimators.
+        Parameters that all estimators have.
     """
     facts = Schema.read(schema, None if names is None else partial(column_names, names, sep))
     check_outputs([(report, REPORTS)], [schema, names])
     model = unfitted(facts, estimator, read_settings(settings), **parameters)
     if isinstance(model[-1], DPGroupDROClassifier):
-        raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call in Python: plan(group_sizes=...).")
+        raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call of plan(group_sizes=...) in Python.")
     statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
     print(statement)
     if report is not None:

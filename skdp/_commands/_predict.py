@@ -16,7 +16,7 @@ __all__ = ["predict"]
 
 
 def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -> None:
-    """Write predictions, and probabilities or scores of classes, as CSV.
+    """Write predictions, and the probabilities or scores of the classes, as CSV.
 
     Parameters
     ----------
@@ -25,20 +25,20 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -
     out : Path or None
         Where to write; None prints.
     trust : bool
-        Whether a model file that can run code is read.
+        Whether to read a model file that can run code.
     sep : str
-        What separates the fields of the table, if it is a CSV.
+        Separator of the fields of the table, if it is a CSV.
     """
     check_outputs([(out, (".csv", ".csv.gz"))], [table, model])
     check_loadable(model, trust)
     if model.suffix == ".joblib":
-        print(f"warning: {model} can run any code while it is read; --trust allows that.", file=Forgiving(sys.stderr))
+        print(f"warning: {model} can run any code while it is read; --trust allows this.", file=Forgiving(sys.stderr))
     fitted = load_model(model, trust=trust)
     first = fitted
     while isinstance(first, Pipeline):  # the preparation may be a pipeline in the pipeline
         first = first[0]
     if not isinstance(first, SchemaColumns):
-        raise ValueError(f"{model} holds no model that the command fit made.")
+        raise ValueError(f"{model} is not a model that the command fit wrote.")
     frame = first.read(table, sep)
     text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:

@@ -1,4 +1,4 @@
-"""What the command line prints of a fitted model: predictions as columns, and scores on test records."""
+"""Compute what the command line prints of a fitted model: columns of predictions, and scores on test records."""
 
 from typing import Any
 
@@ -17,14 +17,12 @@ def columns_of_predictions(fitted: Any, frame: Any) -> dict[str, Any]:
     Parameters
     ----------
     fitted : Pipeline
-        Its last step is a fitted estimator.
-    frame : DataFrame
-        Records.
+        A pipeline whose last step is a fitted estimator. frame : DataFrame Records.
 
     Returns
     -------
     dict
-        Columns by name: the prediction, and the probabilities or scores of classes where the model has them.
+        Columns by name: the prediction, and the probabilities or scores of the classes if the model has them.
     """
     if is_regressor(fitted):
         return {"prediction": fitted.predict(frame)}
@@ -38,7 +36,7 @@ def columns_of_predictions(fitted: Any, frame: Any) -> dict[str, Any]:
 
 
 def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
-    """Return a line with the scores on test records, computed without noise, beside those of a constant.
+    """Return a line with the scores on test records, computed without noise, and those of a constant prediction.
 
     Parameters
     ----------
@@ -63,7 +61,7 @@ def _of_labels(fitted: Any, X: Any, y: np.ndarray) -> str:
     both = fitted.classes_.size == 2 and len(counts) == 2
     auc = f"AUC {roc_auc_score(y == fitted.classes_[1], fitted.decision_function(X)):.4f}" if both else ""
     if isinstance(fitted[-1], DPAUCMaximizer):
-        return f"{auc}; chance alone 0.5000" if auc else "no AUC, as they are all of one class"
+        return f"{auc}; chance alone 0.5000" if auc else "no AUC, because all are of one class"
     parts = [f"accuracy {np.mean(fitted.predict(X) == y):.4f}", auc]
     return f"{', '.join(filter(None, parts))}; the larger class alone {counts.max() / counts.sum():.4f}"
 

@@ -1,4 +1,4 @@
-"""A table with its target, split into records for a fit and records for a test."""
+"""Read a table with its target, and split it into records for the fit and records for a test."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,12 @@ __all__ = ["Labelled", "read_labelled"]
 
 @dataclass(frozen=True)
 class Labelled:
-    """Training and test part of a table.
+    """Hold the training part and the test part of a table.
 
     Parameters
     ----------
     X, X_test : pandas.DataFrame
-        Records; no test records where none were asked for.
+        Records; X_test is empty if no test was requested.
     y, y_test : ndarray
         Classes, or numbers.
     """
@@ -31,7 +31,7 @@ class Labelled:
 
 
 def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") -> Labelled:
-    """Read the columns of a schema and its target, and split off test records.
+    """Read the columns and the target of a schema, and split off test records.
 
     Parameters
     ----------
@@ -52,23 +52,23 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
     Raises
     ------
     ValueError
-        If something does not fit; the message quotes no data.
+        If table, schema and test do not fit together; the message quotes no data.
     """
     if facts.target is None:
         raise ValueError("The schema has no target; expected the name of the column to predict.")
     column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
     frame = read_table(table, facts, sep=sep)
     if facts.target not in frame.columns:
-        raise ValueError(f"{table} has no column {facts.target!r}, which the schema names as its target; expected it.")
+        raise ValueError(f"{table} has no column {facts.target!r}; expected it, because the schema names it as the target.")
     if column and column not in frame.columns:
-        raise ValueError(f"{table} has no column {column!r}; expected the column of --test {test}.")
+        raise ValueError(f"{table} has no column {column!r}; expected the column that --test {test} names.")
     held_out = np.zeros(len(frame), dtype=bool)
     if column:
         held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
     elif test is not None:
         held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
     if test is not None and held_out.sum() in (0, len(frame)):
-        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, and some for the fit.")
+        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, but not all.")
     y = frame[facts.target].to_numpy()
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
 

@@ -1,4 +1,4 @@
-"""Write a schema to be filled in."""
+"""Write a template of a schema."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["schema"]
 
 
 def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
-    """Write a schema to be filled in: names and kinds of the columns, and nothing else of the table.
+    """Write a template of a schema, with the names and kinds of the columns and nothing else from the table.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
     out : Path or None
         Where to write; None prints.
     sep : str
-        What separates the fields of a CSV.
+        Separator of the fields of a CSV.
     target : str or None
         Column to predict.
     """
@@ -40,8 +40,8 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
     name_it = "" if target else ", name the target and take it out of the columns"
     print(
         f"Written: {out}\n"
-        "Check that its column names are names: they are the first line of the table. The kinds are what the reader of the file\n"
-        "made of the columns; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
+        "Check that the column names are names and not data: they are the first line of the table. The kinds are guesses by the\n"
+        "reader of the file; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
         f'records{name_it}. Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
     )
 
