@@ -1,4 +1,4 @@
-"""Models as files. A .skops file is loaded if all its types are on a list of classes; a .joblib file can run any code."""
+"""Save and load models. A .skops file is loaded if all its types are on a list; a .joblib file can run any code."""
 
 import contextlib
 import importlib
@@ -88,19 +88,19 @@ KNOWN = (  # loaders of what skops trusts by itself, under the names that it giv
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator or pipeline with its privacy report.
+    """Save a fitted estimator or pipeline with its privacy report.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of skdp, or a pipeline that ends in one.
     path : path-like
-        ``.skops`` (holds data only) or ``.joblib`` (a pickle). The file is replaced as a whole or left as it was.
+        ``.skops`` (holds data only) or ``.joblib`` (a pickle). An existing file is replaced completely or not at all.
 
     Raises
     ------
     ImportError, OSError, ValueError
-        If it cannot be written, or as ``.skops`` holds types that `load_model` would refuse.
+        If the file cannot be written, or if a ``.skops`` file would hold types that `load_model` refuses.
     """
     path = Path(path)
     check_outputs([(path, MODELS)])
@@ -108,14 +108,14 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
-    """Read an estimator that `save_model` wrote.
+    """Load an estimator that `save_model` wrote.
 
     Parameters
     ----------
     path : path-like
         A ``.skops`` file, whose classes must all be on a list, or a ``.joblib`` file, which can run any code.
     trust : bool, default=False
-        Read a ``.joblib`` file. Say True only if you know who wrote it. Changes nothing for ``.skops``.
+        Whether to read a ``.joblib`` file. Set it to True only if you know who wrote the file. It has no effect on ``.skops``.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     Raises
     ------
     FileNotFoundError, ImportError, ValueError
-        If it cannot be read, or may not be.
+        If the file cannot be read, or is refused.
     """
     path = Path(path)
     check_loadable(path, trust)
@@ -137,13 +137,13 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     types = _read(path, lambda: skops.get_untrusted_types(data=content))
     if foreign := _foreign(types) or _read(path, lambda: _misbuilt(content)):
         raise ValueError(
-            f"{path} holds the types {foreign}, which are not loaded because they could run code; expected a file of save_model."
+            f"{path} holds the types {foreign}, which are not loaded because they could run code; expected a file by save_model."
         )
     return _read(path, lambda: skops.loads(content, trusted=types))
 
 
 def check_loadable(path: Path, trust: bool) -> None:
-    """Raise unless there is a model to read, and reading it runs no code or is allowed to."""
+    """Raise an error unless the file exists, and reading it runs no code or code is allowed."""
     check_suffix("The model", path, MODELS)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model {path}.")
@@ -155,7 +155,7 @@ def check_loadable(path: Path, trust: bool) -> None:
 
 
 def model_content(model: Any, path: Path) -> bytes:
-    """Return a model as the bytes of a file of that name."""
+    """Return the bytes of the file that holds a model; the suffix of the path sets the format."""
     if path.suffix == ".joblib":
         buffer = io.BytesIO()
         imported("joblib").dump(model, buffer)
@@ -164,26 +164,26 @@ def model_content(model: Any, path: Path) -> bytes:
     content = skops.dumps(model)
     if foreign := _foreign(skops.get_untrusted_types(data=content)) or _misbuilt(content):
         raise ValueError(
-            f"{path} would hold the types {foreign}, with which load_model refuses it; expected those of skdp and estimators of "
+            f"{path} would hold the types {foreign}, which load_model refuses; expected types of skdp and estimators of "
             "scikit-learn only. A .joblib file can hold others."
         )
     return content
 
 
 def rescue(model: Any, suffix: str) -> Path | None:
-    """Write a model elsewhere, after its own place failed: where the user says, else to a temporary or a home directory.
+    """Write a model to another place: to a path that the user enters, else to a temporary or a home directory.
 
     Parameters
     ----------
     model : estimator
-        Its budget is spent.
+        A fitted model, whose budget is spent.
     suffix : str
-        Kind of file; ``.joblib`` where this one cannot hold it.
+        Kind of file; ``.joblib`` is used if this format cannot hold the model.
 
     Returns
     -------
     Path or None
-        Where it is; None if no place was left.
+        Path of the file; None if it could not be written anywhere.
     """
     for kind in dict.fromkeys((suffix, ".joblib")):
         for path in _places(kind):
@@ -211,7 +211,7 @@ def _foreign(types: Sequence[str]) -> list[str]:
 
 
 def _misbuilt(content: bytes) -> list[str]:
-    """Parts of a file that are built otherwise than `save_model` builds them, as name and loader."""
+    """Return the name and the loader of each part of a file that `save_model` would build differently."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         parts: list[Any] = [json.loads(file.read("schema.json"))]
     found = set()
@@ -230,7 +230,7 @@ def _misbuilt(content: bytes) -> list[str]:
 
 
 def _is_class(name: str) -> bool:
-    """Whether a name of the list is a class, defined in this place, in the installed version."""
+    """Return whether a name of the list is a class that the installed version defines in this module."""
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute, None)
@@ -240,6 +240,6 @@ def _is_class(name: str) -> bool:
 
 
 def _read(path: Path, load: Any) -> Any:
-    with contextlib.suppress(Exception):  # a damaged file can raise any error, and the error may quote what is in the file
+    with contextlib.suppress(Exception):  # a damaged file can raise any error, and the message may quote its content
         return load()
     raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")

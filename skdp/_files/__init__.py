@@ -1,1 +1,1 @@
-"""Tables, models and reports as files."""
+"""Read and write tables and reports as files."""

@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all, and never over a file that is read."""
+"""Write files completely or not at all, and never over an input."""
 
 import contextlib
 import os
@@ -11,21 +11,22 @@ from skdp._files._suffixes import check_suffix, imported
 
 __all__ = ["ROOM", "Output", "check_outputs", "write_whole"]
 
-# Bytes that a fit reserves on the disk for a model and for a report before it is charged; larger ones may still fail.
+# Bytes that a fit reserves on the disk for a model and for a report before it is charged. Larger files may still fail to be
+# written.
 ROOM = 2**20
 
 
 def check_outputs(
     outputs: Sequence[tuple[Path | None, tuple[str, ...]]], inputs: Sequence[Path | None] = (), *, overwrite: bool = True
 ) -> None:
-    """Raise unless each output can be written, has an allowed suffix, and is neither an input nor another output.
+    """Raise an error unless each output can be written, has an allowed suffix, and is neither an input nor another output.
 
     Parameters
     ----------
     outputs : sequence of (Path or None, tuple of str)
-        Where to write, and the allowed ends of the name.
+        Where to write, and the allowed suffixes.
     inputs : sequence of Path or None
-        What is read.
+        Files that are read.
     overwrite : bool, default=True
         Whether the outputs may exist.
 
@@ -40,7 +41,7 @@ def check_outputs(
             continue
         check_suffix("The output", path, suffixes)
         if uses := [use for other, use in taken if _same(path, other)]:
-            raise ValueError(f"{path} is {uses[0]}, too; expected another name for the output.")
+            raise ValueError(f"{path} is also {uses[0]}; expected another name for the output.")
         if not overwrite and os.path.lexists(path):
             raise ValueError(f"{path} exists already; expected another name, so that nothing is lost.")
         if (path.exists() and not path.is_file()) or not _writable(path):
@@ -51,9 +52,9 @@ def check_outputs(
 
 
 class Output:
-    """A file that gets its name when it is complete; leaving the context before that leaves nothing behind.
+    """Write a file that gets its name when it is complete; if the context ends before that, no file remains.
 
-    It has the permissions of the file that it replaces.
+    The file has the permissions of the file that it replaces.
 
     Parameters
     ----------
@@ -65,15 +66,15 @@ class Output:
     Raises
     ------
     OSError
-        If nothing can be written there, or there is no room.
+        If the file cannot be written, or there is no room.
     """
 
     def __init__(self, path: Path, room: int = 0) -> None:
-        self.path = path.resolve()  # a symbolic link stays one
+        self.path = path.resolve()  # writes to the target of a symbolic link, and keeps the link
         self._part = self.path.with_name(f".skdp-{secrets.token_hex(8)}")
         self._file = open(self._part, "xb")
         try:
-            with contextlib.suppress(OSError):  # nothing is there, or nobody's permissions can be changed
+            with contextlib.suppress(OSError):  # there is no such file, or the file system has no permissions
                 shutil.copymode(self.path, self._part)
             self._file.write(bytes(room))
             self._sync()
@@ -88,12 +89,12 @@ class Output:
         self.discard()
 
     def write(self, content: bytes) -> None:
-        """Write everything, and give the file its name.
+        """Write the content, and give the file its name.
 
         Parameters
         ----------
         content : bytes
-            All of the file.
+            The whole content of the file.
         """
         self._file.seek(0)
         self._file.write(content)
@@ -101,7 +102,7 @@ class Output:
         self._sync()
         self._file.close()
         os.replace(self._part, self.path)
-        with contextlib.suppress(OSError):  # the name survives a power failure, where directories can be synchronised
+        with contextlib.suppress(OSError):  # so that the name survives a power failure; not all systems support it
             directory = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -109,7 +110,7 @@ class Output:
                 os.close(directory)
 
     def discard(self) -> None:
-        """Leave nothing behind, unless the file has its name already."""
+        """Remove the file, unless it already has its name."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -121,13 +122,13 @@ class Output:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole, or leave what is there."""
+    """Write a file completely, or leave the existing file unchanged."""
     with Output(path) as output:
         output.write(content)
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file: also by hard and symbolic links, and before it is made."""
+    """Return whether two paths lead to the same file, including hard and symbolic links and files that do not exist yet."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -135,6 +136,6 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _writable(path: Path) -> bool:
-    """Whether the directory takes new files, and an old one may be replaced."""
+    """Return whether a file can be created in the directory, and an existing one replaced."""
     path = path.resolve()
     return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))

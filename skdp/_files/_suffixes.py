@@ -1,4 +1,4 @@
-"""Reports as files, and what all files share."""
+"""Write reports by the suffix of the file; helpers that all files share."""
 
 import contextlib
 import importlib
@@ -9,11 +9,11 @@ from typing import Any, TextIO
 __all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "picture_content", "report_content"]
 
 REPORTS = (".html", ".json", ".txt")
-EXTRA = "pip install pandas pyarrow skops brings what the command line needs"
+EXTRA = "pip install pandas pyarrow skops installs what the command line needs"
 
 
 class Forgiving:
-    """Writes to a stream as long as somebody reads it: a closed terminal must not end a fit that has spent its budget.
+    """Write to a stream as long as it is open: a closed terminal must not end a fit that has spent its budget.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Forgiving:
 
 
 def report_content(report: Any, path: Path) -> bytes:
-    """Return a privacy report as HTML, JSON or text, as the suffix says."""
+    """Return a privacy report as HTML, JSON or text, depending on the suffix."""
     content = {".html": report.to_html, ".json": report.to_json, ".txt": lambda: str(report)}
     return (content[path.suffix]() + "\n").encode()
 
@@ -50,7 +50,7 @@ def picture_content(figure: Any) -> bytes:
 
 
 def imported(name: str) -> Any:
-    """Return a module that only the command line needs, or say how to get it."""
+    """Return a module that only the command line needs; if it is missing, raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -58,6 +58,6 @@ def imported(name: str) -> Any:
 
 
 def check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise unless a name has more than one of the suffixes."""
+    """Raise an error unless a file name consists of a stem and one of the suffixes."""
     if not any(path.name.removesuffix(suffix) not in (path.name, "") for suffix in suffixes):
         raise ValueError(f"{what} is {path}; expected a name that ends in one of {', '.join(suffixes)}.")

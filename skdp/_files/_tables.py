@@ -1,4 +1,4 @@
-"""Tables as files. No message quotes a value or a row of a table."""
+"""Read tables from files. No message quotes a value or a row of a table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ __all__ = ["SEPARATORS", "column_kinds", "column_names", "read_frame", "to_numbe
 
 SEPARATORS = (",", ";", "\t", "|")
 TABLES = (".csv", ".csv.gz", ".parquet")
-MISSING = ("", "NA", "NaN", "nan", "null", "?")  # cells that hold no number
+MISSING = ("", "NA", "NaN", "nan", "null", "?")  # texts of a cell that stand for a missing number
 
 
 def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: str = ",") -> Any:
@@ -21,9 +21,9 @@ def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: s
     path : Path
         CSV, gzipped CSV with a header, or Parquet.
     numbers : sequence of str
-        Columns to be read as float64, NaN where missing. All other columns of a CSV are read as text.
+        Columns to read as float64; missing values become NaN. All other columns of a CSV are read as text.
     others : sequence of str
-        Further columns that must be there.
+        Further columns that the table must have.
     sep : str, default=","
         What separates the fields of a CSV.
 
@@ -42,7 +42,7 @@ def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: s
     missing = [name for name in needed if name not in present]
     if len(missing) == len(needed):
         raise ValueError(
-            f"{path} has none of the columns {needed} in its first line: no header, or no {sep!r} between its fields?"
+            f"{path} has none of the columns {needed} in its first line: is the header missing, or is {sep!r} not its separator?"
         )
     if missing:
         raise ValueError(f"{path} has no columns {missing}; expected all that the schema names.")
@@ -50,14 +50,14 @@ def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: s
     _check_records(path, frame)
     if wrong := [name for name in numbers if not to_numbers(frame, name)]:
         raise ValueError(
-            f"{path}: the columns {wrong} hold something that is no finite number; expected numbers with a decimal point, "
-            "or nothing."
+            f"{path}: the columns {wrong} have cells that are not finite numbers; expected numbers with a decimal point, "
+            "or empty cells."
         )
     return frame
 
 
 def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
-    """Return "number", "category" or "ignore" (for dates) by column name, after the type that the file or its reader gives.
+    """Return "number", "category" or "ignore" (for dates) by column name, from the types of the file or its reader.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
 
 
 def column_names(path: Path, sep: str = ",") -> list[str]:
-    """Return the column names of a table, after a check that they are names.
+    """Return the column names of a table; raise an error if the first line holds data instead of names.
 
     Parameters
     ----------
@@ -112,29 +112,29 @@ def column_names(path: Path, sep: str = ",") -> list[str]:
     if path.suffix != ".parquet":
         _check_separator(path, names, sep)
     if not all(names):
-        raise ValueError(f"{path} has a column without a name, an index perhaps; expected a name for each (to_csv(index=False)).")
+        raise ValueError(f"{path} has a column without a name, perhaps an index; expected a name for each (to_csv(index=False)).")
     if any(_is_number(name) for name in names):
-        raise ValueError(f"{path} has no header: expected names with {sep!r} between in its first line, none of them a number.")
+        raise ValueError(f"{path} has no header: expected names separated by {sep!r} in its first line, none of them a number.")
     if len(set(names)) < len(names):
-        raise ValueError(f"{path} has columns that are named alike; expected different names.")
+        raise ValueError(f"{path} has columns with the same name; expected different names.")
     return names
 
 
 def _check_separator(path: Path, names: list[str], sep: str) -> None:
-    """Say what the header looks like where another character separates its fields; the header is public, and not quoted."""
+    """Raise an error if another character seems to separate the fields of the header; the header is public, and not quoted."""
     suspects = [other for other in SEPARATORS if other != sep and (len(names) == 1 or other in ";\t")]
     if found := [other for other in suspects if any(other in name for name in names)]:
         count = "one column" if len(names) == 1 else f"{len(names)} columns"
         shown = "tab" if found[0] == "\t" else found[0]
         raise ValueError(
-            f"{path}: read with {sep!r} between its fields, the header has {count} and contains {found[0]!r}; expected "
+            f"{path}: with the separator {sep!r} the header has {count} and contains {found[0]!r}; expected "
             f"sep={found[0]!r} (on the command line --sep '{shown}')."
         )
 
 
 def _check_records(path: Path, frame: Any) -> None:
     if not len(frame):
-        raise ValueError(f"{path} has a header and no records; expected at least one.")
+        raise ValueError(f"{path} has a header but no records; expected at least one.")
 
 
 def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool = False) -> Any:
@@ -147,7 +147,9 @@ def _read(path: Path, sep: str, *, header_only: bool = False, kinds_only: bool =
     except Exception:  # a damaged file can raise any error
         pass
     # outside of the except clause: the original error may quote data
-    raise ValueError(f"{path} cannot be read; expected UTF-8 text with a header and as many fields in every row, or Parquet.")
+    raise ValueError(
+        f"{path} cannot be read; expected Parquet, or UTF-8 text with a header and the same number of fields in every row."
+    )
 
 
 def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
@@ -157,7 +159,7 @@ def _read_csv(path: Path, sep: str, header_only: bool, kinds_only: bool) -> Any:
     if kinds_only:
         return pandas.read_csv(path, sep=sep, low_memory=False)
     blank_is_nothing = len(_read_csv(path, sep, True, False)) > 1  # with one column, a blank line is a record
-    # usecols would let rows with too many fields pass
+    # usecols would accept rows with too many fields
     frame = pandas.read_csv(path, sep=sep, dtype=object, keep_default_na=False, skip_blank_lines=blank_is_nothing)
     if not isinstance(frame.index, pandas.RangeIndex):
         raise ValueError("Every row has more fields than the header.")
@@ -172,7 +174,7 @@ def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
 
 
 def to_numbers(frame: Any, name: str) -> bool:
-    """Convert a column to float64 in place, empty cells to NaN; return whether all other cells are finite numbers."""
+    """Convert a column to float64 in place; empty cells become NaN. Return whether all other cells are finite numbers."""
     pandas, column = imported("pandas"), frame[name]
     if column.dtype.kind in "Mm":
         return False

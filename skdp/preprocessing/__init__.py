@@ -1,4 +1,4 @@
-"""Preparation of tables with public knowledge only: nothing here learns from the records, so nothing here costs privacy."""
+"""Prepare tables with public knowledge only. Nothing here learns from the records, so nothing here costs privacy."""
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, Term
 from skdp.preprocessing._columns import SchemaColumns

@@ -1,4 +1,4 @@
-"""What all stateless transformers share."""
+"""Define the base class of stateless transformers."""
 
 from abc import abstractmethod
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["StatelessTransformer"]
 
 
 class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that map every row by itself, with public parameters: fitting checks and remembers column names."""
+    """Base of transformers that map each row separately, with public parameters; ``fit`` only checks and stores column names."""
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: ``transform`` works without ``fit``."""
@@ -21,7 +21,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check parameters and table; learn nothing but the number and the names of the columns.
+        """Check the parameters and the table, and store the number and the names of the columns.
 
         Parameters
         ----------
@@ -39,7 +39,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return self
 
     def transform(self, X: Any) -> Any:
-        """Map every row by itself.
+        """Map each row separately.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
     @abstractmethod
     def _check(self, X: Any) -> None:
-        """Raise TypeError or ValueError unless the parameters are sound and fit the table."""
+        """Raise TypeError or ValueError unless the parameters are valid for the table."""
 
     @abstractmethod
     def _transformed(self, X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Categories that are public, and one more for whatever else is in a column."""
+"""Map values to public categories, and all other values to one more category."""
 
 import math
 from collections.abc import Sequence
@@ -14,14 +14,16 @@ from skdp.preprocessing._base import StatelessTransformer
 
 __all__ = ["KnownCategories", "category_names"]
 
-LARGEST_INTEGER = 2**53  # beyond it, an integer changes when a missing value elsewhere makes its column one of floats
+# Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
+# to floats, which would change larger integers; they are spelt without this conversion only up to here.
+LARGEST_INTEGER = 2**53
 
 
 class KnownCategories(StatelessTransformer):
-    """Replace every value that is not among the public categories of its column by one more category.
+    """Replace each value that is not among the public categories of its column by one more category.
 
-    Followed by ``OneHotEncoder(categories=...)`` it gives columns that depend on public knowledge only, where an encoder
-    that is fitted on the records publishes which categories occur.
+    With a subsequent ``OneHotEncoder(categories=...)``, the columns depend on public knowledge only. An encoder that is fitted on
+    the records would publish which categories occur.
 
     Parameters
     ----------
@@ -29,28 +31,29 @@ class KnownCategories(StatelessTransformer):
         The categories of all columns, or a list for each: text, numbers or booleans. Values are compared as text without
         surrounding spaces, so that 1, 1.0 and "1" are the same category.
     other : str, default="other"
-        What any other value becomes, missing values included. May be one of the categories.
+        The category of all other values, including missing ones. It may be one of the categories.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names, if X had them.
 
     Raises
     ------
     ValueError
-        From ``fit`` and ``transform``, if there are no categories or they do not fit the table.
+        From ``fit`` and ``transform``, if there are no categories, or if they do not match the table.
 
     See Also
     --------
-    from_schema : The transformer of a whole table.
+    from_schema : Build the transformer of a whole table.
 
     Notes
     -----
-    **Privacy.** Every value is mapped by itself with public lists, so the mapping costs no privacy. It is spelt by itself, too:
-    a missing value in one record may change the type of a whole column, and no other value may be spelt differently for it.
+    **Privacy.** Each value is mapped separately with public lists, so the mapping costs no privacy. Its spelling is also
+    independent of other records: a missing value in one record may change the type of a whole column, and this must not change
+    the spelling of any other value.
 
     Examples
     --------
@@ -65,7 +68,7 @@ class KnownCategories(StatelessTransformer):
         self.other = other
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text and missing values are welcome, sparse tables are not."""
+        """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
@@ -76,7 +79,7 @@ class KnownCategories(StatelessTransformer):
         return quoting_no_data(X, lambda: self._cells(X, reset))
 
     def _cells(self, X: Any, reset: bool) -> np.ndarray:
-        """Cells as objects, each as its own column has it: one type for all columns would make a 1 of a True."""
+        """Return the cells as objects with the types of their columns: a common type of all columns would turn True into 1."""
         if not hasattr(X, "columns"):
             return validate_data(self, X, reset=reset, dtype=object, ensure_all_finite=False)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -89,7 +92,9 @@ class KnownCategories(StatelessTransformer):
         if not isinstance(self.other, str):
             raise TypeError(f"other={shown(self.other)}; expected a string.")
         if self.categories is None:
-            raise ValueError("categories=None; expected lists from public knowledge: what is read off the records leaks.")
+            raise ValueError(
+                "categories=None; expected lists from public knowledge, because categories taken from the records leak."
+            )
         lists = self._lists(X.shape[1])
         if len(lists) != X.shape[1]:
             raise ValueError(f"categories has {len(lists)} lists; expected one, or one for each of {X.shape[1]} columns.")
@@ -101,12 +106,12 @@ class KnownCategories(StatelessTransformer):
         for column, categories in enumerate(self._lists(X.shape[1])):
             known = {spelling: name for name in category_names(categories) for spelling in _spellings(name)}
             name_of = np.frompyfunc(partial(self._name, known), 1, 1)
-            with np.errstate(all="ignore"):  # a warning about a NaN would tell of it
+            with np.errstate(all="ignore"):  # a warning would reveal a NaN
                 named[:, column] = name_of(X[:, column])
         return named
 
     def _name(self, known: dict[str, str], value: Any) -> str:
-        if type(value) is str and value in known:  # as nearly all are
+        if type(value) is str and value in known:  # the common case
             return known[value]
         return known.get(_spelling(value), self.other)  # type: ignore[arg-type]
 
@@ -132,7 +137,7 @@ def category_names(categories: Any) -> list[str]:
     Raises
     ------
     ValueError
-        If it is no list, or empty, or mixes kinds, or two entries are spelt alike.
+        If it is not a list, is empty, mixes kinds, or has two entries with the same spelling.
     """
     if not isinstance(categories, (list, tuple, np.ndarray)) or len(categories) == 0:
         raise ValueError(f"categories={shown(categories)}; expected a list of at least one category.")
@@ -150,7 +155,7 @@ def _kind(value: Any) -> str:
 
 
 def _spelling(value: Any) -> str | None:
-    """Text of one value, whatever the type of its column: an integer may have become a float there. None is no category."""
+    """Return the text of a value, whether its column is one of integers or of floats; None if the value is not a category."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, (bool, np.bool_)):
@@ -168,7 +173,7 @@ def _spelling(value: Any) -> str | None:
 
 
 def _spellings(name: str) -> Sequence[str]:
-    """Texts that stand for a category: "1.0" for "1" as well, but not "01"."""
+    """Return the texts that stand for a category: "1" and "1.0" for "1", but not "01"."""
     try:
         number = float(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The first step of a prepared table: the columns that a schema names, and nothing else."""
+"""Select the columns that a schema names, as the first step of the preparation."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ __all__ = ["SchemaColumns"]
 
 
 class SchemaColumns(BaseEstimator):
-    """Demand a data frame, and pass on the columns that a schema names.
+    """Check that X is a data frame, and select the columns that a schema names.
 
     Parameters
     ----------
     numbers, categories : list of str
         Column names.
     filled : list of str
-        Columns of numbers in which some may be missing.
+        Columns of numbers that may have missing values.
     """
 
     def __init__(self, numbers: list[str], categories: list[str], filled: list[str]) -> None:
@@ -50,13 +50,13 @@ class SchemaColumns(BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the columns of the schema, or raise an error that quotes names only."""
+        """Return the columns of the schema; errors quote only names."""
         named = [*self.numbers, *self.categories]
         present = [str(name) for name in getattr(X, "columns", ())]
         if not present:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame with the columns {named}.")
         if other := [name for name in X.columns if not isinstance(name, str) and str(name) in named]:
-            raise ValueError(f"X has the columns {other}, whose names are no texts; expected texts, as in the schema.")
+            raise ValueError(f"X has the columns {other}; column names must be strings, as in the schema.")
         if missing := [name for name in named if name not in present]:
             raise ValueError(f"X has no columns {missing}; expected all that the schema names.")
         if doubled := sorted({name for name in named if present.count(name) > 1}):
@@ -64,12 +64,12 @@ class SchemaColumns(BaseEstimator):
         return X[named]
 
     def read(self, path: Path, sep: str = ",") -> Any:
-        """Return all columns of a file, those of numbers as float64; no number may be missing where none is filled in."""
+        """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
         frame = read_frame(path, self.numbers, self.categories, sep)
         if gaps := [name for name in self.numbers if name not in self.filled and frame[name].isna().any()]:
             raise ValueError(
                 f'{path}: numbers are missing in the columns {gaps}; expected none, or a number as "fill" in the schema of the '
-                "fit, for every column that can ever have a gap."
+                "fit, for every column that can have missing values."
             )
         return frame
 

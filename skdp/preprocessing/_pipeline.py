@@ -1,4 +1,4 @@
-"""From a schema of public facts to the transformer of a whole table."""
+"""Build the transformer of a whole table from a schema of public facts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +15,11 @@ __all__ = ["from_schema"]
 
 
 def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
-    """Return the transformer of a table, made of public facts alone.
+    """Return the transformer of a table, which is built from public facts alone.
 
-    Numbers are scaled to [-1, 1] by their bounds, categories become one column each and one more for every other value. All
-    is divided by the length of a usual row, and rows that are still longer than 1 are scaled down to it, so that an estimator
-    behind it takes ``data_norm=1``. Columns that the schema does not name are dropped.
+    Numbers are scaled to [-1, 1] by their bounds. Each category becomes one column, and one more column stands for all other
+    values. The rows are divided by the length of a typical row, and rows that are still longer than 1 are scaled down to 1. Use
+    ``data_norm=1`` for the estimator that follows. Columns that the schema does not name are dropped.
 
     Parameters
     ----------
@@ -32,33 +32,33 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
                          "name": {"kind": "ignore"}},
              "target": "ill", "classes": ["no", "yes"]}
 
-        "scale", "fill", "target" and "classes" are optional, and a "description" may stand anywhere. A target that is a number
-        has "target_bounds" in place of "classes". Every bound and category must come from public knowledge, never from the
-        records. A key such as "BILL_*" stands for all columns with such names: ``Schema.read(schema, X.columns)`` replaces it.
+        "scale", "fill", "target" and "classes" are optional, and a "description" is allowed anywhere. If the target is a number,
+        give "target_bounds" instead of "classes". All bounds and categories must come from public knowledge, never from the
+        records. A key such as "BILL_*" stands for all columns with matching names: ``Schema.read(schema, X.columns)`` replaces
+        it.
     sparse_output : bool, default=False
-        Return CSR: for categories in the thousands.
+        Whether to return CSR tables. Useful for thousands of categories.
 
     Returns
     -------
     Pipeline
-        Takes data frames, learns nothing from them, and gives rows of length at most 1, with feature names.
+        A pipeline for data frames. It learns nothing from them, and returns rows of length at most 1, with feature names.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     TypeError, ValueError
-        If something in the schema is missing, misspelt or not filled in; the message names the place.
+        If an entry of the schema is missing, misspelt or not filled in; the message names the entry.
 
     See Also
     --------
-    BoundedScaler : Scales the numbers.
-    RowNormClipper : Bounds the rows.
+    BoundedScaler : Scale numbers by public bounds. RowNormClipper : Bound the length of rows.
 
     Notes
     -----
-    **Privacy.** Every row is mapped by itself with public facts: a private estimator that is fitted on the result has the same
-    guarantee for the records of the table.
+    **Privacy.** Each row is mapped separately with public facts. Therefore a private estimator that is fitted on the result has
+    the same guarantee for the records of the table.
 
     Examples
     --------

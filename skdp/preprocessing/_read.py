@@ -1,4 +1,4 @@
-"""A file as the data frame that a schema describes."""
+"""Read a file as the data frame that a schema describes."""
 
 import os
 from functools import partial
@@ -13,37 +13,38 @@ __all__ = ["read_table"]
 
 
 def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> Any:
-    """Read a table as its schema describes it, so that no value changes the type of a column.
+    """Read a table as its schema describes it, so that no value can change the type of a column.
 
-    ``pandas.read_csv`` guesses: it makes 7 of "007" and a missing value of "NA", and one record decides about a column.
+    ``pandas.read_csv`` guesses types: it reads "007" as 7 and "NA" as a missing value, and a single record can change the type of
+    a column.
 
     Parameters
     ----------
     path : path-like
         ``.csv`` or ``.csv.gz`` in UTF-8 with column names in the first line, or ``.parquet``.
     schema : path-like, dict or Schema
-        What is public about it. Patterns such as ``BILL_*`` stand for columns of the table.
+        What is public about the table. Patterns such as ``BILL_*`` stand for columns of the table.
     sep : {",", ";", "\\t", "|"}, default=","
         What separates the fields of a CSV.
 
     Returns
     -------
     pandas.DataFrame
-        All columns: numbers as float64 and everything else of a CSV as text. The target, where it is there, as its classes, or
-        as float64 if the schema has no classes.
+        All columns: numbers as float64, and all other columns of a CSV as text. The target, if the table has it, is returned as
+        its classes, or as float64 if the schema has no classes.
 
     Raises
     ------
     FileNotFoundError, ImportError, TypeError, ValueError
-        If file or schema cannot be read or do not fit; no message quotes data.
+        If the file or the schema cannot be read, or if they do not match; no message quotes data.
 
     See Also
     --------
-    from_schema : The transformer of such a table.
+    from_schema : Build the transformer of such a table.
 
     Notes
     -----
-    **Privacy.** Reads every value by itself, by public rules.
+    **Privacy.** Each value is read separately, by public rules.
     """
     facts = Schema.read(schema, partial(column_names, Path(path), sep))
     frame = SchemaColumns.of(facts).read(Path(path), sep)
@@ -53,7 +54,7 @@ def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> 
         frame[facts.target] = facts.labels(frame[facts.target])
     elif not to_numbers(frame, facts.target) or frame[facts.target].isna().any():
         raise ValueError(
-            f"{path}: the target {facts.target!r} is missing somewhere, or no finite number; expected a number in every record, "
+            f"{path}: the target {facts.target!r} has values that are missing or not finite; expected a number in every record, "
             'or its labels as "classes" in the schema.'
         )
     return frame

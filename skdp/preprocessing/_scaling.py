@@ -1,4 +1,4 @@
-"""Numbers to a known range, rows to a known length, with bounds that are public."""
+"""Scale numbers to a known range and rows to a known length, by public bounds."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ class BoundedScaler(StatelessTransformer):
     ----------
     bounds : float, pair of float, array-like of shape (n_features, 2), or dict
         A number B for ``|x| <= B``, ``(low, high)`` for all columns, one pair per column, or a dict from column name (x0, x1, ...
-        for arrays) to such, in the units of X. They must be known without looking at the records (an age lies between 0 and
-        120): bounds that are read off the records leak.
+        for arrays) to a number or a pair, in the units of X. Bounds must be known without looking at the records (an age lies
+        between 0 and 120): bounds that are computed from the records leak.
     centre : bool, default=True
-        Map ``[low, high]`` onto [-1, 1]. False divides by the larger of ``abs(low)`` and ``abs(high)``, which keeps zeros and
-        so sparse tables.
+        Whether to map ``[low, high]`` onto [-1, 1]. False divides by the larger of ``abs(low)`` and ``abs(high)``, which keeps
+        zeros, so sparse tables stay sparse.
     scale : {"linear", "log"}, default="linear"
         "log" scales ``sign(x) * log(1 + abs(x))``, for amounts and counts with a long tail; bounds stay in the units of X.
     fill : float or None, default=None
-        Public number that takes the place of missing values (NaN). None refuses them.
+        Public number that replaces missing values (NaN). If None, missing values are an error.
 
     Attributes
     ----------
@@ -40,17 +40,16 @@ class BoundedScaler(StatelessTransformer):
     Raises
     ------
     ValueError
-        From ``fit`` and ``transform``, if there are no bounds or they do not fit the table.
+        From ``fit`` and ``transform``, if there are no bounds, or if they do not match the table.
 
     See Also
     --------
-    RowNormClipper : Bounds the length of whole rows.
-    from_schema : The transformer of a whole table.
+    RowNormClipper : Bound the length of whole rows. from_schema : Build the transformer of a whole table.
 
     Notes
     -----
-    **Privacy.** Every row is mapped by itself with public numbers. A private estimator that is fitted on the result has the
-    same guarantee for the records before the mapping.
+    **Privacy.** Each row is mapped separately with public numbers. Therefore a private estimator that is fitted on the result has
+    the same guarantee for the original records.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class BoundedScaler(StatelessTransformer):
         self.fill = fill
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse tables and missing values are welcome where the parameters provide for them."""
+        """Return scikit-learn's tags: sparse tables and missing values are allowed if the parameters support them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.centre
         tags.input_tags.allow_nan = self.fill is not None
@@ -76,7 +75,7 @@ class BoundedScaler(StatelessTransformer):
 
     def _read(self, X: Any, reset: bool) -> Any:
         check_number("fill", self.fill, optional=True)
-        # float64 always: a missing value in one record widens its column, and would the whole table with it
+        # always float64: a missing value in one record changes the dtype of its column, and could change that of the whole table
         return read_features(self, X, reset, dtype=np.float64, finite="allow-nan" if self.fill is not None else True)
 
     def _check(self, X: Any) -> None:
@@ -85,7 +84,9 @@ class BoundedScaler(StatelessTransformer):
         if not isinstance(self.scale, str) or self.scale not in ("linear", "log"):
             raise ValueError(f"scale={shown(self.scale)}; expected 'linear' or 'log'.")
         if self.bounds is None:
-            raise ValueError("bounds=None; expected (low, high) from public knowledge: what is read off the records leaks.")
+            raise ValueError(
+                "bounds=None; expected (low, high) from public knowledge, because bounds taken from the records leak."
+            )
         low, high = self._limits(X.shape[1])
         warn_of_two_numbers(self.bounds, X.shape[1], parameter="bounds")
         if sparse.issparse(X) and (self.centre or (low > 0).any() or (high < 0).any()):
@@ -96,7 +97,7 @@ class BoundedScaler(StatelessTransformer):
 
     def _transformed(self, X: Any) -> Any:
         low, high = self._limits(X.shape[1])
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        with np.errstate(all="ignore"):  # a warning would reveal a value
             if not sparse.issparse(X):
                 return self._scaled(X, low, high)
             columns = X.indices if X.format == "csr" else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
@@ -123,10 +124,10 @@ class BoundedScaler(StatelessTransformer):
 
 
 class RowNormClipper(StatelessTransformer):
-    """Scale down rows that are longer than a public bound; the others stay as they are.
+    """Scale down rows that are longer than a public bound; the other rows do not change.
 
-    A private estimator with ``data_norm=max_norm`` clips its training rows by itself. Clipped beforehand, the rows of a
-    prediction are treated as those of the fit were.
+    A private estimator with ``data_norm=max_norm`` clips its training rows itself. If a pipeline clips them before, prediction
+    treats rows in the same way as the fit did.
 
     Parameters
     ----------
@@ -143,15 +144,15 @@ class RowNormClipper(StatelessTransformer):
     Raises
     ------
     TypeError, ValueError
-        From ``fit`` and ``transform``, if ``max_norm`` is no positive number.
+        From ``fit`` and ``transform``, if ``max_norm`` is not a positive number.
 
     See Also
     --------
-    BoundedScaler : Bounds columns one by one.
+    BoundedScaler : Scale columns by public bounds.
 
     Notes
     -----
-    **Privacy.** Every row is mapped by itself with a public number, so the mapping costs no privacy. A row whose squared norm
+    **Privacy.** Each row is mapped separately with a public number, so the mapping costs no privacy. A row whose squared norm
     overflows float64 becomes a row of zeros.
 
     Examples
