@@ -118,9 +118,9 @@ def test_further_parameters_reach_estimator_and_solver():
         (["--estimator", "linear"], "expected one of ['logistic', 'additive', 'svm', 'auc', 'group_dro', 'constrained']"),
         (["--set", "alpha=" + "1" * 5000], "alpha="),
         (["--set", "alpha"], "--set 'alpha'; expected name=value"),
-        (["--set", "epsilon=9"], "epsilon is given by --epsilon"),
-        (["--set", "classes=[1, 2]"], "classes is given by the file of --schema"),
-        (["--set", "alpha=1", "--set", "alpha=2"], "alpha is given by another --set"),
+        (["--set", "epsilon=9"], "epsilon is set by --epsilon"),
+        (["--set", "classes=[1, 2]"], "classes is set by the file of --schema"),
+        (["--set", "alpha=1", "--set", "alpha=2"], "alpha is set by another --set"),
         (["--set", "C=1"], "does not take C: the penalty is alpha"),
         (["--set", "alfa=1"], "DPLogisticRegression has no ['alfa']; expected names among ['alpha', 'class_weight'"),
         (["--solver", "gd", "--set", "solver__n_step=1"], "has no ['solver__n_step']; expected names among"),
@@ -129,7 +129,7 @@ def test_further_parameters_reach_estimator_and_solver():
         (["--groups", "city"], "--groups city; expected a column of public groups with --estimator group_dro"),
         (["--estimator", "group_dro"], "expected a column of public groups with --estimator group_dro"),
         (["--estimator", "group_dro", "--groups", "town"], "--groups town: the table has no such column"),
-        (["--sep", ";"], "read with ';' between its fields, the header has one column and contains ','"),
+        (["--sep", ";"], "with the separator ';' the header has one column and contains ','"),
         (["--sep", "and"], "sep='and'; expected one of"),
     ),
 )
@@ -158,16 +158,18 @@ def test_a_target_with_neither_classes_nor_bounds(capsys):
 def test_tables_that_are_no_tables_are_one_line(capsys):
     lines = Path("people.csv").read_text().splitlines()
     error = refused(capsys, fit(table="semi.csv"))
-    assert "semi.csv: read with ',' between its fields, the header has one column and contains ';'; expected sep=';'" in error
+    assert "semi.csv: with the separator ',' the header has one column and contains ';'; expected sep=';'" in error
     assert "--sep ';'" in error and "debt" not in error
     Path("header.csv").write_text(lines[0] + "\n")
     for words in (["schema", "header.csv"], ["predict", "model.skops", "header.csv"]):
         fit()
         capsys.readouterr()
-        assert "header.csv has a header and no records" in refused(capsys, main(words))
-    assert "header.csv has a header and no records" in refused(capsys, fit(table="header.csv"))
+        assert "header.csv has a header but no records" in refused(capsys, main(words))
+    assert "header.csv has a header but no records" in refused(capsys, fit(table="header.csv"))
     pd.read_csv("people.csv").drop(columns="paid").to_csv("free.csv", index=False)
-    assert "free.csv has no column 'paid', which the schema names as its target" in refused(capsys, fit(table="free.csv"))
+    assert "free.csv has no column 'paid'; expected it, because the schema names it as the target" in refused(
+        capsys, fit(table="free.csv")
+    )
     for name in ("model.skops", "model.joblib"):
         Path(name).write_bytes(b"no model")
         assert name in refused(capsys, main(["predict", name, "people.csv"]))

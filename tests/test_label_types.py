@@ -102,7 +102,7 @@ def test_no_neighbour_that_can_be_fitted_has_labels_of_another_type(classes, kin
         (["no", "yes"], pd.Series(CODES == 1), "classes are text, and y is of dtype bool"),
         ([0, 1], np.where(CODES, "yes", "no"), "classes are numbers, and y is text"),
         ([0, 1], np.where(CODES, "yes", "no").astype(object), "classes are numbers, and y is of dtype object"),
-        (["0", "1"], CODES.tolist(), "classes are text; an array y may have them in another type, a list not"),
+        (["0", "1"], CODES.tolist(), "classes are text; an array y may have them in another type, a list may not"),
         (["0", "1"], CODES + 1, "classes are text, and y is of dtype int64"),
         ([0, 1], CODES + 1, "one of them."),
         (["no", "yes"], np.where(CODES, "perhaps", "no"), "one of them."),

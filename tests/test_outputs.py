@@ -67,7 +67,7 @@ def test_no_output_is_an_input(words, output, link, folder, capsys):
         output = f"other{Path(output).suffix}"
     before = contents()
     assert main([*words, output]) == 2
-    assert re.search("too; expected another name|ledger .* has more than one name", capsys.readouterr().err)
+    assert re.search("is also .*; expected another name|ledger .* has more than one name", capsys.readouterr().err)
     assert contents() == before
     Path(output).unlink()
     assert link is None or charges() == 0
@@ -77,7 +77,7 @@ def test_two_outputs_are_two_files(folder):
     Path("one.json").touch()
     os.link("one.json", "two.json")
     kinds = (".json",)
-    with pytest.raises(ValueError, match=r"two.json is written, too"):
+    with pytest.raises(ValueError, match=r"two.json is also written"):
         check_outputs([(Path("one.json"), kinds), (Path("two.json"), kinds)])
     with pytest.raises(ValueError, match=r"new.json is written, too"):
         check_outputs([(Path("new.json"), kinds), (Path("../work/new.json"), kinds)])

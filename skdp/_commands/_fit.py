@@ -143,7 +143,9 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
     if column is None and not isinstance(estimator, DPGroupDROClassifier):
         return {}
     if column is None or not isinstance(estimator, DPGroupDROClassifier):
-        raise ValueError(f"--groups {column}; expected only with --estimator group_dro, which needs a column of public groups.")
+        raise ValueError(
+            f"--groups {column}; expected a column of public groups with --estimator group_dro, and none with others."
+        )
     if column not in X.columns:
         raise ValueError(f"--groups {column}: the table has no such column; expected the name of a column.")
     return {f"{name}__groups": X[column].to_numpy()}

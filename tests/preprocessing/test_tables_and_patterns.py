@@ -29,7 +29,7 @@ def test_a_table_is_the_same_with_every_separator(sep, name, tmp_path):
 @pytest.mark.parametrize(
     "written, read, message",
     (
-        (";", ",", "read with ',' between its fields, the header has one column and contains ';'; expected sep=';'"),
+        (";", ",", "with the separator ',' the header has one column and contains ';'; expected sep=';'"),
         ("\t", ",", r"the header has one column and contains '\\t'.*--sep 'tab'"),
         (",", ";", "the header has one column and contains ','; expected sep=','"),
         ("|", ",", "the header has one column and contains '|'"),
@@ -57,7 +57,7 @@ def test_names_may_hold_the_separators_of_other_files(tmp_path):
 def test_a_header_without_records_is_said(name, tmp_path):
     empty = FRAME.iloc[:0]
     empty.to_parquet(tmp_path / name) if name.endswith("parquet") else empty.to_csv(tmp_path / name, index=False)
-    with pytest.raises(ValueError, match="has a header and no records"):
+    with pytest.raises(ValueError, match="has a header but no records"):
         read_table(tmp_path / name, facts({"PAY_1": NUMBER}))
 
 
@@ -71,7 +71,7 @@ def test_a_target_without_classes_is_a_number(tmp_path):
 @pytest.mark.parametrize("cell", ("secret", "", "inf"))
 def test_a_target_that_is_no_number_is_refused_without_quoting_it(cell, tmp_path):
     (tmp_path / "table.csv").write_text(f"PAY_1,due\n1,31415\n2,{cell}\n")
-    with pytest.raises(ValueError, match="the target 'due' is missing somewhere, or no finite number") as caught:
+    with pytest.raises(ValueError, match="the target 'due' has values that are missing or not finite") as caught:
         read_table(tmp_path / "table.csv", facts({"PAY_1": NUMBER}, target="due"))
     assert "secret" not in str(caught.value) and "31415" not in str(caught.value)
 
