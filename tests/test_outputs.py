@@ -79,7 +79,7 @@ def test_two_outputs_are_two_files(folder):
     kinds = (".json",)
     with pytest.raises(ValueError, match=r"two.json is also written"):
         check_outputs([(Path("one.json"), kinds), (Path("two.json"), kinds)])
-    with pytest.raises(ValueError, match=r"new.json is written, too"):
+    with pytest.raises(ValueError, match=r"new.json is also written"):
         check_outputs([(Path("new.json"), kinds), (Path("../work/new.json"), kinds)])
     check_outputs([(Path("one.json"), kinds), (Path("new.json"), kinds), (None, kinds)], [Path("two.txt"), None])
 
