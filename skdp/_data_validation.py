@@ -72,10 +72,6 @@ class Facts:
         "dense", "CSR" or "CSC". A transformer may choose between dense and CSR by the data: nothing may depend on which.
     classes : ndarray or None, default=None
         Sorted class labels; None for regression.
-    groups : ndarray or None, default=None
-        Sorted labels of the groups of records; None where there are none.
-    group_sizes : tuple of int, default=()
-        Number of records of every group.
     particular : Particular, default=NOTHING
         Facts of one kind of fit.
     """
@@ -85,8 +81,6 @@ class Facts:
     feature_names: np.ndarray | None = None
     storage: str = "dense"
     classes: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    group_sizes: tuple[int, ...] = ()
     particular: Particular = NOTHING
 
     @property
@@ -102,7 +96,7 @@ class Facts:
 
 
 class Table:
-    """A checked training table: its public facts, and X and y until they are taken out.
+    """A checked training table: its public facts, and its records until they are taken out.
 
     Parameters
     ----------
@@ -112,14 +106,16 @@ class Table:
         The records.
     y : ndarray of shape (n_samples,)
         Class numbers, or targets.
+    groups : ndarray of shape (n_samples,) or None, default=None
+        Number of each record's public group.
     """
 
-    def __init__(self, facts: Facts, X: Any, y: np.ndarray) -> None:
+    def __init__(self, facts: Facts, X: Any, y: np.ndarray, groups: np.ndarray | None = None) -> None:
         self.facts = facts
-        self._records: tuple[Any, np.ndarray] | None = (X, y)
+        self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
-    def take(self) -> tuple[Any, np.ndarray]:
-        """Return X and y, once, and let go of them: a copy that reading made lives no longer than who takes it."""
+    def take(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return X, y and groups, once, and let go of them: a copy that reading made lives no longer than who takes it."""
         if self._records is None:
             raise RuntimeError("The records of this table were taken out before.")
         records, self._records = self._records, None

@@ -47,7 +47,7 @@ from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPEstimator", "fitted_attributes"]
 
-Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray]]
+Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray] | tuple[Facts, Any, np.ndarray, np.ndarray | None]]
 
 READ = "the shape of the given table, and nothing else of it"
 INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."

@@ -10,7 +10,7 @@ from skdp._data_validation import Facts
 from skdp._progress import with_callbacks
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
-from skdp.estimators._group_labels import check_group_sizes, with_groups
+from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
@@ -256,19 +256,20 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
         facts, public = self._planned_facts(n_samples, n_features, n_classes)
-        return self._planned_report(replace(facts, group_sizes=check_group_sizes(group_sizes, facts.n_samples)), public)
+        groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
+        return self._planned_report(replace(facts, particular=groups), public)
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()
 
-    def _read_groups(self, scratch: Any, X: Any, y: Any, groups: Any) -> tuple[Facts, Any, np.ndarray]:
+    def _read_groups(self, scratch: Any, X: Any, y: Any, groups: Any) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
         facts, table, codes = self._read(scratch, X, y)
-        grouped, targets = with_groups(facts, codes, groups)
-        return grouped, table, targets
+        public, numbers = read_groups(groups, facts.n_samples)
+        return replace(facts, particular=public), table, codes, numbers
 
     def _problem_of(self, facts: Facts) -> Problem:
         check_two_classes(len(facts.labels), "as the groups are compared by the logistic loss of one score")
-        sizes = facts.group_sizes or (facts.n_samples,)
+        sizes = Groups.of(facts).sizes or (facts.n_samples,)
         return self._problem(facts.n_samples, facts.n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
@@ -276,9 +277,10 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return {**super()._described(plan), "group_sizes": sizes}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        groups = Groups.of(facts)
         return {
             **super()._model(plan, result, facts),
-            "groups_": facts.groups,
-            "group_sizes_": np.array(facts.group_sizes),
+            "groups_": groups.labels,
+            "group_sizes_": np.array(groups.sizes),
             "group_weights_": result.dual,
         }

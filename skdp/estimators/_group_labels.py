@@ -1,40 +1,68 @@
-"""Public groups of records: their labels, their sizes, and how they go with the class labels behind the oracle."""
+"""Public groups of records: their labels and their sizes, and the number of each record's group behind the oracle."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts
+from skdp._particular import Particular
 from skdp._validation import check_integer, shown
 
-__all__ = ["check_group_sizes", "with_groups"]
+__all__ = ["Groups", "check_group_sizes", "read_groups"]
 
 FEWEST = 2
 EXPECTED = "expected one label per record, text or a finite number"
 MISSING = "A category of its own can stand for missing."
 
 
-def with_groups(facts: Facts, codes: np.ndarray, groups: Any) -> tuple[Facts, np.ndarray]:
-    """Return the facts with the groups, and labels and groups together: ``code + 2 * group``.
+@dataclass(frozen=True, kw_only=True)
+class Groups(Particular):
+    """Public groups of records.
 
     Parameters
     ----------
-    facts : Facts
-        What is public about the table.
-    codes : ndarray of shape (n_samples,)
-        Numbers of two classes.
+    labels : ndarray of shape (n_groups,) or None, default=None
+        Sorted labels; None in a plan without a table.
+    sizes : tuple of int, default=()
+        Number of records of every group.
+    """
+
+    labels: np.ndarray | None = None
+    sizes: tuple[int, ...] = ()
+
+    def resized(self, n_samples: int) -> "Groups":
+        """Return groups of the same shares of another number of records.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer records than the groups need.
+        """
+        sizes = [max(size * n_samples // sum(self.sizes), FEWEST) for size in self.sizes]
+        sizes[sizes.index(max(sizes))] += n_samples - sum(sizes)
+        if min(sizes) < FEWEST:
+            raise ValueError("There are fewer records than the groups need.")
+        return replace(self, sizes=tuple(sizes))
+
+
+def read_groups(groups: Any, n_samples: int) -> tuple[Groups, np.ndarray | None]:
+    """Check the groups of a training table.
+
+    Parameters
+    ----------
     groups : array-like of shape (n_samples,) or None
         Labels of the groups; None is one group.
+    n_samples : int
+        Number of records.
 
     Returns
     -------
-    facts : Facts
-        With labels and sizes of the groups.
-    targets : ndarray of shape (n_samples,)
-        In the smallest integer type.
+    public : Groups
+        Labels and sizes.
+    numbers : ndarray of shape (n_samples,) or None
+        Number of each record's group, in the smallest integer type; None for one group.
 
     Raises
     ------
@@ -42,15 +70,12 @@ def with_groups(facts: Facts, codes: np.ndarray, groups: Any) -> tuple[Facts, np
         If a label is missing, or a group has one record only.
     """
     if groups is None:
-        return replace(facts, groups=np.zeros(1, dtype=np.int64), group_sizes=(facts.n_samples,)), codes
-    labels, places, sizes = np.unique(_labels(groups, facts.n_samples), return_inverse=True, return_counts=True)
+        return Groups(labels=np.zeros(1, dtype=np.int64), sizes=(n_samples,)), None
+    labels, numbers, sizes = np.unique(_labels(groups, n_samples), return_inverse=True, return_counts=True)
     small = int((sizes < FEWEST).sum())
     if small:
         raise ValueError(f"groups has {small} label(s) of one record each; expected at least {FEWEST} records in every group.")
-    targets = places.astype(np.min_scalar_type(-2 * labels.size))
-    targets *= 2
-    targets += codes
-    return replace(facts, groups=labels, group_sizes=tuple(sizes.tolist())), targets
+    return Groups(labels=labels, sizes=tuple(sizes.tolist())), numbers.astype(np.min_scalar_type(-labels.size))
 
 
 def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import sklearn
 
 from skdp._data_validation import Facts
 from skdp._version import __version__
+from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
@@ -114,7 +115,8 @@ def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
     labels = {} if facts.classes is None else {"classes": facts.labels}
-    groups = {} if facts.groups is None else {"groups": _short_list(facts.groups.tolist())}
+    named = Groups.of(facts).labels
+    groups = {} if named is None else {"groups": _short_list(named.tolist())}
     return {**shape, "feature_names": names, **labels, **groups}
 
 

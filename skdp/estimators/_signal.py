@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from skdp._data_validation import Facts
@@ -22,7 +22,6 @@ __all__ = ["DROWNED", "GradientNoise", "gradient_noise", "needed", "noise_level"
 # each): 1 in 8 below .1, 4 in 9 from .1 to .2, 4 in 5 above; of "objective" and "output": 1 in 13 from .1 to .2, 3 in 10 above.
 DROWNED = 0.2
 FEWEST_RECORDS, MOST_RECORDS, LEAST_EPSILON, MOST_EPSILON = 2, 2**40, 2.0**-20, 10.0
-FEWEST_OF_GROUP = 2
 STEP, PRECISION = 4.0, 1.01  # of a search
 REFINEMENTS, MARGIN = 4, 1.05  # of one among samples
 
@@ -126,20 +125,11 @@ def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> floa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return noise_level(other._plan_of(_resized(facts, n_samples)))
+            return noise_level(
+                other._plan_of(replace(facts, n_samples=n_samples, particular=facts.particular.resized(n_samples)))
+            )
         except (ValueError, PrivacyAccountingError):
             return math.inf
-
-
-def _resized(facts: Facts, n_samples: int) -> Facts:
-    """The same table with another number of records, in groups of the same shares."""
-    plain = Facts(**{field.name: getattr(facts, field.name) for field in fields(Facts)})
-    sizes = [max(size * n_samples // facts.n_samples, FEWEST_OF_GROUP) for size in facts.group_sizes]
-    if sizes:
-        sizes[sizes.index(max(sizes))] += n_samples - sum(sizes)
-        if min(sizes) < FEWEST_OF_GROUP:
-            raise ValueError("There are fewer records than the groups need.")
-    return replace(plain, n_samples=n_samples, group_sizes=tuple(sizes))
 
 
 def _least(level: Level, start: float, lowest: float, highest: float) -> float | None:

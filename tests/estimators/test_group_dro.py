@@ -150,13 +150,15 @@ def test_labels_are_never_read_in_the_clear_and_of_groups_only_their_sizes(solve
     assert np.abs(other.coef_ - fits[0].coef_).max() > 1e-6
 
 
-def test_what_is_behind_the_gate_is_label_and_group_together(monkeypatch):
+def test_labels_and_groups_are_side_by_side_behind_the_oracle(monkeypatch):
     X, y, groups = table(100)
     seen, begin = [], Oracle.__init__
-    monkeypatch.setattr(Oracle, "__init__", lambda self, rows, *rest: (seen.append(rows._y), begin(self, rows, *rest))[1])
+    monkeypatch.setattr(
+        Oracle, "__init__", lambda self, rows, *rest: (seen.extend((rows._y, rows._groups)), begin(self, rows, *rest))[1]
+    )
     fitted(brief(), X, np.array(["no", "yes"])[y], groups=np.array(["z", "y", "x"])[groups])
-    np.testing.assert_array_equal(seen[0], y + 2 * (2 - groups))
-    assert seen[0].dtype == np.int8
+    np.testing.assert_array_equal(seen, [y, 2 - groups])
+    assert [array.dtype for array in seen] == [np.int8, np.int8]
 
 
 def test_the_clip_norm_follows_the_weights_of_the_groups_unless_it_is_given(monkeypatch):
