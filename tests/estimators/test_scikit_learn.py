@@ -1,6 +1,7 @@
 """scikit-learn's own checks, at epsilon 1 and without noise: none is expected to fail.
 
-With noise they run twice: as they are, but for those that compare fits, and all with reproducible noise.
+With noise they run twice: as they are, but for those that compare fits, and all with reproducible noise. As they are, estimators
+with other parameters than the defaults are slow.
 """
 
 import math
@@ -84,13 +85,16 @@ def changed(estimator):
     return {name for name, value in estimator.get_params(deep=False).items() if value is not usual[name] and value != usual[name]}
 
 
+PLAIN = [estimator for estimator in NOISY if not isinstance(estimator, FREE) and not changed(estimator)]
+
+
 def name_of(value):
     return getattr(getattr(value, "func", None), "__name__", repr(value))
 
 
 def test_every_estimator_is_checked_as_its_constructor_makes_it():
     """But `DPMinimax`, which has no problem of its own."""
-    made = {type(estimator) for estimator in ESTIMATORS if not isinstance(estimator, FREE) and not changed(estimator)}
+    made = {type(estimator) for estimator in PLAIN}
     assert made == {getattr(skdp.estimators, name) for name in skdp.estimators.__all__} - {DPMinimax}
 
 
@@ -107,8 +111,14 @@ def test_without_noise(estimator, check):
     check(estimator)
 
 
-@checks_of(NOISY, left_out=COMPARING | SCORING)
+@checks_of(PLAIN, left_out=COMPARING | SCORING)
 def test_with_noise(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@checks_of([estimator for estimator in NOISY if estimator not in PLAIN], left_out=COMPARING | SCORING)
+def test_with_noise_and_other_parameters(estimator, check):
     check(estimator)
 
 
