@@ -15,6 +15,7 @@ DOCS = Path(__file__).resolve().parent
 REPOSITORY = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
+import formulas  # noqa: E402
 import generated  # noqa: E402
 
 import skdp  # noqa: E402
@@ -141,7 +142,7 @@ def write_formula(self: HTML5Translator, node: nodes.math | nodes.math_block) ->
     written = latex2mathml.convert(formula, display="block" if block else "inline")
     if "\\" in written:
         logging.getLogger(__name__).warning("formula that cannot be written as MathML: %s", formula, location=node)
-    self.body.append(f'<div class="formula">{written}</div>' if block else written)
+    self.body.append(f'<div class="formula">{written}</div>' if block else formulas.breakable(written))
     raise nodes.SkipNode
 
 

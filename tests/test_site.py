@@ -1,9 +1,11 @@
 """The site has a page for every public name, a line for every solver, and every page of the documentation in its contents."""
 
+import ast
 import importlib.util
 import re
 from importlib import import_module
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -15,12 +17,16 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 README = DOCS.parent / "README.md"
 
 
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
 @pytest.fixture(scope="module")
 def generated():
-    spec = importlib.util.spec_from_file_location("generated", DOCS / "generated.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("generated")
 
 
 def test_every_public_name_has_a_page(generated):
@@ -92,3 +98,33 @@ def test_pages_are_written_once_and_stale_ones_removed(generated, tmp_path):
     generated.write(docs)
     assert not stale.exists() and page.stat().st_mtime_ns == before
     assert "DPLogisticRegression" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "pieces"),
+    [
+        ("<mi>a</mi><mo>=</mo><mi>b</mi><mo>+</mo><mi>c</mi>", ["a=", "b+", "c"]),
+        ("<mo>-</mo><mi>a</mi><mo>&lt;</mo><mo>-</mo><mi>b</mi>", ["-a<", "-b"]),
+        ("<mo>|</mo><mi>a</mi><mo>-</mo><mi>b</mi><mo>|</mo><mo>≤</mo><mn>1</mn>", ["|a-b|≤", "1"]),
+        ("<mi>f</mi><mo>(</mo><mi>a</mi><mo>+</mo><msup><mo>)</mo><mn>2</mn></msup><mo>=</mo><mn>1</mn>", ["f(a+)2=", "1"]),
+        (
+            "<mi>f</mi><mo>(</mo><mi>long enough for a line of its own</mi><mo>-</mo><mi>a</mi><mo>)</mo>",
+            ["f(long enough for a line of its own-", "a)"],
+        ),
+    ],
+)
+def test_formulas_break_after_relations_and_signs_outside_of_brackets(row, pieces):
+    """No sign is lost, a sign that is no operation is not cut off, and what is in brackets stays together."""
+    head = '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow>'
+    broken = load("formulas").breakable(f"{head}{row}</mrow></math>").split("<wbr>")
+    assert ["".join(ElementTree.fromstring(piece).itertext()) for piece in broken] == pieces
+
+
+def test_every_example_has_a_place_in_the_gallery(generated):
+    """Its own, a figure, and an assertion at its end."""
+    examples = sorted((DOCS.parent / "examples").glob("plot_*.py"))
+    assert {path.stem.removeprefix("plot_") for path in examples} == set(generated.EXAMPLES)
+    places = sorted(examples, key=lambda path: generated.example_place(path.name))
+    assert [path.stem.removeprefix("plot_") for path in places] == list(generated.EXAMPLES)
+    for text in (path.read_text() for path in examples):
+        assert "plt.show()" in text and isinstance(ast.parse(text).body[-1], ast.Assert)
