@@ -12,6 +12,7 @@ from skdp.solvers.minimax._auc_problem import AUCProblem
 
 __all__ = ["SOLVERS", "choose_solver"]
 
+#: Class of each solver, by the name that ``solver=`` takes.
 SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind for kind in vars(_algorithms).values() if isinstance(kind, type) and issubclass(kind, Solver)
 }
