@@ -24,7 +24,7 @@ def cut(items: list[ElementTree.Element], within: int) -> list[list[ElementTree.
         depth += (sign in OPENING) - (sign in CLOSING)
         if sign in EITHER and norm in ("", sign):
             norm = "" if norm else sign
-        binary = sign in SIGNS and len(pieces[-1]) > 0 and pieces[-1][-1].tag != "mo"
+        binary = sign in SIGNS and len(pieces[-1]) > 0 and ends_a_term(pieces[-1][-1])
         pieces[-1].append(item)
         if (sign in RELATIONS or binary) and depth <= within and not norm:
             item.set("form", "infix")  # or the last sign of a piece would have no space before it
@@ -35,6 +35,11 @@ def cut(items: list[ElementTree.Element], within: int) -> list[list[ElementTree.
 def length(items: list[ElementTree.Element]) -> int:
     """Return the number of characters of a piece."""
     return sum(len("".join(item.itertext())) for item in items)
+
+
+def ends_a_term(item: ElementTree.Element) -> bool:
+    """Whether a sign after the item is an operation."""
+    return item.tag != "mo" or bracket(item) in CLOSING | EITHER
 
 
 def bracket(item: ElementTree.Element) -> str:

@@ -74,8 +74,8 @@ def module_page(name: str) -> str:
         for kind, members in kinds.items()
         if members
     ]
-    data = [f".. autodata:: {member}\n   :no-value:\n" for member in ("SOLVERS", "Ask") if member in import_module(name).__all__]
-    tables += [".. rubric:: Data\n", *data] if data else []
+    if "SOLVERS" in import_module(name).__all__:
+        tables += [".. rubric:: Registry\n", ".. autodata:: SOLVERS\n   :no-value:\n"]
     return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n\n.. currentmodule:: {name}\n\n" + "\n".join(tables)
 
 

@@ -23,7 +23,6 @@ from skdp.solvers._uncertainty import Uncertainty
 
 __all__ = ["Ask", "Problem", "Solver", "SolverResult", "signal_to_noise"]
 
-#: The oracle as a solver sees it: a function that takes a query and returns the noisy answer.
 Ask = Callable[[Query], np.ndarray]
 
 
