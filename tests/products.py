@@ -56,7 +56,7 @@ KINDS = {
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
-for name in set(skdp.estimators.__all__) - set(KINDS):  # an estimator without a line above
+for name in sorted(set(skdp.estimators.__all__) - set(KINDS)):  # an estimator without a line above
     estimator = getattr(skdp.estimators, name)
     KINDS[name] = ("binary", "multinomial") if issubclass(estimator, ClassifierMixin) else ("numbers",)
     if "target_bounds" in signature(estimator).parameters:
@@ -100,7 +100,7 @@ def labels_of(kind):
 
 def estimator_of(kind, **parameters):
     """An estimator of a kind of problem, with what it cannot fit without."""
-    (name,) = (name for name, kinds in KINDS.items() if kind in kinds)
+    name = next(name for name, kinds in KINDS.items() if kind in kinds)
     return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **OF_KIND.get(kind, {}), **parameters})
 
 
