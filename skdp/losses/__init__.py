@@ -1,7 +1,7 @@
-"""Pointwise losses on the raw prediction: value, derivative, constants.
+"""Provides pointwise losses of the raw prediction: value, derivative, constants.
 
-They act on arrays of raw predictions of shape (m, n_outputs) and on labels encoded as integers 0, 1, ..., n_classes - 1, or for
-regression on targets: brought to [-1, 1] for the squared loss, any finite numbers for those of bounded slope.
+Raw predictions have the shape (m, n_outputs). Labels are class numbers 0, 1, ..., n_classes - 1. For regression they are targets:
+in [-1, 1] for the squared loss, any finite numbers for losses of bounded slope.
 """
 
 from skdp.losses import _classes, _kinked, _margins, _numbers

@@ -1,4 +1,4 @@
-"""Losses of class labels."""
+"""Computes the logistic loss and the cross-entropy of class labels."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from scipy.special import expit, log_softmax, softmax
 
 __all__ = ["Logistic", "Multinomial"]
 
-FLAT = 1e-3  # raw predictions nearer to zero count as this where the secant of the derivative is taken
+# Least absolute raw prediction from which the secant of the derivative is taken, which is 0 / 0 at zero. A choice: the secant
+# there differs from its limit 1/4 by 2e-8.
+FLAT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -27,75 +29,24 @@ class Logistic:
     one_sided: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            0 or 1.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return the loss of each record, shape (m,), for labels 0 and 1."""
         return np.logaddexp(0.0, np.where(labels == 1, -raw[:, 0], raw[:, 0]))
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions, ``expit(t) - label``.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            0 or 1.
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Values in [-1, 1].
-        """
+        """Return the derivative in the raw predictions, ``expit(t) - label``, shape (m, 1), in [-1, 1]."""
         with np.errstate(over="ignore"):
-            slope = np.exp(-raw)  # several times as fast as `expit`, and as accurate
+            slope = np.exp(-raw)  # several times faster than `expit`, and as accurate
         slope += 1.0
         np.divide(1.0, slope, out=slope)
         slope -= labels[:, None]
         return slope
 
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivative in the raw predictions, ``expit(t) expit(-t)``.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            0 or 1.
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Values in [0, 1/4].
-        """
+        """Return the second derivative in the raw predictions, ``expit(t) expit(-t)``, shape (m, 1), at most 1/4."""
         return np.asarray(expit(raw) * expit(-raw))
 
     def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivative of the parabola that touches the loss at plus and minus t and is nowhere below it.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            0 or 1.
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            The slope of the derivative between -t and t, in (0, 1/4].
+        """Return the secant slope of the derivative between -t and t, in (0, 1/4], for the parabola that touches at both [1]_.
 
         References
         ----------
@@ -105,18 +56,7 @@ class Logistic:
         return (self.derivative(ends, labels) - self.derivative(-ends, labels)) / (2 * ends)
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the raw prediction that is best for records which share it.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (2,)
-            Positive numbers in proportion to the weights of the classes.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-            The log-odds.
-        """
+        """Return the log-odds, shape (1,), from positive weights of both classes: the best constant raw prediction."""
         logs = np.log(frequencies)
         return logs[1:] - logs[0]
 
@@ -141,53 +81,16 @@ class Multinomial:
     bounded: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return the loss of each record, shape (m,), for class numbers as labels."""
         return -np.take_along_axis(log_softmax(raw, axis=1), labels[:, None].astype(np.intp), axis=1)[:, 0]
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions, ``softmax(t) - e_label``.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m, n_outputs)
-            Rows of norm at most sqrt(2).
-        """
+        """Return the derivative in the raw predictions, ``softmax(t) - e_label``: rows of norm at most sqrt(2)."""
         slope = softmax(raw, axis=1)
         slope[np.arange(len(labels)), labels] -= 1.0
         return slope
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the raw predictions that are best for records which share them.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (n_outputs,)
-            Positive numbers in proportion to the weights of the classes.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,)
-            Their logarithms, of mean 0.
-        """
+        """Return the logarithms of positive weights of the classes, with mean 0: the best constant raw predictions."""
         logs = np.log(frequencies)
         return logs - logs.mean()

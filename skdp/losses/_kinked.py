@@ -1,4 +1,4 @@
-"""Losses of numbers with a kink: convex, of bounded slope, not smooth."""
+"""Computes the losses of numbers with a kink: convex, of bounded slope, not smooth."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,38 +20,12 @@ class KinkedLoss(ABC):
     bounded: ClassVar[bool] = True
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return the loss of each record, shape (m,), for any finite targets."""
         with np.errstate(over="ignore"):
             return self._value(raw[:, 0] - labels)
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets.
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Values between plus and minus `lipschitz`; at a kink the middle of the two slopes.
-        """
+        """Return the derivative in the raw predictions, shape (m, 1); at a kink the mean of both slopes."""
         with np.errstate(over="ignore"):
             return self._slope(raw - labels[:, None])
 
@@ -62,16 +36,16 @@ class KinkedLoss(ABC):
 
     @abstractmethod
     def _value(self, residuals: np.ndarray) -> np.ndarray:
-        """The loss, from residuals."""
+        """Loss of each residual."""
 
     @abstractmethod
     def _slope(self, residuals: np.ndarray) -> np.ndarray:
-        """The derivative, from residuals."""
+        """Derivative at each residual."""
 
 
 @dataclass(frozen=True)
 class Quantile(KinkedLoss):
-    """The pinball loss ``q max(y - t, 0) + (1 - q) max(t - y, 0)``, least on average at the q-quantile of y.
+    """The pinball loss ``q max(y - t, 0) + (1 - q) max(t - y, 0)``, whose mean is least at the q-quantile of y.
 
     Parameters
     ----------
@@ -101,7 +75,7 @@ class Quantile(KinkedLoss):
 
 @dataclass(frozen=True)
 class Absolute(KinkedLoss):
-    """The absolute error ``|t - y|``, least on average at the median of y."""
+    """The absolute error ``|t - y|``, whose mean is least at the median of y."""
 
     name: ClassVar[str] = "absolute"
     quantile: ClassVar[float] = 0.5

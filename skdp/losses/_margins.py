@@ -1,4 +1,4 @@
-"""Losses of class labels that vanish beyond a margin: those of linear support vector machines."""
+"""Computes the losses of linear support vector machines, which are 0 beyond a margin."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,10 +12,10 @@ __all__ = ["Hinge", "HuberHinge", "MarginLoss", "SquaredHinge"]
 
 @dataclass(frozen=True)
 class MarginLoss(ABC):
-    """Sum over the outputs of a convex, falling function of the margin ``z = s t``, 0 where z is large.
+    """Sum over the outputs of a convex, decreasing function of the margin ``z = s t``, 0 where z is large.
 
-    With one output, s is +1 for label 1 and -1 for label 0; with more, one per class, s is +1 for the record's class and -1 for
-    all others: one against the rest, all in one loss.
+    With one output, s is +1 for label 1 and -1 for label 0. With one output per class, s is +1 for the record's class and -1 for
+    all others: the sum of all one-against-the-rest losses.
 
     Parameters
     ----------
@@ -36,53 +36,16 @@ class MarginLoss(ABC):
         return self.steepest * math.sqrt(self.n_outputs)
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return the loss of each record, shape (m,), for class numbers as labels."""
         return self._value(self._signs(labels) * raw).sum(axis=1)
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m, n_outputs)
-            Of the sign opposite to s, or 0; at a kink the middle of the two slopes.
-        """
+        """Return the derivative in the raw predictions, shape (m, n_outputs); at a kink the mean of both slopes."""
         signs = self._signs(labels)
         return signs * self._slope(signs * raw)
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the raw predictions that are best for records which share them, the nearest to 0 where several are.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (n_classes,)
-            Non-negative numbers in proportion to the weights of the classes.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,)
-            At which the mean loss is least.
-        """
+        """Return the best constant raw predictions, nearest to 0, shape (n_outputs,), from the weights of the classes."""
         own = np.asarray(frequencies, dtype=np.float64)[-self.n_outputs :]
         rest = np.sum(frequencies) - own
         ratio = np.minimum(own, rest) / np.maximum(np.maximum(own, rest), np.finfo(np.float64).tiny)
@@ -95,58 +58,32 @@ class MarginLoss(ABC):
 
     @abstractmethod
     def _value(self, margins: np.ndarray) -> np.ndarray:
-        """The function of the margin."""
+        """Function of the margin."""
 
     @abstractmethod
     def _slope(self, margins: np.ndarray) -> np.ndarray:
-        """Its derivative."""
+        """Derivative in the margin."""
 
     @abstractmethod
     def _furthest(self, ratio: np.ndarray) -> np.ndarray:
-        """The best constant margin of the heavier of two classes, from the lighter weight over the heavier one."""
+        """Best constant margin of the heavier of two classes, from the smaller weight over the larger one."""
 
 
 class CurvedMarginLoss(MarginLoss):
-    """A margin loss whose derivative is Lipschitz. The second derivative jumps: it is the one of either side there."""
+    """A margin loss whose derivative is Lipschitz. At a jump of the second derivative, its value is that of one side."""
 
     smoothness: ClassVar[float]
 
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivative in each raw prediction; those in two of them are 0.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m, n_outputs)
-            0 or the smoothness.
-        """
+        """Return the second derivative in each raw prediction, shape (m, n_outputs): 0 or the smoothness; mixed ones are 0."""
         margins = self._signs(labels) * raw
         return np.where((self._corner[0] < margins) & (margins < self._corner[1]), self.smoothness, 0.0)
 
     def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivative of a parabola that touches the loss at a raw prediction and is nowhere below it.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, n_outputs)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Class numbers.
-
-        Returns
-        -------
-        ndarray of shape (m, n_outputs)
-            The smoothness, everywhere: where the loss is straight it bends further on.
-        """
+        """Return the smoothness for all, shape (m, n_outputs): parabolas with less curvature fall below the loss further on."""
         return np.full(raw.shape, self.smoothness)
 
-    _corner: ClassVar[tuple[float, float]]  # margins between which the second derivative is the smoothness; outside it is 0
+    _corner: ClassVar[tuple[float, float]]  # range of margins in which the second derivative is the smoothness; else it is 0
 
 
 @dataclass(frozen=True)
@@ -176,7 +113,7 @@ class Hinge(MarginLoss):
 class SquaredHinge(CurvedMarginLoss):
     """The squared hinge ``max(0, 1 - z)^2``.
 
-    The derivative has no bound of its own: ``lipschitz`` bounds it for raw predictions in [-1, 1], and the clip enforces it.
+    The derivative is unbounded: ``lipschitz`` bounds it for raw predictions in [-1, 1], and the clip enforces this bound for all.
     """
 
     name: ClassVar[str] = "squared_hinge"

@@ -1,4 +1,4 @@
-"""Losses of numbers."""
+"""Computes the squared loss and robust losses of numbers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,14 +9,15 @@ import numpy as np
 
 __all__ = ["Cauchy", "Huber", "RobustLoss", "Squared", "Tukey", "Welsch"]
 
-LARGEST = 1e150  # residual over threshold: its square is a finite number
+# Largest residual over the threshold: its square is finite in float64. A choice; larger residuals count as this.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
 class Squared:
     """Half the squared error ``(t - y)^2 / 2`` of the raw prediction t of a target y in [-1, 1].
 
-    The derivative has no bound of its own: ``lipschitz`` bounds it for predictions in [-1, 1], and the clip enforces it for all.
+    The derivative is unbounded: ``lipschitz`` bounds it for predictions in [-1, 1], and the clip enforces this bound for all.
     """
 
     name: ClassVar[str] = "squared"
@@ -29,37 +30,11 @@ class Squared:
     bounded: ClassVar[bool] = False
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets in [-1, 1].
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return half the squared residual of each record, shape (m,), for targets in [-1, 1]."""
         return np.square(raw[:, 0] - labels) / 2
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions, ``t - y``.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets in [-1, 1].
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Residuals.
-        """
+        """Return the residuals ``t - y``, the derivative in the raw predictions, shape (m, 1)."""
         return raw - labels[:, None]
 
 
@@ -67,8 +42,8 @@ class Squared:
 class RobustLoss(ABC):
     """A loss of the residual ``r = t - y`` whose slope is bounded: quadratic near 0, flatter from the threshold c on.
 
-    All are scaled to the second derivative 1 at 0, which bounds that of all residuals. Targets and raw predictions may be any
-    finite numbers: a residual beyond the range of float64 has the loss and the slope of the largest ones.
+    The second derivative is 1 at 0 and at most 1 elsewhere. Targets and raw predictions may be any finite numbers: a residual
+    beyond the range of float64 has the loss and the slope of the largest ones.
 
     Parameters
     ----------
@@ -90,38 +65,12 @@ class RobustLoss(ABC):
         return self.steepest * self.threshold
 
     def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each record.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Non-negative values.
-        """
+        """Return the loss of each record, shape (m,), for any finite targets."""
         with np.errstate(over="ignore"):
             return self.threshold * (self.threshold * self._value(np.abs(self._relative(raw, labels)[:, 0])))
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions.
-
-        Parameters
-        ----------
-        raw : ndarray of shape (m, 1)
-            Raw predictions.
-        labels : ndarray of shape (m,)
-            Targets.
-
-        Returns
-        -------
-        ndarray of shape (m, 1)
-            Values between plus and minus `lipschitz`.
-        """
+        """Return the derivative in the raw predictions, shape (m, 1), between plus and minus `lipschitz`."""
         return self.threshold * self._slope(self._relative(raw, labels))
 
     def _relative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -132,11 +81,11 @@ class RobustLoss(ABC):
 
     @abstractmethod
     def _value(self, size: np.ndarray) -> np.ndarray:
-        """The loss at threshold 1, from absolute residuals."""
+        """Loss at threshold 1, from absolute residuals."""
 
     @abstractmethod
     def _slope(self, relative: np.ndarray) -> np.ndarray:
-        """The derivative at threshold 1."""
+        """Derivative at threshold 1."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +111,7 @@ class Huber(RobustLoss):
 
 @dataclass(frozen=True)
 class Welsch(RobustLoss):
-    """Welsch's loss ``c^2 / 2 (1 - exp(-(r / c)^2))``: bounded, not convex; far residuals lose all influence.
+    """Welsch's loss ``c^2 / 2 (1 - exp(-(r / c)^2))``: bounded, not convex; large residuals have no influence.
 
     The slope ``r exp(-(r / c)^2)`` is steepest at ``c / sqrt(2)``.
 

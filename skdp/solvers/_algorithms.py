@@ -1,4 +1,4 @@
-"""Every solver of the package, one line each.
+"""Lists every solver of the package, one line each.
 
 The names of `skdp.solvers`, `SOLVERS`, the classes that model files may hold and the tables of the site follow from these lines.
 """

@@ -1,4 +1,4 @@
-"""How frequent the classes are: the question, and what a solver makes of the noisy answer."""
+"""Provides the query for the class frequencies, and the settings that follow from its noisy answer."""
 
 import math
 from dataclasses import dataclass
@@ -12,22 +12,26 @@ from skdp.solvers.minimax._auc_problem import AUCProblem
 
 __all__ = ["ClassFrequencies", "class_frequencies", "is_binary", "labels_query", "public_rate"]
 
-LEAST_DIFFERENCE = 0.5  # however noisy, a released difference of the class frequencies may be this large: its sign counts
-FEWER = 1 / 3  # by so much less noise may be gathered where both classes weigh the same
+# Largest absolute difference of the class frequencies that is believed however noisy it is: a fit that sees nothing else should
+# still predict the larger class. A choice; a smaller value predicts it less often on small tables.
+LEAST_DIFFERENCE = 0.5
+# Share by which a raw prediction may gather less noise at class_balance=1 than at 0. Chosen between the values that did best for
+# both on mammography, bank, ijcnn1 and spambase (docs/defaults.md, "Rankings"). A larger value makes shorter paths.
+FEWER = 1 / 3
 
 
 @dataclass(frozen=True)
 class ClassFrequencies:
-    """What the class frequencies say of the steps.
+    """Settings of the steps that follow from the class frequencies.
 
     Parameters
     ----------
     start : ndarray of shape (n_outputs,)
-        Intercept that fits them.
+        Best constant intercept.
     balance : float
-        Factor of the noise that may be gathered: 1 for equal frequencies, less for a rare class.
+        Factor of the noise that a raw prediction may gather: 1 for equal frequencies, less for a rare class.
     class_weight : tuple of float or None, default=None
-        Factor of a record's gradient per class, at most 1, where the larger class is to weigh less.
+        Factor of a record's gradient per class, at most 1; None unless the larger class weighs less.
     mean_weight : float, default=1.0
         Mean of that factor over the records.
     """
@@ -39,7 +43,7 @@ class ClassFrequencies:
 
 
 def is_binary(problem: Problem) -> bool:
-    """Tell whether there is one raw prediction, for two classes."""
+    """Return whether there is one raw prediction, for two classes."""
     return problem.loss.n_outputs == 1
 
 
@@ -49,28 +53,28 @@ def public_rate(problem: Problem) -> float | None:
 
 
 def labels_query(problem: Problem) -> LabelSum | ClassCounts | None:
-    """Return the question: for two classes a difference, else counts; None where the frequencies are public."""
+    """Return the query: for two classes a difference, else counts; None where the frequencies are public."""
     if public_rate(problem) is not None:
         return None
     return LabelSum() if is_binary(problem) else ClassCounts(problem.loss.n_outputs)
 
 
 def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float) -> ClassFrequencies:
-    """Return what follows from the released frequencies, or from the public one of the second of two classes.
+    """Return the settings from the released frequencies, or from the public one of the second of two classes.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     counts : ndarray or None
-        The answer to `labels_query` over n; None where it asks nothing.
+        Answer to `labels_query` over n; None for public frequencies.
     noise : float
         Standard deviation of the answer's noise, over n.
 
     Returns
     -------
     ClassFrequencies
-        No class is taken to be rarer than the noise can tell, or than one record.
+        Settings in which no class is rarer than the noise, or than one record.
     """
     n_outputs = problem.loss.n_outputs
     if is_binary(problem):
@@ -90,10 +94,10 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
 
 
 def _balanced(problem: AUCProblem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:
-    """The same where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
+    """Settings where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
 
-    Weights that make the classes less unequal let more of both through the clip: the noise that may be gathered follows the
-    weighted frequencies, with an exponent and a factor between those that did best for b = 0 and for b = 1.
+    The noise that a raw prediction may gather follows the weighted frequencies. Exponent and factor are between those that did
+    best for b = 0 and for b = 1.
     """
     b = problem.class_balance
     factors = np.where(shares == shares.max(), float(shares.min() / shares.max()) ** b, 1.0)

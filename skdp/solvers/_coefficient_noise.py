@@ -1,4 +1,4 @@
-"""How much of released coefficients is noise, from the releases alone."""
+"""Computes how much of released coefficients is noise, from releases alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,35 +12,35 @@ __all__ = ["CoefficientNoise"]
 
 @dataclass(frozen=True, eq=False)
 class CoefficientNoise:
-    """Noise of released coefficients, with the records fixed: what would differ if the releases were drawn anew.
+    """Noise of released coefficients for fixed records: how much they would differ between fits with fresh noise.
 
-    Errors of the coordinates are taken to be independent, in a geometry of earlier releases that is taken as given, beside one
-    common factor of all coefficients. Sampling of the records, and the bias of clipping and shrinkage, are not in it.
+    Errors of the coordinates count as independent, in a geometry of earlier releases that counts as given, except for one common
+    factor of all coefficients. Sampling of the records and the bias of clipping and shrinkage are not included.
 
     Parameters
     ----------
     geometry : Standardization
         Map from rows to coordinates.
     estimates : ndarray of shape (n_coordinates, n_outputs)
-        The released coefficients in the geometry: features, then the intercept where there is one.
+        Released coefficients in the geometry: features, then the intercept if there is one.
     variances : ndarray of shape (n_coordinates, n_outputs)
-        Of their noise.
+        Variances of their noise.
     slope_variance : float, default=0.0
         Relative variance of a factor that all coefficients of the features share.
     unit : float, default=1.0
-        Factor of `standard_errors`: what a raw prediction of 1 stands for.
+        Factor of `standard_errors`: the value of a raw prediction of 1 in the units of the targets.
     centre_noise : float, default=0.0
         Standard deviation of the noise of each coordinate of the released centre, in the units of rows.
 
     Notes
     -----
-    Curvature is hardly believed, because collinear features flatten a loss, so standard errors err on the large side. In 100 to
-    200 fits of the same records, intervals of 1.96 standard errors around the curves of additive models held the mean curve with
-    a frequency of 0.94 to 0.98 for log-odds on a census table, and 0.94 to 0.99 for numbers on a table of rentals, on average
-    over all points; less at single points where there are no records, down to 0.84.
-    Where features are few and hardly correlated, and noise is small, they are up to ten times too wide.
+    Curvature estimates are heavily discounted, because collinear features flatten a loss. So standard errors are rather too large
+    than too small. In 100 to 200 fits of the same records, intervals of 1.96 standard errors around the curves of additive models
+    contained the mean curve with a frequency of 0.94 to 0.98 for log-odds on a census table, and 0.94 to 0.99 for numbers on a
+    table of rentals, on average over all points. At single points without records the frequency fell to 0.84. For few, hardly
+    correlated features and small noise, the intervals are up to ten times too wide.
 
-    **Privacy.** Made of earlier releases and public facts: post-processing.
+    **Privacy.** Computed from earlier releases and public facts: post-processing.
     """
 
     geometry: Standardization
@@ -51,13 +51,13 @@ class CoefficientNoise:
     centre_noise: float = 0.0
 
     def standard_errors(self, rows: Any) -> np.ndarray:
-        """Return standard deviations, over the noise, of linear combinations of the features' coefficients.
+        """Return standard deviations of linear combinations of the features' coefficients, over the noise.
 
         Parameters
         ----------
         rows : ndarray or CSR of shape (m, n_features)
-            Factors of the coefficients of the features as they are; differences of records, say, or a part of a record less the
-            same part of the centre.
+            Factors of the coefficients, for features in the user's units: for example differences of records, or a part of a
+            record less the same part of the centre.
 
         Returns
         -------
@@ -74,17 +74,17 @@ class CoefficientNoise:
         return np.asarray(self.unit * np.sqrt(variances))
 
     def centre_errors(self, weights: np.ndarray) -> np.ndarray:
-        """Return standard deviations, over the noise, of what linear functions are at the centre.
+        """Return standard deviations of linear functions at the released centre, over the noise.
 
         Parameters
         ----------
         weights : ndarray of shape (n_functions, n_features)
-            Coefficients of the functions, for features as they are.
+            Coefficients of the functions, for features in the user's units.
 
         Returns
         -------
         ndarray of shape (n_functions,)
-            Standard deviation of ``weights @ centre``, in the units of the weights; without intercept nothing is centred.
+            Standard deviation of ``weights @ centre``, in the units of the weights; 0 without intercept.
         """
         return np.asarray(self.centre_noise * self.geometry.intercept * np.linalg.norm(weights, axis=1))
 

@@ -1,4 +1,4 @@
-"""From ``solver=`` to a solver, with the reason for the choice."""
+"""Finds the solver for a ``solver=`` parameter, with the reason for the choice."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,6 +17,7 @@ SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind for kind in vars(_algorithms).values() if isinstance(kind, type) and issubclass(kind, Solver)
 }
 
+# What the names in `Solver.needs` and `Problem.offers` mean, for messages.
 NEEDS = {
     "smooth": "a smooth loss",
     "kinked": "a loss of bounded slope with a kink",
@@ -46,7 +47,8 @@ class Choice(NamedTuple):
     reason: str
 
 
-AUTO = (  # the first line that holds, and whose solver fits the problem
+# Order of preference of solver="auto": it takes the first line that holds and whose solver fits the problem (docs/defaults.md).
+AUTO = (
     Choice(
         "sgda",
         lambda problem: "ranking" not in problem.offers,
@@ -110,7 +112,7 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     Raises
     ------
     ValueError
-        If the name is unknown, or the problem lacks what the algorithm rests on.
+        If the name is unknown, or the problem lacks what the algorithm needs.
     TypeError
         If ``solver`` is neither a string nor a solver.
     """
@@ -123,9 +125,7 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     elif solver == "auto":
         choice = next((choice for choice in AUTO if _fits(choice, problem)), None)
         if choice is None:
-            raise ValueError(
-                f"solver='auto' knows no solver for the {problem.loss.name} loss; expected one of {sorted(SOLVERS)}."
-            )
+            raise ValueError(f"solver='auto' has no solver for the {problem.loss.name} loss; expected one of {sorted(SOLVERS)}.")
         chosen, reason = SOLVERS[choice.solver](), f"chosen by solver='auto': {choice.reason}"
     elif solver in SOLVERS:
         chosen, reason = SOLVERS[solver](), "given as solver="
@@ -154,7 +154,7 @@ def _linear(problem: Problem) -> bool:
 
 
 def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
-    """What the problem lacks for a solver; empty where it lacks nothing."""
+    """Needs of a solver that the problem lacks, as a clause; empty if it lacks none."""
     missing = sorted(solver.needs - problem.offers)
     if missing and not _linear(problem):
         return "scores that are linear in the features"
@@ -169,7 +169,8 @@ def _check_needs(solver: Solver, problem: Problem) -> None:
     others = [f"{name} needs {_needed(other, problem)}" for name, other in sorted(SOLVERS.items()) if other.pure and pure]
     fitting = ", ".join(sorted(fits)) or "; ".join(["none", *others])
     if missing:
-        raise ValueError(f"solver={solver.name!r} needs {missing}; given are {_described(problem)}. Solvers that fit: {fitting}.")
+        described = _described(problem)
+        raise ValueError(f"solver={solver.name!r} needs {missing}, but the problem has {described}. Solvers that fit: {fitting}.")
     raise ValueError(
         f"delta={problem.budget.delta!r}: solver={solver.name!r} does not support pure epsilon-DP; expected a number in "
         f"(0, 0.5], or None. Solvers that support it here: {fitting}."

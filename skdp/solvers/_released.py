@@ -1,4 +1,4 @@
-"""Means that a solver has released, in a form from which an estimator can tell that its assumptions do not hold."""
+"""Holds released means, by which an estimator checks its assumptions on the data."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ __all__ = ["ReleasedMoments"]
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Means over the records behind the oracle, as they were released, with the standard deviations of their noise.
+    """Released means over the records, with the standard deviations of their noise.
 
     Parameters
     ----------
     mean : ndarray of shape (n_features,)
-        Of the clipped rows.
+        Mean of the clipped rows.
     mean_noise : float
-        Of each entry of ``mean``.
+        Standard deviation of each entry of ``mean``.
     squares : ndarray of shape (n_features,) or None, default=None
         Means of the squared entries of the clipped rows.
     squares_noise : float, default=0.0
-        Of each entry of ``squares``.
+        Standard deviation of each entry of ``squares``.
     target : float or None, default=None
         Mean of the targets, for targets in [-1, 1].
     target_noise : float, default=0.0
-        Of ``target``.
+        Standard deviation of ``target``.
     """
 
     mean: np.ndarray

@@ -1,4 +1,4 @@
-"""How uncertain a released linear model is, from the releases alone."""
+"""Computes intervals of coefficients and predictions of a released linear model, from releases alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,9 @@ from skdp.privacy.queries import Standardization
 
 __all__ = ["Uncertainty"]
 
-MOST_HIDDEN = 0.5  # of a coefficient's variance
+# Largest share of a coefficient's variance from hidden directions, beyond which it has no interval. A choice; a smaller value
+# refuses more intervals (docs/defaults.md).
+MOST_HIDDEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +26,14 @@ class Uncertainty:
     estimates : ndarray of shape (n_coordinates,)
         Coefficients in the geometry before shrinkage, the intercept last, for targets in [-1, 1].
     variances : ndarray of shape (n_coordinates,)
-        Of their errors: noise of the releases, and sampling.
+        Variances of their errors, from the noise of the releases and from sampling.
     widening : float, default=1.0
         Factor of all half widths.
     hidden : ndarray of bool of shape (n_coordinates,) or None, default=None
-        Directions whose curvature noise hides. A coefficient that owes more than half of its variance to them gets
-        no interval.
+        Directions whose curvature is hidden by noise. A coefficient with more than half of its variance from them gets no
+        interval.
     offset, unit : float
-        The targets t in [-1, 1] stand for ``offset + unit * t``.
+        A target t in [-1, 1] means ``offset + unit * t`` in the user's units.
     """
 
     geometry: Standardization
@@ -53,7 +55,7 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n_features, 2)
-            Lower and upper ends, for rows and targets as they are; infinite for coefficients that noise hides.
+            Lower and upper ends, for rows and targets in the user's units; infinite for coefficients that noise hides.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
         squares, middles = np.square(scale), scale * self.estimates[:d] if scale.ndim == 1 else scale @ self.estimates[:d]
@@ -77,7 +79,7 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends, for targets as they are.
+            Lower and upper ends, for targets in the user's units.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
         matrix = np.diag(scale) if scale.ndim == 1 else scale

@@ -212,11 +212,11 @@ def test_names_clone_pickle_and_file(rng, tmp_path):
             ValueError,
             "'gd' needs a mean of losses of single records.*Solvers that fit: .*standardized_gd",
         ),
-        ({"solver": "newton"}, ValueError, "given are two classes to rank, the logistic loss"),
+        ({"solver": "newton"}, ValueError, "but the problem has two classes to rank, the logistic loss"),
         (
             {"solver": "moments", "scorer": "mlp"},
             ValueError,
-            "linear in the features; given are two classes to rank by a network",
+            "linear in the features, but the problem has two classes to rank by a network",
         ),
         ({"hidden_layer_sizes": 32}, TypeError, r"expected a tuple of 1 to 16 integers, such as \(32,\)"),
         ({"solver": "newton"}, ValueError, "'newton' needs a mean of losses of single records"),

@@ -136,7 +136,7 @@ def test_an_intercept_takes_a_solver_that_knows_how(kind, table):
     assert np.any(model.intercept_) and L1Ball(0.5).contains(model.coef_.ravel())
     for solver in {"accmd", "frank_wolfe"} & set(SOLVERS):
         with pytest.raises(
-            ValueError, match=rf"'{solver}' needs .*no intercept.*; given are .*an intercept\. Solvers that fit: gd, "
+            ValueError, match=rf"'{solver}' needs .*no intercept.*, but the problem has .*an intercept\. Solvers that fit: gd, "
         ):
             model.set_params(solver=solver).fit(X, y)
 

@@ -142,7 +142,7 @@ def test_an_l1_penalty_takes_a_solver_with_proximal_steps(kind, l1_ratio):
     assert model.plan(1000, 3).solver == "gd"
     assert model.set_params(l1_ratio=0.0).plan(1000, 3).solver in ("standardized_gd", "whitened_gd")
     solver = "objective" if kind is DPLogisticRegression else "ssp"
-    with pytest.raises(ValueError, match=r"without l1 penalty; given are .* l1_ratio=.* Solvers that fit: gd, .*sgd"):
+    with pytest.raises(ValueError, match=r"without l1 penalty, but the problem has .* l1_ratio=.* Solvers that fit: gd, .*sgd"):
         model.set_params(l1_ratio=l1_ratio, solver=solver).plan(1000, 3)
 
 

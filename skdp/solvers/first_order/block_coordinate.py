@@ -215,7 +215,7 @@ class BlockCoordinateDescent(Solver):
         if self._greedy and (problem.loss.n_outputs > 1 or "plain" not in problem.offers):
             raise ValueError(
                 "sampling='greedy' compares slopes of single coefficients: expected one raw prediction per record, no constraint "
-                f"and no l1 penalty; given are n_outputs={problem.loss.n_outputs}, constraint={shown(problem.constraint)}, "
+                f"and no l1 penalty; the problem has n_outputs={problem.loss.n_outputs}, constraint={shown(problem.constraint)}, "
                 f"l1_ratio={problem.l1_ratio:g}."
             )
         if (self.blocks is None) == (isinstance(self.sampling, str) and self.sampling == "blocks"):

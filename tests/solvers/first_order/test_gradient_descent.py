@@ -155,5 +155,5 @@ class Bent(Logistic):
 
 
 def test_solvers_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match=r"solver='svrg' needs a smooth loss; given are the bent loss.*fit: gd, sgd"):
+    with pytest.raises(ValueError, match=r"solver='svrg' needs a smooth loss, but the problem has the bent loss.*fit: gd, sgd"):
         choose_solver("svrg", problem(loss=Bent()))
