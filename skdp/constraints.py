@@ -1,4 +1,4 @@
-"""Constraint sets of the coefficients: projection, linear minimisation, size, mirror map. They see no data."""
+"""Provides constraint sets of the coefficients: projection, linear minimisation, size, mirror map; they see no data."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,17 +15,17 @@ from skdp.mirror_maps import Entropy, Euclidean, MirrorMap, PNorm, SignedEntropy
 
 __all__ = ["Box", "Constraint", "L1Ball", "L2Ball", "LpBall", "Simplex", "constraint_of"]
 
-TOLERANCE = 1e-9  # relative to the size of the set
+# Default tolerance of `contains`, relative to the size of the set: a choice far above the rounding errors of a projection.
+TOLERANCE = 1e-9
 
 
 class Constraint(Protocol):
-    """A convex set of vectors of p coefficients, for any p. What a user's own object needs at least.
+    """A convex set of vectors of p coefficients, for any p: the methods that your own set must have.
 
-    The sets of this module also have ``contains(w)``, ``linear_minimizer(gradient)``, ``diameter(p)`` in the Euclidean norm,
-    ``gaussian_width(p)``, which is the mean of ``max_w <g, w>`` for a standard normal g, or a stated bound on it, and
-    ``mirror_map(p)``, which "accmd" needs. Polytopes with few vertices have ``vertices(p)``, an array or sparse matrix with one
-    vertex per row, which "frank_wolfe" needs. All methods see released or public numbers only. The report shows the object's
-    ``repr``.
+    The sets of this module also have ``contains(w)``, ``linear_minimizer(gradient)`` and ``diameter(p)`` in the Euclidean norm.
+    ``gaussian_width(p)`` is the mean of ``max_w <g, w>`` for a standard normal g, or a stated bound on it. "accmd" needs
+    ``mirror_map(p)``. "frank_wolfe" needs ``vertices(p)``, an array or sparse matrix with one vertex per row, which polytopes
+    with few vertices have. All methods see released or public numbers only. The report shows the object's ``repr``.
     """
 
     def project(self, w: np.ndarray) -> np.ndarray:
@@ -33,12 +33,12 @@ class Constraint(Protocol):
         ...
 
     def scaled(self, factor: float) -> "Constraint":
-        """Return the set of all points times a positive factor: the same set in other units."""
+        """Return the set in other units: all points times a positive factor."""
         ...
 
 
 def constraint_of(constraint: Any, radius: Any = 1.0) -> Any:
-    """Return the set that an estimator's parameters name.
+    """Return the set for an estimator's parameters.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def constraint_of(constraint: Any, radius: Any = 1.0) -> Any:
     Raises
     ------
     TypeError, ValueError
-        If the name is unknown, the object is no constraint, or the radius is no number from 1e-50 to 1e50.
+        If the name is unknown, the object is no constraint, or the radius is not a number from 1e-50 to 1e50.
     """
     expected = "expected 'l1', 'l2', 'simplex', 'box', or an object with the methods project and scaled"
     if isinstance(constraint, str):
@@ -71,7 +71,7 @@ def constraint_of(constraint: Any, radius: Any = 1.0) -> Any:
 
 @dataclass(frozen=True)
 class _Sized:
-    """What the sets with a radius share."""
+    """Base of the sets with a radius."""
 
     radius: float = 1.0
 
@@ -102,7 +102,7 @@ class _Ball(_Sized, ABC):
 
 
 class L1Ball(_Ball):
-    """All vectors whose absolute values add up to the radius at most: sparse models.
+    """All vectors whose absolute values add up to at most the radius: sparse models.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class L1Ball(_Ball):
         return 2 * self.radius
 
     def gaussian_width(self, n_coefficients: int) -> float:
-        """Return ``radius * sqrt(2 log(2 p))``, which is above the mean of ``radius * max |g_j|`` by less than a half."""
+        """Return ``radius * sqrt(2 log(2 p))``, which exceeds the mean of ``radius * max |g_j|`` by less than a half."""
         return self.radius * math.sqrt(2 * math.log(2 * n_coefficients))
 
     def mirror_map(self, n_coefficients: int) -> MirrorMap:
@@ -184,7 +184,7 @@ class LpBall(_Ball):
     radius : float, default=1.0
         Bound on the norm, from 1e-50 to 1e50.
     order : float, default=1.5
-        Order of the norm, from 1.01 to 100; `L1Ball` and `Box` are what it tends to.
+        Order of the norm, from 1.01 to 100; `L1Ball` and `Box` are its limits.
     """
 
     order: float = 1.5
@@ -208,16 +208,16 @@ class LpBall(_Ball):
         return 2 * self.radius * n_coefficients ** max(0.0, 0.5 - 1 / self.order)
 
     def gaussian_width(self, n_coefficients: int) -> float:
-        """Return ``radius * (p E|g_1|**q)**(1/q)``, which is above the width by less than a half.
+        """Return ``radius * (p E|g_1|**q)**(1/q)``, which exceeds the width by less than a half.
 
-        q is the order of the dual norm, or ``max(2, 2 log p)`` where that is less: norms fall with their order.
+        q is the order of the dual norm, or ``max(2, 2 log p)`` if that is less, because norms decrease in their order.
         """
         dual = min(self.order / (self.order - 1), max(2.0, 2 * math.log(n_coefficients)))
         log_moment = dual / 2 * math.log(2) + gammaln((dual + 1) / 2) - math.log(math.pi) / 2
         return self.radius * math.exp((math.log(n_coefficients) + log_moment) / dual)
 
     def mirror_map(self, n_coefficients: int) -> MirrorMap:
-        """Return the squared norm up to order 2, and beyond, where that is not strongly convex, the Euclidean one."""
+        """Return the squared norm for orders up to 2; else the Euclidean one, because the squared norm is not strongly convex."""
         if self.order <= 2:
             return PNorm(self.radius, self.order, n_coefficients)
         return Euclidean(self.project, n_coefficients, self.diameter(n_coefficients) ** 2 / 8)
@@ -290,11 +290,11 @@ class Box:
         return Box(low, high) if isinstance(self.low, tuple) else Box(low[0], high[0])
 
     def project(self, w: np.ndarray) -> np.ndarray:
-        """Return the nearest point of the box: each number moved to its nearest bound where it is beyond."""
+        """Return the nearest point of the box: each number clipped to its bounds."""
         return np.clip(w, *self._bounds(w.size))
 
     def contains(self, w: np.ndarray, tolerance: float = TOLERANCE) -> bool:
-        """Return whether all numbers are within the bounds, up to a tolerance relative to the largest of these."""
+        """Return whether all numbers are within the bounds, up to a tolerance relative to the largest bound."""
         low, high = self._bounds(w.size)
         slack = tolerance * max(np.abs(low).max(), np.abs(high).max())
         return bool((w >= low - slack).all() and (w <= high + slack).all())

@@ -1,9 +1,8 @@
-r"""Mirror maps: convex functions whose Bregman distances make the geometry of a constraint set cheap. They see no data.
+r"""Provides mirror maps: convex functions whose Bregman distances suit the geometry of a constraint set; they see no data.
 
-A mirror map :math:`\psi` [1]_ of a set has a norm, in which it is 1-strongly convex on the set [2]_:
-:math:`B(z, z') = \psi(z) - \psi(z') - \langle \nabla\psi(z'), z - z' \rangle \ge \|z - z'\|^2 / 2`. Where the plain function
-has another constant, it is scaled to 1. The steps are exact minima, computed so that huge gradients neither overflow nor leave
-the set.
+A mirror map :math:`\psi` [1]_ of a set has a norm in which it is 1-strongly convex on the set [2]_:
+:math:`B(z, z') = \psi(z) - \psi(z') - \langle \nabla\psi(z'), z - z' \rangle \ge \|z - z'\|^2 / 2`. A function with another
+constant is scaled to 1. The steps are exact minima; huge gradients neither overflow nor leave the set.
 
 References
 ----------
@@ -24,12 +23,14 @@ from skdp._projections import norm_of, support
 
 __all__ = ["Entropy", "Euclidean", "MirrorMap", "PNorm", "SignedEntropy"]
 
-LEAST_LOG = -1e300  # logarithms of weights stay finite
+# Least logarithm of a weight: logarithms stay finite, and the weight is 0 in float64 all the same.
+LEAST_LOG = -1e300
+# Largest float64, for step sizes that would overflow.
 LARGEST = float(np.finfo(float).max)
 
 
 class MirrorMap(Protocol):
-    """Geometry of a set of p coefficients. States stand for points; `point` maps them there.
+    """Geometry of a set of p coefficients. A state represents a point; `point` returns it.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class MirrorMap(Protocol):
         ...
 
     def point(self, state: np.ndarray) -> np.ndarray:
-        """Return the point of the set that a state stands for, shape (p,)."""
+        """Return the point of the set that a state represents, shape (p,)."""
         ...
 
     def step(self, state: np.ndarray, gradient: np.ndarray, step_size: float) -> np.ndarray:
@@ -99,16 +100,16 @@ class Euclidean:
 class PNorm:
     r"""Half the squared norm of order a in (1, 2], over a - 1, on a ball of the same norm. States are points.
 
-    :math:`\|z\|_a^2 / 2` is (a - 1)-strongly convex in its norm. It is a function of that norm only, so a step onto the ball
-    is the step without constraint, shortened: with :math:`\theta = \nabla\psi(z_k) - \eta g`, the minimum of
+    :math:`\|z\|_a^2 / 2` is (a - 1)-strongly convex in its norm. It depends only on that norm, so a step in the ball is the step
+    without constraint, shortened: with :math:`\theta = \nabla\psi(z_k) - \eta g`, the minimum of
     :math:`\psi(z) - \langle \theta, z \rangle` at a given length has the direction of :math:`\nabla\psi^*(\theta)`.
 
     Parameters
     ----------
     radius : float
-        Of the ball.
+        Radius of the ball.
     norm : float
-        The order a.
+        Order a.
     n_coefficients : int
         p.
     """
@@ -143,7 +144,7 @@ class PNorm:
 class Entropy:
     r"""Negative entropy on the simplex of a given radius, in its units: :math:`B(z, z') = r^2 \mathrm{KL}(z / r, z' / r)`.
 
-    1-strongly convex in the l1 norm by Pinsker's inequality. States are the logarithms of z / r, so that weights below the
+    It is 1-strongly convex in the l1 norm by Pinsker's inequality. States are the logarithms of z / r, so that weights below the
     smallest float are not lost.
 
     Parameters
@@ -185,12 +186,12 @@ class Entropy:
 class SignedEntropy:
     r"""Negative entropy on the doubled simplex :math:`w = r (u - v)`, :math:`\sum u + \sum v = 1`, which covers the l1 ball.
 
-    1-strongly convex in the l1 norm of (u, v), which is no less than that of w. States are logarithms of u, then of v.
+    It is 1-strongly convex in the l1 norm of (u, v), which is no less than that of w. States are logarithms of u, then of v.
 
     Parameters
     ----------
     radius : float
-        Of the l1 ball.
+        Radius of the l1 ball.
     n_coefficients : int
         p.
     """
@@ -213,7 +214,7 @@ class SignedEntropy:
         return self._doubled.start()
 
     def point(self, state: np.ndarray) -> np.ndarray:
-        """Return the coefficients, whose absolute values add up to the radius at most."""
+        """Return the coefficients, whose absolute values add up to at most the radius."""
         weights = self._doubled.point(state)
         return weights[: self.n_coefficients] - weights[self.n_coefficients :]
 
@@ -223,5 +224,5 @@ class SignedEntropy:
 
 
 def _finite(vector: np.ndarray) -> np.ndarray:
-    """Vector with the largest float for infinities; opposed ones have cancelled to 0."""
+    """Vector with the largest float for infinities, and 0 for NaN, which infinities of opposite sign give."""
     return np.nan_to_num(vector, nan=0.0)

@@ -1,4 +1,4 @@
-"""Penalties on the coefficients: value, gradient, proximal operator, strong convexity. They see no data."""
+"""Computes value, gradient and proximal step of penalties on the coefficients; it sees no data."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["ElasticNet"]
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 * ||w||^2)``: ridge, lasso, and what is between.
+    """Penalty ``alpha * (l1_ratio * ||w||_1 + (1 - l1_ratio) / 2 * ||w||^2)``: ridge, lasso, or a mixture.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ElasticNet:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient of the smooth part, the same."""
+        """Lipschitz constant of the gradient of the smooth part, equal to `strong_convexity`."""
         return self.strong_convexity
 
     def value(self, w: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Which coordinates a step of coordinate descent moves: random sets, drawn without a look at the data."""
+"""Draws the coordinates that a step of coordinate descent moves: random sets, independent of the data."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,18 +11,19 @@ from skdp._validation import check_integer, shown
 
 __all__ = ["Blocks", "Full", "Importance", "Nice", "Sampling", "Uniform", "check_sampling", "draw"]
 
-SLACK = 1e-9  # of sums of probabilities
+# Largest excess of a probability over 1 that is accepted, for rounding. A choice.
+SLACK = 1e-9
 
 
 class Sampling(Protocol):
     r"""A random set of coordinates :math:`S`, independent of the data.
 
-    The sketch of it, :math:`\mathrm{diag}(1_{j \in S} / p_j)`, is the identity on average.
+    The mean of its sketch, :math:`\mathrm{diag}(1_{j \in S} / p_j)`, is the identity.
     """
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Probability of every coordinate to be in the set, shape (n_coordinates,), in (0, 1]."""
+        """Probability with which the set has each coordinate, shape (n_coordinates,), in (0, 1]."""
         ...
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
@@ -37,12 +38,12 @@ class Importance:
     Parameters
     ----------
     smoothness : sequence of float
-        Smoothness constants, positive, one per coordinate; any positive weights do.
+        Smoothness constants, positive, one per coordinate; other positive weights are accepted.
 
     Raises
     ------
     ValueError
-        If there is no weight, or one that is not positive and finite.
+        If there is no weight, or a weight is not positive and finite.
 
     References
     ----------
@@ -67,24 +68,13 @@ class Importance:
         return weights / weights.sum()
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw one coordinate.
-
-        Parameters
-        ----------
-        rng : Generator
-            Public randomness.
-
-        Returns
-        -------
-        ndarray of int of shape (1,)
-            Its number.
-        """
+        """Draw one coordinate: an array of shape (1,)."""
         return np.array([np.searchsorted(self._limits, rng.random(), side="right")])
 
 
 @dataclass(frozen=True)
 class Nice:
-    """All sets of one size equally often: "tau-nice".
+    """A set of a given size, all equally likely: "tau-nice".
 
     Parameters
     ----------
@@ -96,7 +86,7 @@ class Nice:
     Raises
     ------
     TypeError, ValueError
-        If these are no such integers.
+        If a parameter is not such an integer.
     """
 
     n_coordinates: int
@@ -112,25 +102,14 @@ class Nice:
         return np.full(int(self.n_coordinates), int(self.tau) / int(self.n_coordinates))
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a set.
-
-        Parameters
-        ----------
-        rng : Generator
-            Public randomness.
-
-        Returns
-        -------
-        ndarray of int of shape (tau,)
-            Sorted numbers.
-        """
+        """Draw a set: an array of shape (tau,), sorted."""
         if self.tau == 1:
             return rng.integers(int(self.n_coordinates), size=1)
         return np.sort(rng.choice(int(self.n_coordinates), size=int(self.tau), replace=False))
 
 
 class Uniform(Nice):
-    """One coordinate, all equally often.
+    """One coordinate, all equally likely.
 
     Parameters
     ----------
@@ -151,7 +130,7 @@ class Uniform(Nice):
 
 
 class Full(Nice):
-    """All coordinates, always: gradient descent.
+    """All coordinates in every step: gradient descent.
 
     Parameters
     ----------
@@ -166,36 +145,25 @@ class Full(Nice):
         return f"Full({self.n_coordinates!r})"
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Return all coordinates.
-
-        Parameters
-        ----------
-        rng : Generator
-            Not used.
-
-        Returns
-        -------
-        ndarray of int of shape (n_coordinates,)
-            0, 1, and so on.
-        """
+        """Return all coordinates; ``rng`` is not used."""
         return np.arange(int(self.n_coordinates))
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """One block of a partition, all equally often, such as the one-hot columns of a categorical variable.
+    """One block of a partition, all equally likely, such as the one-hot columns of a categorical variable.
 
     Parameters
     ----------
     n_coordinates : int
         Number of coordinates.
     partition : sequence of sequence of int
-        Blocks: numbers of coordinates, none in two of them. Coordinates that are in none are blocks of their own.
+        Blocks of coordinate numbers; no number is in two blocks. Coordinates in no block are blocks of their own.
 
     Raises
     ------
     TypeError, ValueError
-        If a block is empty, or has what is no coordinate's number, or one that is in another block.
+        If a block is empty, or has an entry that is no coordinate number or is in another block.
     """
 
     n_coordinates: int
@@ -208,7 +176,7 @@ class Blocks:
 
     @property
     def blocks(self) -> tuple[np.ndarray, ...]:
-        """All blocks, those given first."""
+        """All blocks: the given ones, then the others."""
         return self._blocks
 
     @property
@@ -217,23 +185,12 @@ class Blocks:
         return np.full(int(self.n_coordinates), 1 / len(self._blocks))
 
     def sample(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw a block.
-
-        Parameters
-        ----------
-        rng : Generator
-            Public randomness.
-
-        Returns
-        -------
-        ndarray of int
-            Sorted numbers of its coordinates.
-        """
+        """Draw one block: a sorted array of its coordinates."""
         return self._blocks[rng.integers(len(self._blocks))]
 
 
 def _completed(partition: Any, n_coordinates: int) -> tuple[np.ndarray, ...]:
-    """Sorted blocks, and one more for each coordinate that is in none."""
+    """Sorted blocks, and one more for each coordinate in no block."""
     expected = (
         f"expected a list of lists of different column numbers from 0 to {n_coordinates - 1}, with intercept its number the last"
     )
@@ -254,19 +211,19 @@ def _completed(partition: Any, n_coordinates: int) -> tuple[np.ndarray, ...]:
 
 
 def check_sampling(sampling: Any, n_coordinates: int) -> None:
-    """Raise TypeError or ValueError unless an object samples coordinates of so many.
+    """Raise TypeError or ValueError unless an object is a sampling of the given number of coordinates.
 
     Parameters
     ----------
     sampling : object
-        What the user gave.
+        Object that the user gave.
     n_coordinates : int
         Number of coordinates, the intercept included.
 
     Raises
     ------
     TypeError, ValueError
-        If it has no ``sample`` and ``probabilities``, or not one probability in (0, 1] per coordinate.
+        If it lacks ``sample`` or ``probabilities``, or does not have one probability in (0, 1] per coordinate.
     """
     coordinates = f"{n_coordinates} coordinates, with intercept the last"
     expected = f"expected an object with sample(rng) and probabilities in (0, 1] of {coordinates}"
@@ -281,12 +238,12 @@ def check_sampling(sampling: Any, n_coordinates: int) -> None:
 
 
 def draw(sampling: Sampling, rng: np.random.Generator, n_coordinates: int) -> np.ndarray:
-    """Draw a set, and check it.
+    """Draw a set and check it.
 
     Parameters
     ----------
     sampling : Sampling
-        Where it comes from.
+        Sampling that draws it.
     rng : Generator
         Public randomness.
     n_coordinates : int
@@ -300,7 +257,7 @@ def draw(sampling: Sampling, rng: np.random.Generator, n_coordinates: int) -> np
     Raises
     ------
     ValueError
-        If what is drawn is no such array, or empty.
+        If the result of ``sample`` is not such an array, or empty.
     """
     drawn = sampling.sample(rng)
     known = isinstance(drawn, np.ndarray) and drawn.ndim == 1 and drawn.dtype.kind in "iu"

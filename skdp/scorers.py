@@ -1,4 +1,4 @@
-"""Scorers: raw scores of rows, one number each, and their gradients in the scorer's parameters, as factors."""
+"""Provides scorers: one raw score per row, and its gradients in the scorer's parameters, as factors."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ __all__ = ["LinearScorer", "MLPScorer", "Scored", "Scorer"]
 
 
 class Scored(ABC):
-    """Scores of some rows, and what their gradients are made of.
+    """Scores of a batch of rows, and the factors of their gradients.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Scored(ABC):
 
     @abstractmethod
     def gradients(self, residuals: np.ndarray) -> tuple[Factors, ...]:
-        """Return the gradients, in the parameters, of functions of the scores.
+        """Return the gradients of functions of the scores, in the parameters.
 
         Parameters
         ----------
@@ -40,12 +40,12 @@ class Scored(ABC):
         Returns
         -------
         tuple of Factors
-            One per layer, with the parameters in the order of ``Scorer.n_parameters``.
+            One per layer, with the parameters in the order that ``Scorer.n_parameters`` describes.
         """
 
 
 class Scorer(ABC):
-    """A function of a row and of public parameters, worked out for each row as if it were alone, to the last bit.
+    """A function of a row and of public parameters, whose value does not depend on other rows, to the last bit.
 
     Rows may be centred and scaled first, by public numbers or earlier releases.
 
@@ -73,12 +73,12 @@ class Scorer(ABC):
         Parameters
         ----------
         rows : ndarray or CSR of shape (m, n_features)
-            As they are; not changed.
+            Rows in the user's units; they are not changed.
 
         Returns
         -------
         ndarray or CSR of shape (m, n_features)
-            The same object without centre and scale; an array with a centre.
+            The same object if the scorer has neither centre nor scale; an array if it has a centre.
         """
         if self.centre is not None:
             read = dense(rows) - self.centre
@@ -96,7 +96,7 @@ class Scorer(ABC):
         rows : ndarray or CSR of shape (m, n_features)
             As `read` returned them.
         parameters : ndarray of shape (n_parameters,)
-            Where gradients are taken.
+            Parameters at which gradients are taken.
 
         Returns
         -------
@@ -111,22 +111,22 @@ class Scorer(ABC):
         Parameters
         ----------
         rng : Generator
-            For public choices.
+            Generator of public choices.
 
         Returns
         -------
         ndarray of shape (n_parameters,)
-            Public.
+            Public numbers.
         """
 
     @abstractmethod
     def for_rows(self, parameters: np.ndarray, shift: float = 0.0) -> np.ndarray:
-        """Return parameters of the scorer without centre and scale, with the same scores but for a shift.
+        """Return parameters of the scorer without centre and scale, with the same scores plus a shift.
 
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            Of this scorer.
+            Parameters of this scorer.
         shift : float, default=0.0
             Added to every score.
 
@@ -138,7 +138,7 @@ class Scorer(ABC):
 
 
 class LinearScorer(Scorer):
-    """Scores ``w^T x`` without intercept, which no ranking needs.
+    """Linear scores ``w^T x``, without intercept, because rankings need none.
 
     Parameters
     ----------
@@ -161,30 +161,30 @@ class LinearScorer(Scorer):
         return np.zeros(self.n_parameters)
 
     def for_rows(self, parameters: np.ndarray, shift: float = 0.0) -> np.ndarray:
-        """Return coefficients of rows as they are, then the intercept; see `Scorer.for_rows`."""
+        """Return coefficients for rows in the user's units, then the intercept; see `Scorer.for_rows`."""
         weights = parameters if self.scale is None else parameters * self.scale
         moved = shift if self.centre is None else shift - float(self.centre @ weights)
         return np.append(weights, moved)
 
 
 class MLPScorer(Scorer):
-    """Scores by a network of dense layers with rectified linear units, and one output without.
+    """Scores of a network: dense layers with rectified linear units, and one linear output.
 
-    Its numbers are float64: the rounding of sums over records is part of the noise, and in float32 that part would have to be
-    much larger. Products of matrices are rounded to a grid instead (`skdp.minimax.products`).
+    It computes in float64, because the noise must cover the rounding of sums over records, which would be much larger in float32.
+    Products of matrices are rounded to a grid, so that they do not depend on the batch (`skdp.minimax.products`).
 
     Parameters
     ----------
     n_features : int
         Number of inputs.
     hidden_layer_sizes : sequence of int, default=(256, 128)
-        Numbers of units, from the first layer on; none is a linear scorer with a bias.
+        Numbers of units, from the first layer on; an empty sequence is a linear scorer with a bias.
     centre, scale : ndarray of shape (n_features,) or None, default=None
         The scorer sees ``scale * (x - centre)``. Without centre a sparse table stays sparse.
 
     References
     ----------
-    .. [1] K. He, X. Zhang, S. Ren, J. Sun, "Delving Deep into Rectifiers", ICCV 2015, section 2.2: how it starts.
+    .. [1] K. He, X. Zhang, S. Ren, J. Sun, "Delving Deep into Rectifiers", ICCV 2015, section 2.2: the start.
     """
 
     def __init__(
@@ -205,12 +205,12 @@ class MLPScorer(Scorer):
         Parameters
         ----------
         parameters : ndarray of shape (n_parameters,)
-            All of them.
+            All parameters.
 
         Returns
         -------
         list of (ndarray of shape (outputs, inputs), ndarray of shape (outputs,))
-            From the inputs on.
+            Weights and biases, from the first layer on.
         """
         layers, first = [], 0
         for outputs, inputs in self.shapes:
@@ -238,7 +238,7 @@ class MLPScorer(Scorer):
         return parameters
 
     def for_rows(self, parameters: np.ndarray, shift: float = 0.0) -> np.ndarray:
-        """Return parameters of the network for rows as they are; see `Scorer.for_rows`."""
+        """Return parameters of the network for rows in the user's units; see `Scorer.for_rows`."""
         moved = parameters.copy()
         weights, biases = self.layers(moved)[0]
         if self.scale is not None:
@@ -276,7 +276,7 @@ class _Network(Scored):
 
 
 def _fixed(numbers: np.ndarray | None) -> np.ndarray | None:
-    """A copy that nobody can change."""
+    """A read-only copy."""
     if numbers is None:
         return None
     own = np.array(numbers, dtype=np.float64)

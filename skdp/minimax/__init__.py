@@ -1,4 +1,4 @@
-"""Saddle problems: what the solvers "sgda" and "privatediff" solve, and what it takes to bring one's own."""
+"""Provides saddle problems for the solvers "sgda" and "privatediff", and the tools to write and check your own."""
 
 from skdp.minimax._auc_saddle import AUCSaddle
 from skdp.minimax._check import check_saddle

@@ -1,4 +1,4 @@
-"""The area under the ROC curve as a saddle problem."""
+"""Defines the area under the ROC curve as a saddle problem."""
 
 import math
 from collections.abc import Sequence
@@ -14,15 +14,26 @@ from skdp.scorers import LinearScorer, Scored, Scorer
 
 __all__ = ["AUCSaddle"]
 
-LARGEST_DUAL, LARGEST_OFFSET = 1.0, 3.0  # bounds on alpha, and on a and b
+# The choices below were made on mammography, spambase, bank, ijcnn1, adult and on groups of digits (docs/defaults.md, "Saddle
+# problems").
+
+# Bounds on the absolute value of alpha, and of a and b, in units of the scores: the optimum has differences of mean scores
+# below 1. Choices; larger bounds let noise carry the variables further.
+LARGEST_DUAL, LARGEST_OFFSET = 1.0, 3.0
+# Largest step of the descent, and step of the ascent. With a descent step of 1 the iteration oscillates; the ascent has
+# curvature 1.
 LONGEST_STEP, DUAL_STEP = 0.3, 0.3
-NOISE, NOISE_WIDE, WIDE = 0.6, 0.3, 300  # what the rule for the step allows the noise; less beyond so many features
-NETWORK_CLIP, NETWORK_SLOPE = 3.0, 1.5  # of networks: clip norm, and bound on a difference per distance
+# Noise that a linear score may gather over all steps, and that for more than WIDE features. Choices; a larger value means longer
+# steps.
+NOISE, NOISE_WIDE, WIDE = 0.6, 0.3, 300
+# Networks: clip norm, and clip norm of a difference per distance. Clip norms from 3 to 6 had an AUC within .002 of each other; 16
+# lost .02.
+NETWORK_CLIP, NETWORK_SLOPE = 3.0, 1.5
 
 
 @dataclass(frozen=True)
 class _Read(Batch):
-    """A batch as `AUCSaddle.at` wants it: rows as the scorer sees them, and what both points of a difference share."""
+    """Batch for `AUCSaddle.at`: rows as the scorer sees them, and the arrays that both points of a difference share."""
 
     positive: np.ndarray | None = None
     weights: np.ndarray | None = None
@@ -63,14 +74,14 @@ class AUCSaddle(SaddleProblem):
         u_- [(s - b)^2 + 2 (1 + \alpha) s] \text{ for negative ones,}
 
     less :math:`\min(p, 1 - p)\, \alpha^2`: the function of [1]_ over max(p, 1 - p), so that no record's weight is above 1. Its
-    primal variables are the scorer's parameters, then a and b; its dual variable is :math:`\alpha`. Minimised over a and b and
-    maximised over :math:`\alpha`, what is left is, but for a factor and a constant, the variances of the scores within the two
-    classes plus the square of how far the difference of their means is from 1.
+    primal variables are the scorer's parameters, then a and b; its dual variable is :math:`\alpha`. Its minimum over a and b and
+    maximum over :math:`\alpha` is, except for a factor and a constant, the sum of the variances of the scores within the two
+    classes, plus the squared difference of 1 from the difference of their means.
 
     Parameters
     ----------
     scorer : Scorer
-        What is fitted.
+        Scorer that is fitted.
     positive_rate : float
         p, in (0, 1): public, or an earlier release clipped to (0, 1).
     usual : float or None, default=None
@@ -81,14 +92,15 @@ class AUCSaddle(SaddleProblem):
     longest_step : float, default=0.3
         Largest step of the descent.
     noise : float or None, default=None
-        Where noise sets the step of the descent, it is this times the divisor and the signal, over the number of steps and Q, or
-        the clip norm for a network. None takes 0.6, 0.3 beyond 300 features, and :math:`\sqrt{2 / d}` for a network of d inputs:
-        then the noise that a weight gathers on its whole way is as large as what it starts from.
+        Noise that a score may gather over all steps. Where noise sets the step of the descent, the step is this times the
+        divisor and the signal, over the number of steps and Q (the clip norm for a network). None takes 0.6, 0.3 beyond 300
+        features, and :math:`\sqrt{2 / d}` for a network of d inputs: then the noise that a weight gathers is as large as its
+        start.
 
     Notes
     -----
-    **Privacy.** Pure functions of single records, called inside queries only; scores come from products that do not depend on
-    the other records. p and Q are public or released, never read from the labels.
+    **Privacy.** Pure functions of single records, called only inside queries; the scores of a record do not depend on other
+    records. p and Q are public or released, never read from the labels.
 
     References
     ----------
@@ -121,151 +133,41 @@ class AUCSaddle(SaddleProblem):
         self.noise = usually if noise is None else noise
 
     def read(self, batch: Batch) -> Batch:
-        """Return the batch with rows as the scorer sees them.
-
-        Parameters
-        ----------
-        batch : Batch
-            Rows clipped to the data norm; targets are 0 for negative and 1 for positive records.
-
-        Returns
-        -------
-        Batch
-            With weights and signs.
-        """
+        """Return the batch with rows as the scorer sees them, weights and signs; targets are 1 for positive records, else 0."""
         positive = batch.targets == 1
         weights, ones = np.where(positive, self.class_weights[1], self.class_weights[0]), np.ones((len(positive), 1))
         return _Read(self.scorer.read(batch.rows), batch.targets, batch.present, positive, weights, ones)
 
     def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
-        """Return the gradients of the records of a batch at a point.
-
-        Parameters
-        ----------
-        batch : Batch
-            As `read` returned it.
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, a, b.
-        dual : ndarray of shape (1,)
-            alpha.
-
-        Returns
-        -------
-        SaddlePoint
-            One part per layer of the scorer, and one for a and b.
-        """
+        """Return the gradients at a point: one primal part per layer of the scorer and one for a and b; one dual part."""
         scored = self.scorer.at(batch.rows, primal[:-2])
         return _Point(scored, cast(_Read, batch), (float(primal[-2]), float(primal[-1])), float(dual[0]))
 
     def value(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the objective of each record, without the part that no record enters; parameters as for `at`.
-
-        Parameters
-        ----------
-        batch : Batch
-            As `read` returned it.
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, a, b.
-        dual : ndarray of shape (1,)
-            alpha.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Values.
-        """
+        """Return the objective of each record without the public part, shape (m,), for `check_saddle`."""
         scores, read = self.scorer.at(batch.rows, primal[:-2]).scores, cast(Any, batch)
         slopes = 2 * (1 + dual[0]) * np.where(read.positive, -scores, scores)
         return np.asarray(read.weights * ((scores - np.where(read.positive, primal[-2], primal[-1])) ** 2 + slopes))
 
     def start(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scorer's start, and zeros for a, b and alpha.
-
-        Parameters
-        ----------
-        rng : Generator
-            For public choices.
-
-        Returns
-        -------
-        primal : ndarray of shape (n_primal,)
-            Where the descent starts.
-        dual : ndarray of shape (1,)
-            Zero.
-        """
+        """Return the scorer's start, and zeros for a, b and alpha."""
         return np.append(self.scorer.start(rng), [0.0, 0.0]), np.zeros(1)
 
     def project(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the variables with a and b in [-3, 3] and alpha in [-1, 1].
-
-        Parameters
-        ----------
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, a, b.
-        dual : ndarray of shape (1,)
-            alpha.
-
-        Returns
-        -------
-        primal : ndarray of shape (n_primal,)
-            Nearest in the set.
-        dual : ndarray of shape (1,)
-            The same.
-        """
+        """Return the variables with a and b clipped to [-3, 3] and alpha to [-1, 1]."""
         inside = primal.copy()
         np.clip(inside[-2:], -LARGEST_OFFSET, LARGEST_OFFSET, out=inside[-2:])
         return inside, np.clip(dual, -LARGEST_DUAL, LARGEST_DUAL)
 
     def public_gradient(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient of the part that no record enters: zero, and ``-alpha``, as it is divided by 2 min(p, 1 - p).
-
-        Parameters
-        ----------
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, a, b.
-        dual : ndarray of shape (1,)
-            alpha.
-
-        Returns
-        -------
-        primal : ndarray of shape (n_primal,)
-            Zeros.
-        dual : ndarray of shape (1,)
-            ``-alpha``.
-        """
+        """Return zeros, and ``-alpha``: the gradient of the public part over the divisor 2 min(p, 1 - p)."""
         return np.zeros(self.n_primal), -dual
 
     def penalized(self, primal: np.ndarray) -> np.ndarray:
-        """Return the scorer's parameters, zeros for a and b.
-
-        Parameters
-        ----------
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, a, b.
-
-        Returns
-        -------
-        ndarray of shape (n_primal,)
-            The gradient of half their squared norm.
-        """
+        """Return the scorer's parameters, and zeros for a and b."""
         return np.append(primal[:-2], [0.0, 0.0])
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
-        """Return the steps: what noise gathers over all of them sets that of the descent.
-
-        Parameters
-        ----------
-        signal : float
-            Signal-to-noise ratio of the primal releases together; ``inf`` without noise.
-        n_steps : int
-            Number of primal steps.
-
-        Returns
-        -------
-        primal : float
-            At most ``longest_step``.
-        dual : float
-            0.3.
-        """
+        """Return the step of the descent, at most ``longest_step``, for which noise stays small; and 0.3 for the ascent."""
         reach = self.usual if self.linear else self.primal_clip_norm
         return min(self.longest_step, self.noise * self.divisor * signal / (reach * n_steps)), DUAL_STEP

@@ -1,4 +1,4 @@
-"""What to run on made-up data before trusting a saddle problem of one's own."""
+"""Checks a saddle problem of your own on generated data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,8 @@ from skdp.privacy.errors import shown
 
 __all__ = ["check_saddle"]
 
-MOST_ALONE = 256  # records that are compared with themselves alone
+# Largest number of records that are also evaluated alone, in batches of one. A choice that bounds the time of the check.
+MOST_ALONE = 256
 
 
 def check_saddle(
@@ -28,37 +29,38 @@ def check_saddle(
     tolerance: float = 1e-3,
     random_state: int = 0,
 ) -> None:
-    """Check a saddle problem on made-up data: shapes, that records are worked out alone, and gradients.
+    """Check a saddle problem on generated data: shapes, independence of records, and gradients.
 
-    The guarantee of a fit rests on the second: a record's factors must not depend, not even in the last bit, on its place in the
-    batch or on the other records. Random batches are compared, so what passes may still be wrong; what fails is.
+    The guarantee of a fit needs the second: the factors of a record must not depend, not even in the last bit, on its place in
+    the batch or on other records. The check compares random batches, so a problem that passes may still be wrong; a problem that
+    fails is wrong.
 
     Parameters
     ----------
     problem : SaddleProblem
-        To be checked. Where it has a method ``value(batch, primal, dual)``, which gives f of every record, in an array of shape
-        (m,), gradients are compared with finite differences of it; without, their values are not checked.
+        Problem to check. If it has a method ``value(batch, primal, dual)``, which returns f of every record as an array of shape
+        (m,), the gradients are compared with finite differences of f. Without it, the values of the gradients are not checked.
     X : array-like, CSR or CSC of shape (n_samples, n_features)
-        Made-up rows, at least two; tens to hundreds of them.
+        Generated rows: at least two, better tens or hundreds.
     y : array-like of shape (n_samples,) or None, default=None
-        Labels as numbers of classes, or targets. None is zeros.
+        Class numbers or targets. None is zeros.
     n_trials : int, default=20
         Number of random batches, and of directions of finite differences.
     step : float, default=1e-3
-        Of finite differences.
+        Step of finite differences.
     tolerance : float, default=1e-3
-        Largest difference of a slope from the finite one, over the largest slope of a record.
+        Largest difference between a slope and its finite difference, over the largest slope of a record.
     random_state : int, default=0
         Seed of the points and batches.
 
     Raises
     ------
     TypeError, ValueError
-        If a check fails, or a parameter is out of its range; the message says which, and what is expected.
+        If a check fails or a parameter is out of its range; the message says which, and what is expected.
 
     Notes
     -----
-    **Privacy.** Run it on made-up data only: errors are about single records.
+    **Privacy.** Use generated data only: error messages depend on single records.
 
     Examples
     --------
@@ -81,12 +83,12 @@ def check_saddle(
     for primal, dual in points:
         _check_factors(problem, X, targets, primal, dual)
         _check_alone(problem, X, targets, primal, dual, rng, n_trials)
-        if hasattr(problem, "value") and primal is not points[0][0]:  # which may lie on a kink, for all records
+        if hasattr(problem, "value") and primal is not points[0][0]:  # the start may be on a kink for all records
             _check_slopes(problem, X, targets, (primal, dual), rng, n_trials, step, tolerance)
 
 
 def _table(problem: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Rows as samples of a fit have them, and targets."""
+    """Rows in the form that a fit passes on, and targets."""
     if not isinstance(problem, SaddleProblem):
         made = f"an object that it makes, such as {problem.__name__}(...)" if isinstance(problem, type) else "a SaddleProblem"
         raise TypeError(f"problem={shown(problem)}; expected {made}.")
@@ -98,7 +100,7 @@ def _table(problem: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def _check_public(problem: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> None:
-    """Projections that stay where they are, gradients of the right sizes."""
+    """Check that projecting twice changes nothing, and that public gradients have the right sizes."""
     inside = variables(problem, problem.project(primal.copy(), dual.copy()), "project")
     if not all(np.allclose(one, other) for one, other in zip(inside, problem.project(*inside), strict=True)):
         raise ValueError("project moves what it has projected; expected a projection to stay.")
@@ -106,7 +108,7 @@ def _check_public(problem: SaddleProblem, primal: np.ndarray, dual: np.ndarray) 
 
 
 def _check_factors(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> None:
-    """Types and sizes, for one record and for many, and finite numbers."""
+    """Check types, sizes and finite numbers, for one record and for many."""
     for kept in (slice(None), slice(1)):
         for side, parts in zip(SIDES, gradients(problem, Batch(X[kept], y[kept]), primal, dual), strict=True):
             lost = not_finite(parts)
@@ -120,7 +122,7 @@ def _check_factors(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.nda
 def _check_alone(
     problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray, rng: np.random.Generator, n_trials: int
 ) -> None:
-    """Every record's factors in random batches, to the last bit, against those in the batch of all."""
+    """Compare every record's factors in random batches, to the last bit, with those in the batch of all."""
     whole, m = _bits(problem, X, y, primal, dual), len(y)
     batches = [rng.choice(m, int(rng.integers(1, m)), replace=False) for _ in range(n_trials)]
     for chosen in [*rng.permutation(m)[:MOST_ALONE, None], *batches]:
@@ -144,7 +146,7 @@ def _check_slopes(
     step: float,
     tolerance: float,
 ) -> None:
-    """Slopes of every record's value in random directions against those that the factors give."""
+    """Compare slopes of every record's value, in random directions, with those that follow from the factors."""
     batch = problem.read(Batch(X, y))
     for number, parts in enumerate(gradients(problem, Batch(X, y), *point)):
         for _ in range(n_trials):
@@ -178,7 +180,7 @@ def _dense(matrix: Any) -> np.ndarray:
 
 
 def _bits(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> list[list[bytes]]:
-    """Per record, its rows of all factors."""
+    """Bytes of each record's rows of all factors."""
     sides = gradients(problem, Batch(X, y), primal, dual)
     matrices = [_dense(matrix) for parts in sides for part in parts for matrix in (part.left, part.right)]
     return [[row.tobytes() for row in rows] for rows in zip(*matrices, strict=True)]

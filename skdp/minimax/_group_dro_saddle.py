@@ -1,4 +1,4 @@
-"""The largest mean loss of a group of records as a saddle problem."""
+"""Defines the largest mean loss of a group of records as a saddle problem."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,15 @@ from skdp.scorers import Scored, Scorer
 
 __all__ = ["GroupDROSaddle"]
 
-CONSTANT_LOSS = math.log(2.0)  # of the score 0
-LARGEST_LOSS = 2.0  # beyond that of the score 0, of the dual side: a label that had a probability below 0.07
+# Logistic loss of the score 0.
+CONSTANT_LOSS = math.log(2.0)
+# Dual clip norm: largest excess of a loss over that of the score 0, which a label with probability 0.07 has. A choice; a larger
+# value clips fewer losses and adds noise to all.
+LARGEST_LOSS = 2.0
+# Largest step of the descent, for rows of usual norm, and of the ascent. Choices.
 LONGEST_STEP, DUAL_STEP = 2.0, 0.3
-NOISE, DUAL_NOISE = 0.6, 0.2  # what the rules for the steps allow the noise
+# Noise that a score, and the weights of the groups, may gather over all steps. Choices; larger values mean longer steps.
+NOISE, DUAL_NOISE = 0.6, 0.2
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,16 @@ class GroupDROSaddle(SaddleProblem):
     .. math:: \min_w \max_{v \ge 0, \sum_g v_g = 1}
        \sum_g v_g \frac{1}{n_g} \sum_{i \in g} \bigl(\ell(s_w(x_i), y_i) - \log 2\bigr)
 
-    Maximised over v it is the largest of the groups' mean losses. Taking off log 2, the loss of the score 0, changes no solution,
-    as the weights add up to 1, and makes the losses that are to be summed shorter. Over the records it is a mean of
-    :math:`(n_{min} / n_g)\, v_g (\ell - \log 2)` divided by :math:`n_{min} / n`, so no record's weight is above that of
-    a record of the smallest group. In the dual gradients the weights come after the sum: losses of all groups are clipped
-    alike, and those of large groups have the less noise. The primal variables are the scorer's parameters, then an intercept.
+    Its maximum over v is the largest of the groups' mean losses. Subtracting log 2, the loss of the score 0, changes no solution,
+    because the weights add up to 1, and makes the summed losses smaller. As a mean over the records it is that of
+    :math:`(n_{min} / n_g)\, v_g (\ell - \log 2)` divided by :math:`n_{min} / n`, so no record has a larger weight than those of
+    the smallest group. In the dual gradients the weights come after the sum: losses of all groups have the same clip norm, and
+    the means of large groups have less noise. The primal variables are the scorer's parameters, then an intercept.
 
     Parameters
     ----------
     scorer : Scorer
-        What is fitted.
+        Scorer that is fitted.
     group_sizes : sequence of int
         Number of records of every group, at least 1; public.
     usual : float or None, default=None
@@ -127,132 +132,37 @@ class GroupDROSaddle(SaddleProblem):
         return _Read(rows, batch.targets, batch.present, signs, weights, members, ones, groups=groups)
 
     def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
-        """Return the gradients of the records of a batch at a point.
-
-        Parameters
-        ----------
-        batch : Batch
-            As `read` returned it.
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, intercept.
-        dual : ndarray of shape (n_dual,)
-            Weights of the groups.
-
-        Returns
-        -------
-        SaddlePoint
-            One primal part per layer of the scorer, and one for the intercept; one dual part.
-        """
+        """Return the gradients at a point: one primal part per layer of the scorer and one for the intercept; one dual part."""
         scored = self.scorer.at(batch.rows, primal[:-1])
         return _Point(scored, cast(Any, batch).signs * (scored.scores + primal[-1]), cast(_Read, batch), dual)
 
     def value(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the objective of each record; parameters as for `at`.
-
-        Parameters
-        ----------
-        batch : Batch
-            As `read` returned it.
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, intercept.
-        dual : ndarray of shape (n_dual,)
-            Weights of the groups.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Values.
-        """
+        """Return the objective of each record, shape (m,), which `check_saddle` compares with the gradients."""
         read = cast(Any, batch)
         return np.asarray(read.weights * dual[read.groups] * _excess(self.at(batch, primal, dual).margins))
 
     def start(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scorer's start with an intercept of 0, and the groups' shares of the records: the mean loss of all.
-
-        Parameters
-        ----------
-        rng : Generator
-            For public choices.
-
-        Returns
-        -------
-        primal : ndarray of shape (n_primal,)
-            Where the descent starts.
-        dual : ndarray of shape (n_dual,)
-            The shares.
-        """
+        """Return the scorer's start with intercept 0, and the groups' shares of the records, which give the mean loss of all."""
         return np.append(self.scorer.start(rng), 0.0), self._shares.copy()
 
     def project(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the primal variables as they are, and the nearest weights that are not negative and add up to 1.
-
-        Parameters
-        ----------
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, intercept.
-        dual : ndarray of shape (n_dual,)
-            Any numbers.
-
-        Returns
-        -------
-        primal : ndarray of shape (n_primal,)
-            The same.
-        dual : ndarray of shape (n_dual,)
-            Of the simplex.
-        """
+        """Return the primal variables unchanged, and the nearest weights in the simplex."""
         return primal, onto_simplex(np.nan_to_num(dual), 1.0)
 
     def primal_reach(self, dual: np.ndarray) -> float:
-        """Return the largest weight of a record: ``n_min / n_g`` times that of its group.
-
-        Parameters
-        ----------
-        dual : ndarray of shape (n_dual,)
-            Weights of the groups.
-
-        Returns
-        -------
-        float
-            Between ``divisor`` and 1.
-        """
+        """Return the largest weight of a record, ``n_min / n_g`` times that of its group, between `divisor` and 1."""
         return float((self._weights * dual).max())
 
     def penalized(self, primal: np.ndarray) -> np.ndarray:
-        """Return the scorer's parameters, zero for the intercept.
-
-        Parameters
-        ----------
-        primal : ndarray of shape (n_primal,)
-            Parameters of the scorer, intercept.
-
-        Returns
-        -------
-        ndarray of shape (n_primal,)
-            The gradient of half their squared norm.
-        """
+        """Return the scorer's parameters, and 0 for the intercept."""
         return np.append(primal[:-1], 0.0)
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
-        """Return the steps: what noise gathers over all of them sets both.
-
-        Parameters
-        ----------
-        signal : float
-            Signal-to-noise ratio of the primal releases together; ``inf`` without noise.
-        n_steps : int
-            Number of primal steps.
-
-        Returns
-        -------
-        primal : float
-            At most ``longest_step``.
-        dual : float
-            At most 0.3.
-        """
+        """Return steps for which noise stays small over all of them: at most ``longest_step``, and at most 0.3."""
         clear, spread = self.divisor * signal / n_steps, self.dual_clip_norm * float(np.linalg.norm(self._weights))
         return min(self.longest_step, NOISE * clear / self.usual), min(DUAL_STEP, DUAL_NOISE * clear / spread)
 
 
 def _excess(margins: np.ndarray) -> np.ndarray:
-    """Loss less that of the score 0."""
+    """Loss minus the loss of the score 0."""
     return -log_expit(margins) - CONSTANT_LOSS

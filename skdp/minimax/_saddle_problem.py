@@ -1,4 +1,4 @@
-"""What a saddle problem is, for those who bring their own."""
+"""Defines the base class of saddle problems, for the package and for your own."""
 
 from abc import ABC, abstractmethod
 
@@ -13,42 +13,42 @@ __all__ = ["SaddleProblem"]
 class SaddleProblem(ABC):
     r"""A saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`, with primal variables w and dual ones v.
 
-    A derived class says what the gradients of f are, record by record, and overrides what it has better defaults for. All of it
-    is public: it must be made of public facts and earlier releases only.
+    A subclass implements the gradients of f for each record, and overrides the defaults below where it has better ones. It must
+    be made of public facts and earlier releases only.
 
     Attributes
     ----------
     name : str
-        As reports give it.
+        Name in reports.
     n_primal, n_dual : int
         Numbers of entries of w and v.
     primal_clip_norm, dual_clip_norm : float
-        Bounds on the norms of one record's gradients for clip norms that are left out.
+        Default bounds on the norms of one record's gradients.
     difference_slope : float
-        How far one record's primal gradient may change, over the sum of the distances that w and v move: what "privatediff" clips
-        differences to.
+        Default bound on the change of one record's primal gradient, over the sum of the distances that w and v move: the clip
+        norm of differences in "privatediff".
     batch_size : float or None
-        Expected number of records in a sample for one that is left out; None takes all records.
+        Default expected number of records in a sample; None takes all records.
     divisor : float
-        What sums of gradients are divided by beside n, such as the mean weight of a record: the steps refer to that.
+        Divisor of the sums of gradients besides n, such as the mean weight of a record; step sizes refer to the quotient.
     dual_weights : float or ndarray of shape (n_dual,)
-        Public weights of the dual variables' gradients where records have none of them: sums are multiplied by them after the
-        noise, so that records are clipped, and noise is added, without them.
+        Public weights of the dual variables' gradients, which multiply the sums after the noise. So clip norms and noise refer to
+        gradients without weights.
 
     See Also
     --------
-    check_saddle : What to run before a fit, on made-up records.
-    skdp.DPMinimax : The estimator.
+    check_saddle : Checks a problem on generated records, before a fit.
+    skdp.DPMinimax : Estimator for any saddle problem.
 
     Notes
     -----
-    A method ``value(batch, primal, dual)`` that gives f of every record, in an array of shape (m,), is not needed for a fit;
-    `check_saddle` compares the gradients with finite differences of it, and cannot find a wrong sign without.
+    A fit needs no method ``value(batch, primal, dual)``, which returns f of every record as an array of shape (m,). But
+    `check_saddle` compares the gradients with finite differences of it, and cannot find a wrong sign without it.
 
-    **Privacy.** The guarantee rests on what a problem must keep to: `read` and `at` work out a record's factors from that record
-    alone (see `skdp.minimax.SaddlePoint`), keep nothing of it, and raise an error for no record, since that a fit fails is seen:
-    a record without a gradient gets factors that are not finite, and is left out. Norms, clipping, sums and noise are the
-    queries' own.
+    **Privacy.** The guarantee needs three things from a problem. `read` and `at` compute a record's factors from that record
+    alone (see `skdp.minimax.SaddlePoint`). They keep nothing of it. They never raise for an individual record, because a failing
+    fit is observable: a record without a gradient gets factors that are not finite, and is left out. The queries compute norms,
+    clips, sums and noise.
     """
 
     name: str = "saddle problem"
@@ -84,7 +84,7 @@ class SaddleProblem(ABC):
         """
 
     def read(self, batch: Batch) -> Batch:
-        """Return the batch as `at` wants it, such as with scaled rows; what two points of a difference share.
+        """Return the batch in the form that `at` takes, such as with scaled rows; both points of a difference share it.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class SaddleProblem(ABC):
         Parameters
         ----------
         rng : Generator
-            For public choices.
+            Generator of public choices.
 
         Returns
         -------
@@ -128,14 +128,14 @@ class SaddleProblem(ABC):
         Returns
         -------
         primal : ndarray of shape (n_primal,)
-            The same: no set.
+            The same: the default has no set.
         dual : ndarray of shape (n_dual,)
             The same.
         """
         return primal, dual
 
     def public_gradient(self, primal: np.ndarray, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradients of g, the part of the objective that no record enters, over the divisor.
+        """Return the gradients of g, the public part of the objective, over the divisor.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class SaddleProblem(ABC):
         return np.zeros(self.n_primal), np.zeros(self.n_dual)
 
     def penalized(self, primal: np.ndarray) -> np.ndarray:
-        """Return the primal variables that an L2 penalty is on, zeros for the others: the gradient of half their squared norm.
+        """Return the gradient of the L2 penalty at strength 1: the penalised primal variables, and zeros for the others.
 
         Parameters
         ----------
@@ -169,10 +169,10 @@ class SaddleProblem(ABC):
         return primal
 
     def primal_reach(self, dual: np.ndarray) -> float:
-        """Return how long primal gradients of a record may be at given dual variables, over the primal clip norm.
+        """Return a bound on the norm of a record's primal gradient at given dual variables, over the primal clip norm.
 
-        Where that is known to be less than 1, the clip norm, and with it the noise, is as much smaller, and the step of the
-        descent is that of a signal as much larger. A clip norm that the solver was given is taken as it is.
+        If it is less than 1, the clip norm and the noise shrink by this factor, and the step of the descent is that of a signal
+        larger by its reciprocal. A clip norm that the user gave to the solver does not shrink.
 
         Parameters
         ----------
@@ -182,12 +182,12 @@ class SaddleProblem(ABC):
         Returns
         -------
         float
-            1; positive.
+            Positive; 1 by default.
         """
         return 1.0
 
     def step_sizes(self, signal: float, n_steps: int) -> tuple[float, float]:
-        """Return the steps of both sides, from public facts.
+        """Return the step sizes of both sides, from public facts.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a saddle problem states of itself, checked on public facts and made-up records, with messages for who wrote it."""
+"""Validates the attributes and results of a saddle problem, with messages for its author."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,16 +18,16 @@ SIDES = ("primal", "dual")
 
 
 def variables(problem: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return both sides of what a method returned, after a check.
+    """Return both parts of a method's result, after a check.
 
     Parameters
     ----------
     problem : SaddleProblem
-        Whose method it is.
+        Problem that has the method.
     pair : object
-        What it returned.
+        Result of the method.
     method : str
-        Its name.
+        Name of the method.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def variables(problem: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarra
     Raises
     ------
     TypeError, ValueError
-        If it is no pair, or of other shapes or types.
+        If the result is no pair, or has other shapes or types.
     """
     expected = f"expected a pair of finite arrays of floats of shapes ({problem.n_primal},) and ({problem.n_dual},)"
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -54,12 +54,12 @@ def variables(problem: SaddleProblem, pair: Any, method: str) -> tuple[np.ndarra
 
 
 def check_sizes(problem: SaddleProblem) -> None:
-    """Raise TypeError or ValueError unless both sides have variables, and samples records.
+    """Raise TypeError or ValueError unless numbers of variables and batch size are positive.
 
     Parameters
     ----------
     problem : SaddleProblem
-        What states them.
+        Problem to check.
     """
     for name in ("n_primal", "n_dual"):
         check_integer(f"{type(problem).__name__}.{name}", getattr(problem, name, None), minimum=1)
@@ -72,11 +72,11 @@ def check_numbers(problem: SaddleProblem, signal: float, n_steps: int) -> None:
     Parameters
     ----------
     problem : SaddleProblem
-        What states them.
+        Problem to check.
     signal : float
-        For its ``step_sizes``.
+        Signal-to-noise ratio for its ``step_sizes``.
     n_steps : int
-        The same.
+        Number of steps for its ``step_sizes``.
     """
     for name in ("primal_clip_norm", "dual_clip_norm", "divisor"):
         check_number(name, getattr(problem, name), above=0.0)
@@ -99,13 +99,13 @@ def gradients(
     Parameters
     ----------
     problem : SaddleProblem
-        Whose gradients they are.
+        Problem to check.
     batch : Batch
-        Made-up records.
+        Generated records.
     primal : ndarray of shape (n_primal,)
-        Where they are taken.
+        Primal variables of the point.
     dual : ndarray of shape (n_dual,)
-        The same.
+        Dual variables of the point.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def gradients(
     Raises
     ------
     TypeError, ValueError
-        If they are something else, or of other types or shapes.
+        If they are no sequences of factors, or have other types or shapes.
     """
     point = problem.at(problem.read(batch), primal, dual)
     sides = []
@@ -148,7 +148,7 @@ def _check_parts(parts: Sequence[Factors], side: str, m: int, size: int) -> None
 
 
 def _kind(value: Any) -> str:
-    """What a value is, where its entries would say little."""
+    """Type of a value, with the types of its entries."""
     inside = sorted({type(part).__name__ for part in value}) if isinstance(value, (list, tuple)) else []
     return f"a {type(value).__name__}" + (f" of {', '.join(inside)}" if inside else "")
 
@@ -159,12 +159,12 @@ def not_finite(parts: Sequence[Factors]) -> np.ndarray:
     Parameters
     ----------
     parts : sequence of Factors
-        With rows of m records.
+        Factors of the gradients of m records.
 
     Returns
     -------
     ndarray of bool of shape (m,)
-        True where an entry is not finite: a fit takes all of such a gradient for 0.
+        True where an entry is not finite: in a fit such a gradient counts as 0.
     """
     matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
     dense = [matrix if isinstance(matrix, np.ndarray) else matrix.toarray() for matrix in matrices]
