@@ -23,7 +23,7 @@ from skdp._projections import norm_of, support
 
 __all__ = ["Entropy", "Euclidean", "MirrorMap", "PNorm", "SignedEntropy"]
 
-# Least logarithm of a weight: logarithms stay finite, and the weight is 0 in float64 all the same.
+# Least logarithm of a weight: logarithms stay finite, and such a weight is 0 in float64 anyway. A choice.
 LEAST_LOG = -1e300
 # Largest float64, for step sizes that would overflow.
 LARGEST = float(np.finfo(float).max)

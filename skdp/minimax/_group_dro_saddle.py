@@ -83,12 +83,12 @@ class GroupDROSaddle(SaddleProblem):
 
     Notes
     -----
-    Labels are 0 and 1, and groups are numbered from 0 on. `skdp.DPGroupDROClassifier` hands them over side by side. The targets
-    of `skdp.DPMinimax` hold both: ``y + 2 * group``. A record with another label or group is left out.
+    Labels are 0 and 1, and groups are numbered from 0 on. `skdp.DPGroupDROClassifier` passes them separately. The targets of
+    `skdp.DPMinimax` contain both: ``y + 2 * group``. A record with another label or group is left out.
 
-    **Privacy.** Pure functions of single records, called inside queries only; scores come from products that do not depend on
-    the other records. The sizes of the groups are read in the clear: they, and with them which group a record is of, are public.
-    Q is public or released.
+    **Privacy.** Pure functions of single records, called only inside queries; the scores of a record do not depend on other
+    records. The sizes of the groups are read without noise: they are public, and so is the group of each record. Q is public or
+    released.
 
     References
     ----------
@@ -111,17 +111,9 @@ class GroupDROSaddle(SaddleProblem):
         self.dual_weights = self._weights
 
     def read(self, batch: Batch) -> Batch:
-        """Return the batch with rows as the scorer sees them, and with labels and groups.
+        """Return the batch with rows as the scorer sees them, signs, groups and weights.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows clipped to the data norm; targets are ``y + 2 * group`` where there are no ``groups``.
-
-        Returns
-        -------
-        Batch
-            With signs, groups and weights; the weight of a record with another label or group is NaN.
+        Without ``groups``, the targets are ``y + 2 * group``. The weight of a record with another label or group is NaN.
         """
         groups, labels = np.divmod(batch.targets, 2) if batch.groups is None else (batch.groups, batch.targets)
         known = (groups >= 0) & (groups < self.n_dual) & ((labels == 0) | (labels == 1))

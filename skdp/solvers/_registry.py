@@ -98,7 +98,7 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     Parameters
     ----------
     solver : "auto", str or Solver
-        As given to the estimator.
+        The parameter of the estimator.
     problem : Problem
         Public facts.
 

@@ -14,7 +14,7 @@ from skdp.solvers.adaptive._whitening import BINS, half_vector_noise, hopeless, 
 __all__ = ["MOST_WHITENED", "AdaptiveSolver", "WhiteningSolver"]
 
 # Number of features up to which the second moment is released, d * (d + 1) / 2 numbers. The bound on the rounding error in
-# `Whitening` is proved for at most so many. A smaller value whitens fewer tables; beyond it all features share one scale.
+# `Whitening` is proved up to this number. A smaller value whitens fewer tables; beyond it all features share one scale.
 MOST_WHITENED = 1024
 # Share of a histogram: HISTOGRAM_SCALE / signal_to_noise**2, at least the parameter `histogram_share` and at most
 # MOST_FOR_HISTOGRAM. Chosen on california, bike and generated tables (docs/defaults.md): 100 or 900 in place of 300 changed R2

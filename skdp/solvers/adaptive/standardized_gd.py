@@ -131,7 +131,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
     Steps of constant length do not settle at a kink. While noise limits the fit, it blurs kinks, and the average of the last
     iterates settles: "hinge" then has the steps of "huber_hinge". For ``epsilon=inf`` its step lengths fall linearly to 0.
 
-    The estimator's ``alpha`` is a further penalty, on the coefficients of the features as they are, 0 by default. Its
+    The estimator's ``alpha`` is a further penalty, on the coefficients of the unscaled features, 0 by default. Its
     ``clip_norm`` overrides ``clip``; it bounds gradients in z.
 
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
@@ -184,7 +184,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         self.tail_average = tail_average
 
     def title_for(self, problem: Problem) -> str:
-        """Return the title, without the calibration where there is none."""
+        """Return the title, without the calibration if the fit has none."""
         return self.title if _calibrates(problem) else self.title.split(",")[0]
 
     def _schedule(self, problem: Problem) -> Schedule:
@@ -216,7 +216,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         if _calibrates(problem):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
-        cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: no curvature is believed
+        cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         known = features, steps, self._penalty(problem, features), cap, average, coef
         variances = variances_left(problem, *known, self.moments_share)
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)

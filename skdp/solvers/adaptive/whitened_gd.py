@@ -197,7 +197,7 @@ class WhitenedGradientDescent(WhiteningSolver):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Average of the last iterates with its Newton finish, relative to the mean target, and three variances of its noise.
 
-        The first variance is for the believed curvature, the second for a tenth of it. The third is the mean over plausible
+        The first variance is for the estimated curvature, the second for a tenth of it. The third is the mean over plausible
         curvatures, plus the square of the bias that the steps leave.
         """
         n_steps, first = self.n_steps, self._first()

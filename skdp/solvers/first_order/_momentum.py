@@ -164,7 +164,7 @@ class MomentumSolver(Solver):
         return float(self.momentum)
 
     def _radius(self, problem: Problem) -> float | None:
-        """Radius of the ball of the features' coefficients; None where there is none."""
+        """Radius of the ball of the features' coefficients; None without a ball."""
         if self.radius is not None:
             return float(self.radius)
         return None if "smooth" in problem.offers or problem.constraint is not None else default_radius(problem)

@@ -86,7 +86,7 @@ class DiscriminantAnalysis(Solver):
 
     Notes
     -----
-    There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the features as they are. A
+    There is no penalty by default; ``alpha`` of the estimator adds one, on the coefficients of the unscaled features. A
     ``positive_rate`` replaces the counts of the release; ``class_balance`` and clip norms are not used. At most 1024 features,
     because the square of their number is released. The cost of the noise grows with :math:`d^{3/2}`, that of gradients with d:
     solvers that take steps are better on most tables.
@@ -227,6 +227,6 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
 
 
 def _kept(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
-    """Factors of an empirical Bayes rule; where all would be 0, those of a small prior variance, of which only ratios matter."""
+    """Factors of an empirical Bayes rule; if all were 0, those of a small prior variance, whose ratios alone matter."""
     factors = posterior_factors(estimates, variances, largest)
     return factors if factors.any() else FAINT * largest / (FAINT * largest + variances)
