@@ -32,7 +32,7 @@ NETWORK_CLIP, NETWORK_SLOPE = 3.0, 1.5
 
 
 @dataclass(frozen=True)
-class _Read(Batch):
+class _AUCBatch(Batch):
     """Batch for `AUCSaddle.at`: rows as the scorer sees them, and the arrays that both points of a difference share."""
 
     positive: np.ndarray | None = None
@@ -41,11 +41,11 @@ class _Read(Batch):
 
 
 @dataclass(frozen=True)
-class _Point:
+class _AUCPoint:
     """Gradients of a batch at one point."""
 
     scored: Scored
-    batch: _Read
+    batch: _AUCBatch
     offsets: tuple[float, float]
     alpha: float
 
@@ -136,12 +136,12 @@ class AUCSaddle(SaddleProblem):
         """Return the batch with rows as the scorer sees them, weights and signs; targets are 1 for positive records, else 0."""
         positive = batch.targets == 1
         weights, ones = np.where(positive, self.class_weights[1], self.class_weights[0]), np.ones((len(positive), 1))
-        return _Read(self.scorer.read(batch.rows), batch.targets, batch.present, positive, weights, ones)
+        return _AUCBatch(self.scorer.read(batch.rows), batch.targets, batch.present, positive, weights, ones)
 
-    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
+    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _AUCPoint:
         """Return the gradients at a point: one primal part per layer of the scorer and one for a and b; one dual part."""
         scored = self.scorer.at(batch.rows, primal[:-2])
-        return _Point(scored, cast(_Read, batch), (float(primal[-2]), float(primal[-1])), float(dual[0]))
+        return _AUCPoint(scored, cast(_AUCBatch, batch), (float(primal[-2]), float(primal[-1])), float(dual[0]))
 
     def value(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Return the objective of each record without the public part, shape (m,), for `check_saddle`."""

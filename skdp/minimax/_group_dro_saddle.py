@@ -29,8 +29,8 @@ NOISE, DUAL_NOISE = 0.6, 0.2
 
 
 @dataclass(frozen=True)
-class _Read(Batch):
-    """A batch as `GroupDROSaddle.at` wants it: rows as the scorer sees them, labels as signs, groups as weights."""
+class _GroupBatch(Batch):
+    """Batch for `GroupDROSaddle.at`: rows as the scorer sees them, labels as signs, groups as weights."""
 
     signs: np.ndarray | None = None
     weights: np.ndarray | None = None
@@ -39,12 +39,12 @@ class _Read(Batch):
 
 
 @dataclass(frozen=True)
-class _Point:
+class _GroupPoint:
     """Gradients of a batch at one point."""
 
     scored: Scored
     margins: np.ndarray
-    batch: _Read
+    batch: _GroupBatch
     dual_variables: np.ndarray
 
     def primal(self) -> Sequence[Factors]:
@@ -121,12 +121,12 @@ class GroupDROSaddle(SaddleProblem):
         weights, signs = np.where(known, self._weights[groups], np.nan), np.where(labels == 1, 1.0, -1.0)
         members = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), shape=(n, self.n_dual))
         rows, ones = self.scorer.read(batch.rows), np.ones((n, 1))
-        return _Read(rows, batch.targets, batch.present, signs, weights, members, ones, groups=groups)
+        return _GroupBatch(rows, batch.targets, batch.present, signs, weights, members, ones, groups=groups)
 
-    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _Point:
+    def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> _GroupPoint:
         """Return the gradients at a point: one primal part per layer of the scorer and one for the intercept; one dual part."""
         scored = self.scorer.at(batch.rows, primal[:-1])
-        return _Point(scored, cast(Any, batch).signs * (scored.scores + primal[-1]), cast(_Read, batch), dual)
+        return _GroupPoint(scored, cast(Any, batch).signs * (scored.scores + primal[-1]), cast(_GroupBatch, batch), dual)
 
     def value(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Return the objective of each record, shape (m,), which `check_saddle` compares with the gradients."""

@@ -49,8 +49,8 @@ class SVRG(VarianceReduction):
     theorem : bool, default=False
         Whether parameters that are None take the values of Theorem 4.1: samples of one record, :math:`\eta = 1 / (48 \beta)`,
         :math:`m = 200 \beta / \nu` with the penalty's strong convexity :math:`\nu`, and :math:`\log_2(s^2 \nu / (p C^2))` epochs,
-        where each epoch halves the gap; at most 10**6 inner steps in all. Such a fit takes seconds to calibrate and minutes to run,
-        and needs a delta of about 1e-15 for each release.
+        where each epoch halves the gap; at most 10**6 inner steps in all. Such a fit takes seconds to calibrate and minutes to
+        run, and needs a delta of about 1e-15 for each release.
 
     Notes
     -----
