@@ -1,4 +1,4 @@
-"""Questions about the training data, one file per family; each sensitivity's docstring is its proof."""
+"""Defines the queries about the training data, one file per family; the docstring of each ``sensitivity`` is its proof."""
 
 from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, Query, Scores
 from skdp.privacy.queries._half_vector import half_vector, symmetric

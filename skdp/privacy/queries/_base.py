@@ -1,4 +1,4 @@
-"""What a query is, and what a loss is."""
+"""Defines the interfaces of queries and of losses."""
 
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ __all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "clip_residuals
 
 
 class Query(Protocol):
-    """A question about the training data, made of public facts and earlier releases only.
+    """Defines a question about the training data that contains only public facts and earlier releases.
 
     Attributes
     ----------
@@ -22,15 +22,15 @@ class Query(Protocol):
     size : int
         Number of coordinates of the answer.
     additive : bool, optional
-        False where the answer is not a sum of contributions of the records, so that an audit cannot take one out.
+        False if the answer is not a sum of contributions of the records, so that an audit cannot take one out.
     by_row : bool, optional
-        True where whole rows are read, so that a table stored by columns is converted once.
+        True if the query reads whole rows: then a table stored by columns is converted once.
     by_column : bool, optional
-        True where columns are read, so that a sparse table stored by rows is converted once, unless whole rows are read, too.
+        True if the query reads columns: then a sparse table stored by rows is converted once, unless whole rows are read too.
     records : ndarray of int or None, optional
-        Sorted numbers of the records that a single-pass release is of; None, as where it is missing, for other mechanisms.
+        Sorted row numbers of the records that a single-pass release reads; None or missing for other mechanisms.
     rounding : float, optional
-        How much larger the rounding error of the answer may be than that of a sum of clipped rows; 1 where it is missing.
+        Bound on the rounding error of the answer, relative to that of a sum of clipped rows; 1 if it is missing.
     """
 
     relative_sensitivity: ClassVar[dict[str, float]]
@@ -46,40 +46,72 @@ class Query(Protocol):
         ...
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the earlier releases that the question contains, for the oracle to check."""
+        """Return the earlier releases that the query contains; the oracle checks that they are finite."""
         ...
 
     def sensitivity(self, adjacency: str) -> float:
-        """Return the largest change of the answer between neighbours; the proof is the docstring."""
+        """Return a bound on the change of the answer between neighbours; the docstring is the proof.
+
+        Parameters
+        ----------
+        adjacency : {"replace_one", "zero_out"}
+            Which tables are neighbours.
+
+        Returns
+        -------
+        float
+            Bound on the Euclidean norm of the change.
+        """
         ...
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
+        """Return the un-noised answer; only the oracle calls this.
+
+        Parameters
+        ----------
+        rows : TrainingData
+            The training data, or a sample of them.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The answer without noise.
+        """
         ...
 
 
 @runtime_checkable
 class Scores(Query, Protocol):
-    """A question whose answer is one score per candidate, larger ones better; only the place of a nearly best one is released.
+    """Defines a question with one score per candidate, of which only the index of a nearly best candidate is released.
 
-    ``size`` is the number of candidates, and ``sensitivity`` is that of each score.
+    Larger scores are better, ``size`` is the number of candidates, and ``sensitivity`` is that of each score.
     """
 
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
         """Return a bound on the float64 error of a score and of adding noise to it.
 
-        ``summation_error`` is that of a sum over the rows, over the largest norm of a term.
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        summation_error : float
+            Bound on the float64 error of a sum over the rows, relative to the largest norm of a term.
+
+        Returns
+        -------
+        float
+            The bound, in the units of a score.
         """
         ...
 
 
 class Loss(Protocol):
-    """A pointwise loss on the raw prediction: pure functions, called on un-noised data inside queries.
+    """Defines a pointwise loss of the raw prediction by pure functions, which queries call on un-noised data.
 
     Attributes
     ----------
     name : str
-        As reports and error messages give it.
+        Name in reports and error messages.
     lipschitz : float
         Bound on the norm of the derivative in the raw prediction.
     smoothness : float
@@ -87,11 +119,11 @@ class Loss(Protocol):
     targets : {"classes", "numbers"}
         What is predicted.
     convex : bool
-        Whether it is convex in the raw prediction.
+        Whether the loss is convex in the raw prediction.
     bounded : bool
-        Whether ``lipschitz`` holds for all raw predictions; else for those in [-1, 1] only, and the clip enforces it.
+        Whether ``lipschitz`` holds for all raw predictions. If not, it holds for those in [-1, 1], and the clip enforces it.
     one_sided : bool, optional
-        True where the derivative keeps its sign, for each label.
+        True if the derivative has a fixed sign for each label.
     log_odds : bool, optional
         True where the raw prediction is the log-odds of two classes.
     quadratic : bool, optional
@@ -117,7 +149,7 @@ class Loss(Protocol):
 
     @property
     def n_outputs(self) -> int:
-        """Raw predictions per record."""
+        """Number of raw predictions per record."""
         ...
 
     @property
@@ -140,38 +172,38 @@ class Loss(Protocol):
         ...
 
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the derivative in the raw predictions, shape (m, n_outputs), freshly allocated."""
+        """Return the derivative in the raw predictions, shape (m, n_outputs), as a new array."""
         ...
 
 
 class ClassLoss(Loss, Protocol):
-    """A loss of class labels."""
+    """Defines a loss of class labels."""
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the best raw predictions, shape (n_outputs,), for records that share them, from frequencies of the classes."""
+        """Return the best constant raw predictions, shape (n_outputs,), for given frequencies of the classes."""
         ...
 
 
 @runtime_checkable
 class CurvedLoss(Loss, Protocol):
-    """A loss that knows its second derivative in each raw prediction; solvers use it for one raw prediction per record."""
+    """Defines a loss with second derivatives; solvers use it only for losses with one raw prediction per record."""
 
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the second derivatives, shape (m, n_outputs), freshly allocated; at most `smoothness`."""
+        """Return the second derivatives, shape (m, n_outputs), as a new array; at most ``smoothness``."""
         ...
 
     def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return those of parabolas that touch the loss and are nowhere below it, freshly allocated; at most `smoothness`."""
+        """Return second derivatives of parabolas that touch the loss and are nowhere below it; at most ``smoothness``."""
         ...
 
 
 def lengths_of(records: Records) -> np.ndarray:
-    """Return the norms of the rows, 0 also for a null record.
+    """Return the norms of the rows; a null record has the norm 0.
 
     Parameters
     ----------
     records : Records
-        A block.
+        A block of records.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors of the same norm."""
+"""Converts symmetric matrices to vectors of the same norm, and back."""
 
 import math
 
@@ -13,7 +13,7 @@ def half_vector_size(order: int) -> int:
 
 
 def half_vector(matrix: np.ndarray) -> np.ndarray:
-    """Return the entries on and above the diagonal, those above it times sqrt(2).
+    """Return the entries on the diagonal and, times sqrt(2), the entries above it.
 
     The map is an isometry: the Euclidean norm of the result is the Frobenius norm of the matrix. Equal noise on its entries is
     noise on the matrix whose law does not change under rotations, with half the variance off the diagonal.
@@ -21,12 +21,12 @@ def half_vector(matrix: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     matrix : ndarray of shape (d, d)
-        Symmetric; what is below the diagonal is not read.
+        Symmetric matrix; entries below the diagonal are not read.
 
     Returns
     -------
     ndarray of shape (d * (d + 1) / 2,)
-        Row by row.
+        The half-vector, row by row.
     """
     rows, columns = np.triu_indices(matrix.shape[0])
     return matrix[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -38,14 +38,14 @@ def symmetric(half: np.ndarray, order: int) -> np.ndarray:
     Parameters
     ----------
     half : ndarray of shape (d * (d + 1) / 2,)
-        As `half_vector` orders and scales it.
+        Half-vector from `half_vector`.
     order : int
         The number d.
 
     Returns
     -------
     ndarray of shape (d, d)
-        Exactly symmetric.
+        Exactly symmetric matrix.
     """
     rows, columns = np.triu_indices(order)
     matrix = np.zeros((order, order))

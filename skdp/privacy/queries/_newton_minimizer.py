@@ -1,4 +1,4 @@
-"""Newton's method for strongly convex functions, to a given norm of the gradient, however long it takes."""
+"""Minimises strongly convex functions by Newton's method up to a given norm of the gradient, without a limit on steps."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,15 @@ import numpy as np
 
 __all__ = ["conjugate_gradients", "minimize"]
 
-SHORTEST = 2.0**-36  # factor of Newton's direction that is tried last
-GRADIENT_STEPS = 100  # before Newton's method is tried again
-LEAST, MOST_PRODUCTS = 0.1, 200  # relative residual and number of products at which conjugate gradients end
+# Smallest factor of Newton's direction that is tried before gradient descent takes over. A choice. It affects the speed only.
+SHORTEST = 2.0**-36
+
+# Number of steps of gradient descent before Newton's method is tried again. A choice. It affects the speed only.
+GRADIENT_STEPS = 100
+
+# Conjugate gradients end at this norm of the residual relative to the right-hand side, or after this number of matrix products.
+# Both are choices that affect the speed only.
+LEAST, MOST_PRODUCTS = 0.1, 200
 
 Point = np.ndarray
 
@@ -22,21 +28,22 @@ def minimize(
 ) -> np.ndarray:
     """Return a point at which the norm of the gradient is at most ``enough``.
 
-    Newton's direction is shortened until the gradient is; where it never is, gradient descent goes on for a while, which
-    converges from anywhere. There is no limit on the number of steps: the guarantee rests on the norm that is reached.
+    A step along Newton's direction is shortened until it makes the gradient shorter. If no step does, gradient descent, which
+    converges from every point, continues for a number of steps. There is no limit on the number of steps: the guarantee rests on
+    the norm that is reached.
 
     Parameters
     ----------
     gradient : callable
-        Of a strongly convex function.
+        Gradient of a strongly convex function.
     newton : callable
-        From a point and its gradient to a direction of descent.
+        Maps a point and its gradient to a direction of descent.
     size : int
         Number of coordinates.
     step : float
         One over the Lipschitz constant of the gradient.
     enough : float
-        Norm to reach; above the float64 error of the gradient.
+        Norm to reach, above the float64 error of the gradient.
 
     Returns
     -------
@@ -58,7 +65,7 @@ def minimize(
 def _damped(
     gradient: Callable[[Point], np.ndarray], point: Point, slope: np.ndarray, direction: np.ndarray
 ) -> tuple[Point, np.ndarray] | None:
-    """The first of the shortened steps that shortens the gradient, and the gradient there."""
+    """Return the first shortened step that makes the gradient shorter, and the gradient there; None if no step does."""
     factor, norm = 1.0, np.linalg.norm(slope)
     while factor >= SHORTEST:
         moved = point + factor * direction
@@ -76,14 +83,14 @@ def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.n
     Parameters
     ----------
     product : callable
-        From a vector to the matrix times it.
+        Maps a vector to the product of the matrix and the vector.
     right : ndarray of shape (size,)
         Right-hand side.
 
     Returns
     -------
     ndarray of shape (size,)
-        With a residual a tenth as long as ``right``, or after 200 products.
+        Solution with a residual at most a tenth as long as ``right``, or the one after 200 products.
     """
     solution, residual = np.zeros_like(right), right.copy()
     direction, square = right.copy(), float(right @ right)
@@ -93,7 +100,7 @@ def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.n
             break
         image = product(direction)
         curvature = float(direction @ image)
-        if not curvature > 0:  # below the range of float64
+        if not curvature > 0:  # underflow of float64
             break
         along = square / curvature
         solution += along * direction

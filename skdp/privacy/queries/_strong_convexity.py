@@ -1,4 +1,4 @@
-"""What is public about the minimum of a strongly convex sum, and how exactly float64 can find it."""
+"""Bounds the minimum of a strongly convex sum, and the error with which float64 finds it, from public facts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,15 +8,18 @@ from skdp.privacy.noise.gaussian import RELATIVE_SLACK
 
 __all__ = ["Minimization"]
 
-ROUNDOFF = 2.0**-53
-MARGIN = 1000.0  # gradient norm at which a minimum is taken, over the largest float64 error of that gradient
+ROUNDOFF = 2.0**-53  # largest relative error of one rounding in float64
+
+# Norm of the gradient at which a search for the minimum ends, relative to the largest float64 error of that gradient. A choice
+# (see docs/proofs/objective.md). A larger number ends the search earlier and needs more noise on the result.
+MARGIN = 1000.0
 
 
 @dataclass(frozen=True)
 class Minimization:
-    r"""Public facts of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`.
+    r"""Holds public facts of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`.
 
-    Every :math:`\ell_i` is convex and non-negative, a function of one raw prediction, with a gradient that is clipped.
+    Every :math:`\ell_i` is a convex, non-negative function of one raw prediction, with a clipped gradient.
 
     Parameters
     ----------
@@ -33,11 +36,11 @@ class Minimization:
     value : float
         Bound on one record's loss at w = 0.
     one_sided : bool
-        Whether the derivative in the raw prediction has the same sign everywhere, for each label.
+        Whether the derivative in the raw prediction has a fixed sign for each label.
     tilt : float, default=0.0
         Bound on the norm of b.
     tilt_error : float, default=0.0
-        Bound on the norm of what b, as computed, differs by from real-valued noise.
+        Bound on the distance between b as computed and real-valued noise.
     """
 
     n_samples: int
@@ -52,15 +55,15 @@ class Minimization:
 
     @property
     def log_determinant(self) -> float:
-        """Bound on how much one record changes the logarithm of the determinant of the Hessian."""
+        """Bound on the change of the log-determinant of the Hessian by one record."""
         return math.log1p(self.smoothness * (1 + 2 * RELATIVE_SLACK) / self.strength)
 
     @property
     def largest(self) -> float:
         r"""Bound W on the norm of the minimum.
 
-        From :math:`J(w) \le J(0)` and non-negative losses, :math:`\Lambda/2 \|w\|^2 - \|b\| \|w\| \le n v`; and the gradient
-        there is 0.
+        :math:`J(w) \le J(0)` and non-negative losses give :math:`\Lambda/2 \|w\|^2 - \|b\| \|w\| \le n v`, where v bounds one
+        loss at 0. That the gradient at the minimum is 0 gives the other bound.
         """
         tilt = self.tilt / self.strength
         by_value = tilt + math.sqrt(tilt**2 + 2 * self.n_samples * self.value / self.strength)
@@ -68,28 +71,28 @@ class Minimization:
 
     @property
     def gradient_error(self) -> float:
-        """Bound on the norm of the float64 error of a gradient of J, wherever the norm of w is at most 2 W."""
+        """Bound on the norm of the float64 error of the gradient of J at every w of norm at most 2 W."""
         return self._error(2 * self.largest)
 
     @property
     def precision(self) -> float:
-        r"""Norm :math:`\tau` of the gradient at which a minimum is taken: 1000 times the float64 error.
+        r"""Norm :math:`\tau` of the gradient at which the search ends: 1000 times its float64 error.
 
-        A point whose computed gradient is below :math:`(1 - 1/1000) \tau` has a true one below :math:`\tau`. For norms up to
-        2 W that is the definition; further out the true gradient is so long that the computed one is never below
-        :math:`\tau`.
+        A point whose computed gradient is shorter than :math:`(1 - 1/1000) \tau` has a true gradient shorter than :math:`\tau`.
+        For norms up to 2 W that follows from the definition. Further out the true gradient is so long that the computed one is
+        never shorter than :math:`\tau`.
 
         Raises
         ------
         ValueError
-            If the last sentence is not true, because the objective is nearly flat against the rounding of so many records.
+            If the last sentence does not hold, because the penalty is too weak compared with the rounding of all the records.
         """
         if not self._attainable:
             stronger = (replace(self, strength=self.strength * 2.0**power) for power in range(200))
             enough = next((facts.strength / self.n_samples for facts in stronger if facts._attainable), None)
             expected = "fewer of them" if enough is None else f"at least {enough:.17g}"
             raise ValueError(
-                f"alpha={self.strength / self.n_samples:.3g} is too small, or too large, for float64 to find the minimum over "
+                f"alpha={self.strength / self.n_samples:.3g} is too small or too large for float64 to find the minimum over "
                 f"{self.n_samples} records; expected {expected}."
             )
         return MARGIN * self.gradient_error
@@ -100,7 +103,7 @@ class Minimization:
         return 4 * error <= self.strength * self.largest and 4 * self._error(1.0) <= self.strength < math.inf
 
     def _error(self, norm: float) -> float:
-        """Bound on the float64 error of a gradient at a w of the given norm."""
+        """Return a bound on the float64 error of the gradient at every w of the given norm."""
         by_records = self.n_samples * (
             self.clip_norm * 24 * ROUNDOFF + self.smoothness * (self.size + 8) * ROUNDOFF * norm  # residuals; raw predictions
         )

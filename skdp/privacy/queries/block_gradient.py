@@ -1,4 +1,4 @@
-"""The sum of clipped per-record gradients in a block of coordinates, and the choice of a coordinate."""
+"""Sums clipped per-record gradients over a block of coordinates, and scores coordinates for selection."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,21 +15,21 @@ __all__ = ["BlockGradient", "CoordinateScores"]
 
 @dataclass(frozen=True, eq=False)
 class BlockGradient:
-    r"""Sum over all records of the loss gradient at ``coef`` in the coordinates of a block, each clipped to ``clip_norm``.
+    r"""Sums the loss gradient at ``coef`` in the coordinates of a block over all records, each clipped to ``clip_norm``.
 
     Record i contributes :math:`\mathrm{clip}(x_{i,S} r_i^\top)` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is
-    the row clipped to the data norm and extended by the constant of the intercept, :math:`x_{i,S}` its entries in the block S.
+    the row clipped to the data norm and extended by the constant of the intercept, and :math:`x_{i,S}` its entries in the block.
 
     Parameters
     ----------
     loss : Loss
         Pointwise loss.
     coef : ndarray of shape (n_coordinates, n_outputs)
-        Where the gradient is taken: an earlier release or a public start.
+        Point at which the gradient is taken: an earlier release or a public start.
     block : ndarray of int of shape (n_block,)
-        Coordinates in ascending order, public; the number of features stands for the intercept where there is one.
+        Public coordinates, in ascending order; the intercept, if there is one, has the number of features as its index.
     clip_norm : float
-        Bound on the Frobenius norm of what one record contributes.
+        Bound on the Frobenius norm of one record's contribution.
 
     Raises
     ------
@@ -72,12 +72,13 @@ class BlockGradient:
         r"""Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
         Proof. ``coef``, all points before it, the block, the loss and C are the same for both tables, so the terms of all records
-        that the tables share cancel: a raw prediction is moved from point to point with the entries of its own record alone, by
-        rules that the points decide. What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <=
-        2C``; a null record has ``h(z') = 0``. A term is a rank-one matrix of norm :math:`\|x_{i,S}\| \|r_i\|`, and
-        ``TrainingData.block_sum`` shrinks ``r_i`` until that is at most C for every finite record, label, weight and loss,
-        whatever C was chosen by: the norm of the clipped row in the block is worked out from the very entries that are summed,
-        and of one coordinate and one output the product itself is clipped. The rounding of the sum is in the noise's allowance.
+        that the tables share cancel: a raw prediction is updated from point to point with the entries of its own record alone, by
+        rules that depend on the points only. What is left is ``h(z) - h(z')`` for the replaced record, at most
+        ``||h(z)|| + ||h(z')|| <= 2C``; a null record has ``h(z') = 0``. A term is a rank-one matrix of norm
+        :math:`\|x_{i,S}\| \|r_i\|`, and ``TrainingData.block_sum`` shrinks ``r_i`` until that is at most C, for every finite
+        record, label, weight and loss and for every choice of C: the norm of the clipped row in the block is computed from the
+        same entries that are summed, and for one coordinate and one output the product itself is clipped. The noise has an
+        allowance for the rounding of the sum.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -86,7 +87,7 @@ class BlockGradient:
         return rows.block_sum(self.coef, self.block, self.residuals, self.clip_norm).ravel()
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw predictions, of any size; a kernel for ``TrainingData.block_sum``."""
+        """Return the unclipped derivative of each record in its raw predictions; a kernel for ``TrainingData.block_sum``."""
         residuals = self.loss.derivative(raw, records.labels)
         if records.weights is not None:
             residuals *= records.weights[:, None]
@@ -95,28 +96,28 @@ class BlockGradient:
 
 @dataclass(frozen=True, eq=False)
 class CoordinateScores:
-    r"""Size of every coordinate of the gradient over the largest that one record can contribute to it, of one raw prediction.
+    r"""Scores every coordinate by the absolute value of the gradient, relative to the largest contribution of one record.
 
     The score of coordinate j is :math:`|\sum_i \mathrm{clip}(x_{ij} r_i, \pm C_j) + o_j| / C_j` with
     ``r_i = weight_i * loss'(x_i^T coef, y_i)``, the row x_i clipped to the data norm and extended by the constant of the
-    intercept, and a public o; 0 where C_j is 0. With C_j proportional to the bound of a feature, whose square the smoothness in
-    its coordinate is proportional to, the largest score promises the largest decrease, as in [1]_.
+    intercept, and a public o; it is 0 where C_j is 0. The smoothness in a coordinate is proportional to the square of the bound
+    of its feature. So if C_j is proportional to that bound, the largest score promises the largest decrease, as in [1]_.
 
     Parameters
     ----------
     loss : Loss
         Pointwise loss of one raw prediction.
     coef : ndarray of shape (n_coordinates, 1)
-        Where the gradient is taken: an earlier release or a public start.
+        Point at which the gradient is taken: an earlier release or a public start.
     clip_norms : ndarray of shape (n_coordinates,)
-        Bound C_j on the absolute value of what one record contributes to coordinate j; non-negative, public.
+        Bound C_j on the absolute value of one record's contribution to coordinate j; non-negative, public.
     offset : ndarray of shape (n_coordinates,)
-        Gradient of what does not depend on the records, in the sum form; an earlier release or public.
+        Gradient of the terms that do not depend on the records, in the sum form; an earlier release or public.
 
     Raises
     ------
     ValueError
-        If there are several raw predictions, or not one clip norm and offset per coordinate, or a clip norm is negative.
+        If there are several raw predictions, or not one clip norm and offset per coordinate, or if a clip norm is negative.
 
     References
     ----------
@@ -149,7 +150,7 @@ class CoordinateScores:
         return len(self.coef)
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point, the clip norms and their squares, and the offset, also in the units of a score."""
+        """Return the point, the clip norms and their squares, and the offset in its own units and in those of a score."""
         with np.errstate(over="ignore"):
             squares = np.square(self.clip_norms)
         return self.coef, self.clip_norms, squares, self.offset, self._in_units(self.offset)
@@ -157,11 +158,11 @@ class CoordinateScores:
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 2 under ``replace_one`` and 1 under ``zero_out``.
 
-        Proof. ``coef``, all points before it, the loss, C and o are the same for both tables, so of the sum only the replaced
-        record is left: before the absolute value coordinate j moves by :math:`|h_j(z') - h_j(z)| \le 2C_j`, or :math:`C_j` where
-        ``h(z') = 0`` for a null record, and the absolute value moves no further. Over :math:`C_j` that is 2 or 1; where
-        :math:`C_j = 0` the score is 0 for every table. ``TrainingData.clipped_sum`` makes :math:`|h_j| \le C_j` for every finite
-        record, label, weight and loss.
+        Proof. ``coef``, all points before it, the loss, C and o are the same for both tables, so only the terms of the replaced
+        record differ. Before the absolute value is taken, coordinate j moves by :math:`|h_j(z') - h_j(z)| \le 2C_j`, or by at
+        most :math:`C_j` for a null record, where ``h(z') = 0``. The absolute value moves by no more. Divided by :math:`C_j` that
+        is 2 or 1; where :math:`C_j = 0` the score is 0 for every table. ``TrainingData.clipped_sum`` makes
+        :math:`|h_j| \le C_j` for every finite record, label, weight and loss.
         """
         return self.relative_sensitivity[adjacency]
 
@@ -172,9 +173,9 @@ class CoordinateScores:
         Parameters
         ----------
         n_samples, n_coordinates : int, int
-            Number of records, and of scores, which are sums without anything in common.
+            Numbers of records and of scores. The second has no effect: every score is a separate sum.
         summation_error : float
-            That of a sum over the rows, over the largest term.
+            Bound on the float64 error of a sum over the rows, relative to the largest term.
 
         Returns
         -------
@@ -200,7 +201,7 @@ class CoordinateScores:
         return np.nan_to_num(residuals, copy=False)
 
     def _in_units(self, vector: np.ndarray) -> np.ndarray:
-        """A vector over the clip norms; 0 where one is 0."""
+        """Return a vector divided by the clip norms; 0 where a clip norm is 0."""
         known = np.asarray(self.clip_norms) > 0
         with np.errstate(over="ignore"):
             return np.divide(vector, self.clip_norms, where=known, out=np.zeros(known.shape))

@@ -1,4 +1,4 @@
-"""What discriminant analysis needs to know of two classes: how many records, their sums, their second moments."""
+"""Sums counts, features and second moments of two classes for discriminant analysis."""
 
 import math
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["ClassMoments"]
 
-N_CLASSES = 2
+N_CLASSES = 2  # number of classes: the solver that uses this query is for two
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    r"""For each of two classes half the number of records, the sum of v and, as a half-vector, the sum of :math:`v v^\top`.
+    r"""Sums for each of two classes 1/2 per record, v and, as a half-vector, :math:`v v^\top`.
 
-    ``v = z min(1, 1 / ||z||)``, where z is the row in the geometry of an earlier release, without the 1 for the intercept: rows
-    longer than 1 there are scaled down.
+    ``v = z min(1, 1 / ||z||)``, where z is the row standardised by earlier releases, without the 1 for the intercept: if z is
+    longer than 1 it is scaled down to norm 1.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ClassMoments:
 
     geometry: Standardization
 
-    count_weight: ClassVar[float] = 0.5  # the largest that costs nothing under replace_one, by the proof
+    count_weight: ClassVar[float] = 0.5  # the largest that costs nothing under replace_one (proof)
     moment_weight: ClassVar[float] = 1.0
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
@@ -44,13 +44,13 @@ class ClassMoments:
 
     @property
     def size(self) -> int:
-        """Number of coordinates, those of the first class and as many of the second."""
+        """Number of coordinates of both classes together."""
         d = self.geometry.centre.size
         return N_CLASSES * (1 + d + half_vector_size(d))
 
     @property
     def rounding(self) -> float:
-        """How much larger the rounding may be than if v were summed: scaled and centred after, as products of two for moments."""
+        """Bound on the rounding relative to that of summing v itself: sums of rows are scaled and centred after summation."""
         reach = float(self.geometry.scale.max()) * (self.geometry.data_norm + float(np.linalg.norm(self.geometry.centre)))
         return 1.0 + 2.0 * reach + 4.0 * reach**2
 
@@ -97,7 +97,7 @@ class ClassMoments:
         Parameters
         ----------
         answer : ndarray of shape (size,)
-            From `evaluate`, with noise.
+            Answer of the oracle.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class ClassMoments:
         return table[:, 0] / self.count_weight, table[:, 1 : d + 1], products / self.moment_weight
 
     def _shortened(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in that of the other; 0 for null records."""
+        """Return ``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in the other column and for null records."""
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
         factors = 1 / np.sqrt(np.maximum(squares, 1.0))
         if records.present is not None:
@@ -122,11 +122,11 @@ class ClassMoments:
         return factors[:, None] * (records.labels[:, None] == np.arange(N_CLASSES))
 
     def _weights(self, label: int, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Squares of these factors for one class."""
+        """Return the squares of these factors for one class."""
         return np.square(self._shortened(raw, records)[:, [label]])
 
     def _centred(self, products: np.ndarray) -> np.ndarray:
-        """Sum of ``v v^T`` from that of products of ``(x, 1)``."""
+        """Return the sum of ``v v^T``, given the sum of products of ``(x, 1)``."""
         centre, scale = self.geometry.centre, self.geometry.scale
         if self.geometry.intercept:
             shift, weight = products[:-1, -1], products[-1, -1]

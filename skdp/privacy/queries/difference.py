@@ -1,4 +1,4 @@
-"""The sum of clipped differences of per-record gradients at two points: what variance reduction adds to a snapshot's gradient."""
+"""Sums clipped differences of per-record gradients at two points, which variance reduction adds to a snapshot's gradient."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,33 +14,34 @@ __all__ = ["Difference"]
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    r"""Sum over the records of ``h_i(coef) - h_i(snapshot)``, where ``h_i`` is the gradient of record i clipped to C.
+    r"""Sums ``h_i(coef) - h_i(snapshot)`` over the records, where ``h_i`` is the gradient of record i clipped to C.
 
     Record i contributes the rank-one matrix ``x_i (r_i(coef) - r_i(snapshot))^T``, clipped once more, to
-    :math:`D = \min(2 C, \beta \|w - \tilde w\|)`. Both points take one pass together, and no matrix per record.
+    :math:`D = \min(2 C, \beta \|w - \tilde w\|)`. One pass computes both points, without a matrix per record.
 
     Parameters
     ----------
     loss : Loss
         Pointwise loss.
     coef : ndarray of shape (n_coordinates, n_outputs)
-        Where the gradients are taken: an earlier release or a public start.
+        Point at which the gradients are taken: an earlier release or a public start.
     snapshot : ndarray of shape (n_coordinates, n_outputs)
-        Where those that are subtracted are taken: the same.
+        Point at which the subtracted gradients are taken: an earlier release or a public start.
     gradient_clip_norm : float
         Bound C on the Frobenius norm of one record's gradient.
     smoothness : float
-        Lipschitz constant :math:`\beta` of one record's gradient, class weight and norm of the row included, so that D cuts
-        nothing off. The guarantee does not depend on it.
+        Lipschitz constant :math:`\beta` of one record's gradient, class weight and norm of the row included, so that the clip to
+        D has no effect. The guarantee does not depend on it.
 
     Notes
     -----
-    **The clip to D changes nothing** where ``smoothness`` is what it says. For a fixed row, the gradient is ``x r^T`` with
-    ``r(w) = weight * loss'(x^T w, y)``, and its clip is the projection of r onto the ball of radius ``C / ||x||``, which moves no
-    two points apart: ``||h(w) - h(v)|| <= ||x|| ||r(w) - r(v)|| <= weight * loss.smoothness * ||x||**2 ||w - v||``, at most
-    ``beta ||w - v||``; and at most 2C, as each h is at most C. All of this holds for the clipped row x. In float64 the difference
-    of two numbers of size r is off by a few ``2**-53 r``, so where D is smaller than that the clip may cut rounding errors off,
-    which is a bias of that size in the model and nothing to the guarantee.
+    **The clip to D changes nothing** if ``smoothness`` is a Lipschitz constant as stated. For a fixed row, the gradient is
+    ``x r^T`` with ``r(w) = weight * loss'(x^T w, y)``. Its clip is the projection of r onto the ball of radius ``C / ||x||``,
+    which moves no two points apart: ``||h(w) - h(v)|| <= ||x|| ||r(w) - r(v)||``, at most
+    ``weight * loss.smoothness * ||x||**2 ||w - v||`` and so at most ``beta ||w - v||``. It is also at most 2C, as each h is at
+    most C. All of this holds for the clipped row x. In float64 the difference of two numbers of size r has an error of a few
+    ``2**-53 r``. If D is smaller than that, the clip may cut off rounding errors. This biases the model by about that much and
+    does not affect the guarantee.
     """
 
     loss: Loss
@@ -53,7 +54,7 @@ class Difference:
 
     @cached_property
     def clip_norm(self) -> float:
-        """Bound D on the norm of one record's contribution; 0 at the snapshot itself, and below 2**-480."""
+        """Bound D on the norm of one record's contribution; 0 at the snapshot itself, and if it would be below 2**-480."""
         distance = float(np.linalg.norm(self.coef - self.snapshot))
         bound = min(2 * self.gradient_clip_norm, self.smoothness * distance) if distance else 0.0
         return bound if bound >= SHORTEST else 0.0
@@ -70,14 +71,15 @@ class Difference:
     def sensitivity(self, adjacency: str) -> float:
         """Return 2D under ``replace_one`` and D under ``zero_out``, D being the clip norm.
 
-        Proof. Both points, C and the smoothness are the same for both tables, so D is, and the terms of all records that the
-        tables share cancel, as computed, too: ``TrainingData`` works out the raw predictions of a record at both points from it
-        alone. What is left is the term of the replaced record less that of the other one. A term is a rank-one matrix of norm
-        ``||x_i|| ||d_i||``, and the last thing that happens to ``d_i`` is ``clip_residuals`` to D, which bounds that norm by D
-        for every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever the
-        subtraction made of rounding errors, infinities or NaN; its own rounding is in the noise's allowance, relative to D like
-        everything else there. That is so because D is at least 2**-480 or 0: times the scale of a long row, a bound below 2**-530
-        or so would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With D = 0 nothing is read.
+        Proof. Both points, C and the smoothness are the same for both tables, so D is too, and the terms of all records that the
+        tables share cancel, also as computed: ``TrainingData`` computes the raw predictions of a record at both points from that
+        record alone. What is left is the term of the replaced record minus that of its replacement. A term is a rank-one matrix
+        of norm ``||x_i|| ||d_i||``. The last operation on ``d_i`` is ``clip_residuals`` to D, which bounds that norm by D for
+        every finite record, label, weight, loss and pair of points, whether or not ``smoothness`` is right, and whatever rounding
+        errors, infinities or NaN the subtraction produced. The noise has an allowance for the rounding of the clip, which is
+        relative to D like the rest of that allowance. It holds because D is 0 or at least 2**-480: a bound below about 2**-530,
+        times the scale of a long row, would be a denormal number, which rounding may double. A null record has ``d_i = 0``. With
+        D = 0 nothing is read.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

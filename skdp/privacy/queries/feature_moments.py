@@ -1,4 +1,4 @@
-"""First and second moments of the features."""
+"""Sums the features and their squares."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ __all__ = ["Moments"]
 
 @dataclass(frozen=True)
 class Moments:
-    """Sum over all records of ``(x, x * x / R)``, squares entry by entry.
+    """Sums ``(x, x * x / R)`` over all records, with squares entry by entry.
 
-    Rows are clipped to R first and have no intercept's constant here.
+    Rows are clipped to R first, and do not have the intercept's constant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The sum of clipped per-record gradients of a linear model."""
+"""Sums the clipped per-record gradients of a linear model."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ __all__ = ["Gradient"]
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """Sum over all records of the loss gradient at ``coef``, each clipped to ``clip_norm``.
+    """Sums the loss gradient at ``coef`` over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(x_i r_i^T)`` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is the row clipped to
     the data norm and extended by the constant of the intercept.
@@ -23,11 +23,11 @@ class Gradient:
     loss : Loss
         Pointwise loss.
     coef : ndarray of shape (n_coordinates, n_outputs)
-        Where the gradient is taken: an earlier release or a public start.
+        Point at which the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the Frobenius norm of one record's gradient.
     records : ndarray of int or None, default=None
-        Which records a release of a single pass is of; the oracle takes them out.
+        Row numbers of the records that a single-pass release reads; the oracle selects them.
     """
 
     loss: Loss
@@ -52,8 +52,8 @@ class Gradient:
         Proof. ``coef``, the loss and C are the same for both tables, so the terms of all records that the tables share cancel.
         What is left is ``h(z) - h(z')`` for the replaced record, at most ``||h(z)|| + ||h(z')|| <= 2C``; a null record has
         ``h(z') = 0``. ``clip_residuals`` makes ``||h|| <= C`` for every finite record, label, weight and loss. The shared terms
-        cancel as computed, too: ``TrainingData`` works out a raw prediction from its record alone, in an order that only public
-        facts set; the rounding of the sum itself is in the noise's allowance.
+        also cancel as computed: ``TrainingData`` computes a raw prediction from its record alone, in an order that depends on
+        public facts only. The noise has an allowance for the rounding of the sum.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

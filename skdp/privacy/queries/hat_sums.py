@@ -1,4 +1,4 @@
-"""How many records are near each of some public places of their columns, by rows that hold hats."""
+"""Counts records near public knots of their columns, given rows of hat functions."""
 
 import math
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ __all__ = ["HatSums"]
 
 @dataclass(frozen=True, eq=False)
 class HatSums:
-    """Sum over all records of the entries of a row in some columns, which are to hold non-negative functions of small norm.
+    """Sums the entries of the rows in some columns, which should contain non-negative functions (hats) of small norm.
 
-    Negative entries count as 0, and where the others together are longer than 1 they are scaled down to that.
+    Negative entries count as 0. If the norm of the other entries of a record exceeds 1, they are scaled down to norm 1.
 
     Parameters
     ----------
     columns : ndarray of int of shape (size,)
-        Public places.
+        Public column numbers.
     """
 
     columns: np.ndarray
@@ -32,7 +32,7 @@ class HatSums:
     by_row: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Keep a copy that nobody can change; raise TypeError unless it is of places: a mask would select something else."""
+        """Keep a read-only copy of the columns; raise TypeError for a mask, which would select other columns."""
         given = np.asarray(self.columns)
         if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
             raise TypeError(f"columns has shape {given.shape} and dtype {given.dtype}; expected a vector of integers.")
@@ -57,9 +57,9 @@ class HatSums:
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. Shared records contribute the same and cancel. One record contributes a vector v of norm at most 1 by clipping,
-        a null record, whose row is 0, nothing. For two, :math:`\|v - w\|^2 = \|v\|^2 + \|w\|^2 - 2 v^\top w \le 2`, as no entry
-        of v or w is negative and :math:`v^\top w \ge 0` therefore. Two unit vectors without a common column attain it.
+        Proof. Shared records contribute the same and cancel. One record contributes a vector v of norm at most 1 by clipping. A
+        null record, whose row is 0, contributes nothing. For two, :math:`\|v - w\|^2 = \|v\|^2 + \|w\|^2 - 2 v^\top w \le 2`,
+        because no entry of v or w is negative, so :math:`v^\top w \ge 0`. Two unit vectors without a common column attain it.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

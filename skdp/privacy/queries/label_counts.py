@@ -1,4 +1,4 @@
-"""How many records there are of each class."""
+"""Counts the records of each class."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["ClassCounts", "LabelSum"]
 
 @dataclass(frozen=True)
 class LabelSum:
-    """Sum over all records of the label as -1 or 1: the second class less the first."""
+    """Sums the labels as -1 and 1 over all records: the count of the second class minus that of the first."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0
@@ -37,7 +37,7 @@ class LabelSum:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Number of records of each class.
+    """Counts the records of each class.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class ClassCounts:
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
 
-        Proof. A record adds 1 to one count. Replaced, it takes 1 from one count and adds it to another; a null record adds
-        nothing.
+        Proof. A record adds 1 to one count. Replacing it moves 1 from one count to another, or changes nothing; a null record
+        adds nothing.
         """
         return self.relative_sensitivity[adjacency]
 

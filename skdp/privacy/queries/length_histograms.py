@@ -1,4 +1,4 @@
-"""How many records have a length in each of some ranges: lengths of centred rows, and of gradients."""
+"""Counts records by length: by the norm of their standardised rows, or of their gradients."""
 
 import math
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ __all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 @dataclass(frozen=True, eq=False)
 class DistanceHistogram:
-    """Number of records whose row has a length in each of some ranges, in the geometry of an earlier release.
+    """Counts the records by the norm of the row, standardised by earlier releases, in given ranges.
 
     Parameters
     ----------
     geometry : Standardization
-        Map from rows to z; the 1 for the intercept is left out of the length.
+        Map from rows to z; the norm does not include the 1 for the intercept.
     edges : ndarray of shape (size,)
-        Increasing upper ends of the ranges. What is longer than the last counts there.
+        Upper ends of the ranges, increasing. Longer rows count in the last range.
     """
 
     geometry: Standardization
@@ -46,15 +46,15 @@ class DistanceHistogram:
 
     @property
     def rounding(self) -> float:
-        """Counts are exact."""
+        """Factor of the rounding error: 1, as counts are exact."""
         return 1.0
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from this record and earlier releases alone, also as computed: ``TrainingData`` works
-        out its length without the others. So one record adds 1 to one count and a null record to none; replacing a record lowers
-        one count by 1 and raises another by 1, or changes nothing.
+        Proof. The range of a record depends on this record and on earlier releases only, also as computed: ``TrainingData``
+        computes its length without the other records. So one record adds 1 to one count, and a null record to none. Replacing a
+        record lowers one count by 1 and raises another by 1, or changes nothing.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -63,7 +63,7 @@ class DistanceHistogram:
         return self.geometry.view(rows).histogram(self._ranges, self.size)
 
     def _ranges(self, records: Records) -> np.ndarray:
-        edges = np.sort(self.edges)  # in any other order, the place of a length would depend on the record before it
+        edges = np.sort(self.edges)  # if unsorted, a bin could depend on the record before
         return np.minimum(np.searchsorted(edges, self._lengths(records)), self.size - 1)
 
     def _lengths(self, records: Records) -> np.ndarray:
@@ -72,18 +72,18 @@ class DistanceHistogram:
 
 @dataclass(frozen=True, eq=False)
 class ResidualHistogram(DistanceHistogram):
-    """Number of records for which the gradient of the squared loss at a constant prediction has a length in each of some ranges.
+    """Counts the records by the norm of the gradient of the squared loss at a constant prediction, in given ranges.
 
-    That length is ``|prediction - y| ||z||``, with the 1 for the intercept in z.
+    That norm is ``|prediction - y| ||z||``, where z includes the 1 for the intercept.
 
     Parameters
     ----------
     geometry : Standardization
         Map from rows to z.
     edges : ndarray of shape (size,)
-        Increasing upper ends of the ranges. What is longer than the last counts there.
+        Upper ends of the ranges, increasing. Longer gradients count in the last range.
     prediction : float
-        An earlier release.
+        The constant prediction; an earlier release.
     """
 
     prediction: float

@@ -1,4 +1,4 @@
-"""The minimum of a strongly convex sum of clipped losses."""
+"""Minimises a strongly convex sum of clipped losses."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,14 +15,19 @@ from skdp.privacy.queries.gradient import Gradient
 
 __all__ = ["Minimum"]
 
-LARGEST_HESSIAN = 200  # coordinates up to which the Hessian is formed
-WIDTH = 1e-4  # of the difference quotient of a derivative, in units of the raw prediction
-NARROWEST = 1e-5  # factor of that width where the clip leaves little of the derivative
+# Largest number of coordinates for which the Hessian is formed; conjugate gradients are used for more. A choice for speed.
+LARGEST_HESSIAN = 200
+
+# Half the width of the difference quotient of a derivative, in units of the raw prediction. A choice: it affects the speed only.
+WIDTH = 1e-4
+
+# Smallest factor of that width, used where the clip leaves little of the derivative. A choice: it affects the speed only.
+NARROWEST = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    r"""Minimum of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`, up to a public norm of the gradient.
+    r"""Minimises :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` up to a public norm of the gradient.
 
     The gradient of :math:`\ell_i` is that of the loss of record i, clipped: ``clip(weight_i * loss'(x_i^T w, y_i)) x_i``. The
     clipped derivative in the raw prediction still increases with it, so it belongs to a convex function.
@@ -34,7 +39,7 @@ class Minimum:
     facts : Minimization
         Public facts, with the clip norm and the penalty.
     tilt : ndarray of shape (size,) or None, default=None
-        The vector b; drawn by the oracle.
+        The vector b, which the oracle draws.
     """
 
     loss: Loss
@@ -43,11 +48,11 @@ class Minimum:
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     additive: ClassVar[bool] = False
-    by_row: ClassVar[bool] = True  # the bound on the rounding of sums is that of rows, and the Hessian needs them
+    by_row: ClassVar[bool] = True  # the bound on rounding is for sums by rows, and the Hessian needs whole rows
 
     @property
     def clip_norm(self) -> float:
-        """Bound on what the presence of one record moves the answer by."""
+        """Bound on the change of the answer if one record becomes a null record."""
         return (self.facts.clip_norm + 2 * self.facts.precision) / self.facts.strength
 
     @property
@@ -62,25 +67,25 @@ class Minimum:
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`k (C + 2 \tau) / \Lambda`, with k = 2 under ``replace_one`` and 1 under ``zero_out``.
 
-        Proof. Let w and w' be the answers for neighbours, G and G' the gradients of their objectives, and e, e' what these
-        are at the answers, of norm at most :math:`\tau`. G is :math:`\Lambda`-strongly monotone, as a sum of gradients of
-        convex functions and :math:`\Lambda w`, so :math:`\Lambda \|w - w'\| \le \|G(w) - G(w')\|`. There :math:`G(w) = e`,
-        and :math:`G(w') = e' + h(w') - h'(w')`, where h and h' are the clipped gradients of the records that the tables do
-        not share: at most 2 C, or C where h' is that of a null record. So :math:`\Lambda \|w - w'\| \le k C + 2 \tau`. The
-        answer has such a gradient because ``minimize`` ends at no other point, and :math:`\tau` covers the rounding of the
-        gradient.
+        Proof. Let w and w' be the answers for neighbours, G and G' the gradients of their objectives, and :math:`e = G(w)` and
+        :math:`e' = G'(w')`, of norm at most :math:`\tau`. G is a sum of gradients of convex functions and :math:`\Lambda w`, so
+        it is :math:`\Lambda`-strongly monotone and :math:`\Lambda \|w - w'\| \le \|G(w) - G(w')\|`. Here :math:`G(w) = e` and
+        :math:`G(w') = e' + h(w') - h'(w')`, where h and h' are the clipped gradients of the records that the tables do not
+        share. Their difference has norm at most 2 C, or C if h' is that of a null record. So
+        :math:`\Lambda \|w - w'\| \le k C + 2 \tau`. The answer has such a gradient because ``minimize`` ends at no other point,
+        and :math:`\tau` covers the rounding of the gradient.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def tilted(self, tilt: np.ndarray) -> "Minimum":
-        """Return the same question with another b; only the oracle calls this."""
+        """Return the same query with another b; only the oracle calls this."""
         return replace(self, tilt=tilt)
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return a point at which the norm of the gradient is at most ``facts.precision``."""
         facts = self.facts
         if rows.n_samples != facts.n_samples:
-            raise PrivacyAccountingError(f"The table has another number of records than {facts.n_samples}.")
+            raise PrivacyAccountingError(f"The table has another number of records; expected {facts.n_samples}.")
         tilt = np.zeros(facts.size) if self.tilt is None else self.tilt
 
         def gradient(point: np.ndarray) -> np.ndarray:
@@ -90,14 +95,14 @@ class Minimum:
         def newton(point: np.ndarray, slope: np.ndarray) -> np.ndarray:
             try:
                 return -self._solved(rows, point, slope)
-            except (ArithmeticError, ValueError, LinAlgError):  # that a search fails would tell something of the data
+            except (ArithmeticError, ValueError, LinAlgError):  # an error would reveal something about the data
                 return np.zeros_like(slope)
 
         step = 1 / (facts.strength + facts.n_samples * facts.smoothness)
         return minimize(gradient, newton, facts.size, step, facts.precision - facts.gradient_error)
 
     def _solved(self, rows: TrainingData, point: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """The inverse of the Hessian times a gradient; approximately where there are many coordinates."""
+        """Return the inverse of the Hessian times a gradient, approximately if there are many coordinates."""
         strength = self.facts.strength
         if self.size <= LARGEST_HESSIAN:
             hessian = rows.gram(point[:, None], self._curvature)
@@ -113,8 +118,8 @@ class Minimum:
         return self._curvature(raw[:, :1].copy(), records) * raw[:, 1:]
 
     def _curvature(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Difference quotient of the clipped derivative; nothing but the speed depends on it."""
+        """Return a difference quotient of the clipped derivative; it affects the speed only."""
         residuals = Gradient(self.loss, np.zeros((0, 1)), self.facts.clip_norm).residuals
-        width = WIDTH * np.clip(self.facts.clip_norm * records.inverse_norms, NARROWEST, 1.0)[:, None]  # within bends of the clip
+        width = WIDTH * np.clip(self.facts.clip_norm * records.inverse_norms, NARROWEST, 1.0)[:, None]  # narrow where the clip is
         quotient = residuals(raw + width, records) - residuals(raw - width, records)
         return np.maximum(quotient / (2 * width), 0.0)

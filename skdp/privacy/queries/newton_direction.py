@@ -1,4 +1,4 @@
-"""Second-order information: the curvature of the summed loss, and Newton's direction from it."""
+"""Computes second-order information: the Hessian of the summed loss, and Newton's direction."""
 
 import math
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ __all__ = ["Curvature", "NewtonDirection"]
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Half-vector of the Hessian of the summed loss, ``sum_i h_i x_i x_i^T``, every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
+    """Computes the half-vector of the Hessian ``sum_i h_i x_i x_i^T``, with every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
 
     With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
-    and is nowhere below it, so a step to the minimum of the sum of these never increases the sum of the losses.
+    and is nowhere below it. So a step to the minimum of the sum of the parabolas never increases the sum of the losses.
 
     Parameters
     ----------
     loss : CurvedLoss
         Pointwise loss of one raw prediction.
     coef : ndarray of shape (n_coordinates, 1)
-        Where the Hessian is taken: an earlier release or a public start.
+        Point at which the Hessian is taken: an earlier release or a public start.
     clip_norm : float
         Bound M on the Frobenius norm of one record's matrix.
     upper_bound : bool, default=True
-        Whether to bound the loss from above.
+        Whether to use the second derivatives of parabolas above the loss.
     """
 
     loss: CurvedLoss
@@ -87,12 +87,12 @@ class Curvature:
         raw : ndarray of shape (m, 1)
             Raw predictions.
         records : Records
-            What else is known of them.
+            The records of the block.
 
         Returns
         -------
         ndarray of shape (m, 1)
-            Clipped.
+            Clipped second derivatives.
         """
         curvatures = (self.loss.upper_curvature if self.upper_bound else self.loss.curvature)(raw, records.labels)
         if records.weights is not None:
@@ -102,14 +102,14 @@ class Curvature:
 
 @dataclass(frozen=True, eq=False)
 class NewtonDirection:
-    r"""Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H that a `Curvature` asks for.
+    r"""Computes Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H of a `Curvature`.
 
     Parameters
     ----------
     curvature : Curvature
-        What H is.
+        Query that defines H.
     gradient : ndarray of shape (n_coordinates, 1)
-        An earlier release, or computed from such.
+        An earlier release, or computed from earlier releases.
     ridge : ndarray of shape (n_coordinates,)
         Positive numbers that are added to the diagonal; may come from earlier releases.
     n_samples : int
@@ -126,7 +126,7 @@ class NewtonDirection:
 
     @property
     def clip_norm(self) -> float:
-        r"""Bound on the change by one record, :math:`M \|g\| / (\lambda (\lambda + M))`; no bound without a positive ridge."""
+        r"""Bound on the change by one record, :math:`M \|g\| / (\lambda (\lambda + M))`; infinite without a positive ridge."""
         least, largest = float(self.ridge.min()), self.curvature.clip_norm
         if not least > 0:
             return math.inf
@@ -139,12 +139,12 @@ class NewtonDirection:
 
     @property
     def rounding(self) -> float:
-        r"""How much larger the rounding of the direction is than that of a sum of vectors of norm ``clip_norm``.
+        r"""Bound on the rounding of the direction, relative to that of a sum of vectors of norm ``clip_norm``.
 
-        An error E of H moves the direction by at most :math:`\|E\| \|g\| / \lambda^2` (twice that, as long as E is below
-        :math:`\lambda / 2`), which is :math:`(1 + M / \lambda) \|E\| / M` times ``clip_norm``. The sum has the error of sums of
-        matrices of norm M, and Cholesky's method that of a matrix of d rows changed by
-        :math:`4 d (3 d + 1) 2^{-53} (n M + \max \mathrm{ridge})` at most [1]_. No bound is known for a larger E.
+        To first order, an error E of H moves the direction by at most :math:`\|E\| \|g\| / \lambda^2`, which is
+        :math:`(1 + M / \lambda) \|E\| / M` times ``clip_norm``. As long as :math:`\|E\|` is below :math:`\lambda / 2`, twice that
+        is a bound; for a larger E no bound is known. The sum has the error of sums of matrices of norm M. Cholesky's method has
+        the error of a matrix of d rows that is changed by at most :math:`4 d (3 d + 1) 2^{-53} (n M + \max \mathrm{ridge})` [1]_.
 
         References
         ----------
@@ -158,7 +158,7 @@ class NewtonDirection:
         return 2 * (1 + largest / ridge) * error / summation_error(self.n_samples, False)
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return where the Hessian is taken, the gradient and the ridge."""
+        """Return the point at which the Hessian is taken, the gradient and the ridge."""
         return self.curvature.coef, self.gradient, self.ridge
 
     def sensitivity(self, adjacency: str) -> float:
@@ -166,8 +166,8 @@ class NewtonDirection:
 
         Here M is the clip norm of the curvature and :math:`\lambda` the smallest entry of the ridge.
 
-        Proof. Let A be the matrix of the shared records, the ridge included, so :math:`A \succeq \lambda I`; coefficients,
-        gradient and ridge are the same for both tables. Adding a record is adding :math:`h x x^\top`, and with
+        Proof. Let A be the matrix of the shared records, the ridge included, so :math:`A \succeq \lambda I`. Coefficients,
+        gradient and ridge are the same for both tables. A record adds :math:`h x x^\top`, and with
         :math:`u = \sqrt h A^{-1/2} x` the formula of Sherman and Morrison says
 
         .. math:: P = A^{-1} - (A + h x x^\top)^{-1} = A^{-1/2} \frac{u u^\top}{1 + \|u\|^2} A^{-1/2}.
@@ -175,7 +175,7 @@ class NewtonDirection:
         So :math:`0 \preceq P`, and its norm is at most :math:`\frac{1}{\lambda} \frac{\|u\|^2}{1 + \|u\|^2}`, which grows with
         :math:`\|u\|^2 \le M / \lambda` up to :math:`c = M / (\lambda (\lambda + M))`. A null record has :math:`h = 0`: that is
         ``zero_out``. Two records change the inverse by the difference of two such matrices between 0 and :math:`c I`, whose norm
-        is at most c as well: that is ``replace_one``. Both are attained where A is :math:`\lambda I` and x is along g.
+        is also at most c: that is ``replace_one``. Both are attained if A is :math:`\lambda I` and x is along g.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -188,12 +188,12 @@ class NewtonDirection:
 
 
 def clip_curvatures(curvatures: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:
-    """Return curvatures between 0 and what leaves ``h_i ||x_i||^2`` at most ``clip_norm``.
+    """Clip curvatures h_i to non-negative numbers for which ``h_i ||x_i||^2`` is at most ``clip_norm``.
 
     Parameters
     ----------
     curvatures : ndarray of shape (m, 1)
-        Of any loss; a NaN counts as 0.
+        Second derivatives of any loss; a NaN counts as 0.
     inverse_norms : ndarray of shape (m,)
         At most one over the norm of each record, finite.
     clip_norm : float
@@ -202,8 +202,8 @@ def clip_curvatures(curvatures: np.ndarray, inverse_norms: np.ndarray, clip_norm
     Returns
     -------
     ndarray of shape (m, 1)
-        Finite and non-negative.
+        Finite, non-negative numbers.
     """
-    limits = np.minimum(clip_norm * np.square(inverse_norms)[:, None], np.finfo(np.float64).max)  # short rows, large norms
+    limits = np.minimum(clip_norm * np.square(inverse_norms)[:, None], np.finfo(np.float64).max)  # finite for short rows too
     clipped = np.minimum(np.maximum(curvatures, 0.0), limits)
     return np.where(np.isnan(clipped), 0.0, clipped)

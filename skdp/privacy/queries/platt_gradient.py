@@ -1,4 +1,4 @@
-"""Gradients of slope and intercept of one score, by which a model is calibrated."""
+"""Sums gradients in slope and offset of a score, which calibrate a model (Platt scaling)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,22 +10,24 @@ from skdp.privacy.queries._base import Loss
 
 __all__ = ["ScoreGradient"]
 
-LIMIT, BINS = 3.0, 601  # scores are rounded to so many public numbers in [-LIMIT, LIMIT]
+# Scores are clipped to [-LIMIT, LIMIT], in units of the raw prediction, and rounded to BINS evenly spaced numbers. Both are
+# choices, here a spacing of 0.01. They affect the accuracy of the calibration and the time, not the guarantee.
+LIMIT, BINS = 3.0, 601
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreGradient:
-    """Sum over all records of the loss gradient of ``slope * u + offset`` in slope and offset, each clipped to ``clip_norm``.
+    """Sums the loss gradient of ``slope * u + offset`` in slope and offset over all records, each clipped to ``clip_norm``.
 
-    u is the raw prediction of a record by ``coef``, clipped to [-3, 3] and rounded to one of 601 numbers, so that one pass over
-    the data serves all queries with the same ``coef``.
+    u is the raw prediction of a record by ``coef``, clipped to [-3, 3] and rounded to one of 601 numbers. So one pass over the
+    data serves all queries with the same ``coef``.
 
     Parameters
     ----------
     loss : Loss
         Pointwise loss for two classes.
     coef : ndarray of shape (n_coordinates, 1)
-        Of the score: an earlier release.
+        Coefficients of the score: an earlier release.
     point : ndarray of shape (2,)
         Slope and offset at which the gradient is taken: an earlier release.
     clip_norm : float
@@ -54,9 +56,9 @@ class ScoreGradient:
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
-        Proof. A record contributes ``r (u, 1)`` with u one of 601 numbers that depends on this record and earlier releases only,
-        and r is clipped to ``C / ||(u, 1)||``: a vector of norm at most C. Shared records contribute the same vectors and cancel;
-        a null record is not counted.
+        Proof. A record contributes ``r (u, 1)``, where u is one of 601 numbers and depends on this record and on earlier releases
+        only, and r is clipped to ``C / ||(u, 1)||``: a vector of norm at most C. Shared records contribute the same vectors and
+        cancel. A null record is not counted.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

@@ -1,4 +1,4 @@
-"""Gradients of a saddle problem: of both sides jointly, of one side, and the change of the primal one between two points."""
+"""Sums clipped gradients of a saddle problem: of both sides, of one side, and differences of primal ones at two points."""
 
 import math
 from collections.abc import Sequence
@@ -18,28 +18,28 @@ __all__ = ["DualGradient", "JointGradient", "PrimalDifference", "PrimalGradient"
 
 
 class SaddlePoint(Protocol):
-    """Gradients of a batch of records at one point, as factors: one row per record, worked out from that record alone.
+    """Defines the gradients of a batch of records at one point, as factors: one row per record, computed from that record alone.
 
-    "Alone" is to the last bit: a record's numbers must not depend on where in the batch it stands, nor on the other records.
-    Functions of single entries and `skdp.minimax.products` are such; ``rows @ coef`` and means over the batch are not.
+    "Alone" holds to the last bit: the numbers of a record must not depend on its position in the batch or on other records.
+    Functions of single entries and `skdp.minimax.products` satisfy this; ``rows @ coef`` and means over the batch do not.
     """
 
     def primal(self) -> Sequence[Factors]:
-        """Return the gradients in the primal variables: parts one after the other, ``Saddle.n_primal`` entries together."""
+        """Return the gradients in the primal variables as parts in order, with ``Saddle.n_primal`` entries in total."""
         ...
 
     def dual(self) -> Sequence[Factors]:
-        """Return the gradients in the dual variables, ``Saddle.n_dual`` entries together."""
+        """Return the gradients in the dual variables as parts in order, with ``Saddle.n_dual`` entries in total."""
         ...
 
 
 class Saddle(Protocol):
-    r"""A saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`: what sees records is called by queries only.
+    r"""Defines a saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`; only queries pass records to it.
 
     Attributes
     ----------
     name : str
-        As reports give it.
+        Name in reports.
     n_primal, n_dual : int
         Numbers of entries of w and v.
     """
@@ -60,7 +60,7 @@ class Saddle(Protocol):
         ...
 
     def read(self, batch: Batch) -> Batch:
-        """Return the batch as `at` wants it, such as with scaled rows: what both points of a difference share."""
+        """Return the batch in the form that ``at`` takes, such as with scaled rows; both points of a difference share it."""
         ...
 
     def at(self, batch: Batch, primal: np.ndarray, dual: np.ndarray) -> SaddlePoint:
@@ -70,7 +70,7 @@ class Saddle(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _AtPoint:
-    """What the queries share: a problem, and where its gradients are taken, which the problem can read only."""
+    """Holds a problem and the point at which its gradients are taken, which the problem cannot change."""
 
     saddle: Saddle
     primal: np.ndarray
@@ -88,7 +88,7 @@ class _AtPoint:
 
 
 class _OneSide(_AtPoint):
-    """Sum over the records of gradients in the variables of one side, each clipped to the clip norm."""
+    """Sums gradients in the variables of one side over the records, each clipped to the clip norm."""
 
     clip_norm: float
     side: ClassVar[str]
@@ -103,9 +103,9 @@ class _OneSide(_AtPoint):
 
         Proof. The point, the problem and C are the same for both tables, and the factors of a record come from that record alone,
         to the last bit (see `skdp.minimax.SaddlePoint`), so the terms of shared records cancel. What is left is the gradient of
-        the replaced record less that of the other one. Whatever factors the problem states, what is added up is their product
-        times ``1 / max(N, C)``, and N is the norm of that product (``lengths``), so it is at most 1 before the sum is multiplied
-        by C; a record whose N is not finite is left out, and a null record has the weight 0.
+        the replaced record minus that of its replacement. For all factors that the problem may return, the summed term is their
+        product times ``1 / max(N, C)``, where N is the norm of that product (``lengths``). So a term is at most 1 before the sum
+        is multiplied by C. A record whose N is not finite is left out, and a null record has the weight 0.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -120,16 +120,16 @@ class _OneSide(_AtPoint):
 
 @dataclass(frozen=True, eq=False)
 class PrimalGradient(_OneSide):
-    """Sum over the records of the gradients in the primal variables, each clipped.
+    """Sums the gradients in the primal variables over the records, each clipped.
 
     Parameters
     ----------
     saddle : Saddle
         The problem.
     primal : ndarray of shape (n_primal,)
-        Where the gradients are taken: an earlier release or a public start.
+        Primal point at which the gradients are taken: an earlier release or a public start.
     dual : ndarray of shape (n_dual,)
-        The same.
+        Dual point: an earlier release or a public start.
     clip_norm : float
         Bound on the norm of one record's gradient; may come from earlier releases.
     """
@@ -141,16 +141,16 @@ class PrimalGradient(_OneSide):
 
 @dataclass(frozen=True, eq=False)
 class DualGradient(_OneSide):
-    """Sum over the records of the gradients in the dual variables, each clipped.
+    """Sums the gradients in the dual variables over the records, each clipped.
 
     Parameters
     ----------
     saddle : Saddle
         The problem.
     primal : ndarray of shape (n_primal,)
-        Where the gradients are taken: an earlier release or a public start.
+        Primal point at which the gradients are taken: an earlier release or a public start.
     dual : ndarray of shape (n_dual,)
-        The same.
+        Dual point: an earlier release or a public start.
     clip_norm : float
         Bound on the norm of one record's gradient; may come from earlier releases.
     """
@@ -162,20 +162,21 @@ class DualGradient(_OneSide):
 
 @dataclass(frozen=True, eq=False)
 class JointGradient(_AtPoint):
-    r"""Sums of the clipped gradients of both sides from the same records, as one release.
+    r"""Sums the clipped gradients of both sides from the same records, as one release.
 
     The answer is :math:`(\sqrt{1 - s} \sum_i g_i / C_1, \sqrt s \sum_i h_i / C_0)` with the primal gradients g clipped to
-    :math:`C_1` and the dual ones h to :math:`C_0`; `split` gives the sums back. With the noise multiplier z the primal sum has
-    :math:`z / \sqrt{1 - s}`, the dual one :math:`z / \sqrt s`, and the squares of their inverses add up to that of z.
+    :math:`C_1` and the dual gradients h clipped to :math:`C_0`; ``split`` returns both sums. If z is the noise multiplier of the
+    release, the primal sum has the noise multiplier :math:`z / \sqrt{1 - s}` and the dual sum :math:`z / \sqrt s`. The squares of
+    their inverses add up to :math:`1 / z^2`.
 
     Parameters
     ----------
     saddle : Saddle
         The problem.
     primal : ndarray of shape (n_primal,)
-        Where the gradients are taken: an earlier release or a public start.
+        Primal point at which the gradients are taken: an earlier release or a public start.
     dual : ndarray of shape (n_dual,)
-        The same.
+        Dual point: an earlier release or a public start.
     primal_clip_norm, dual_clip_norm : float
         Bounds :math:`C_1` and :math:`C_0` on the norms of one record's gradients, positive; may come from earlier releases.
     dual_share : float
@@ -198,12 +199,12 @@ class JointGradient(_AtPoint):
         return self.primal, self.dual, np.array([self.primal_clip_norm, self.dual_clip_norm])
 
     def split(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two sums of clipped gradients that a released answer stands for.
+        """Return the two sums of clipped gradients in a released answer.
 
         Parameters
         ----------
         answer : ndarray of shape (n_primal + n_dual,)
-            From the oracle.
+            Answer of the oracle.
 
         Returns
         -------
@@ -221,8 +222,8 @@ class JointGradient(_AtPoint):
         """Return 2 under ``replace_one`` and 1 under ``zero_out``.
 
         Proof. As for one side, the terms of shared records cancel. One record adds a primal part of norm at most ``sqrt(1 - s)``
-        and a dual part of at most ``sqrt(s)``, of different coordinates: together at most 1. A record of which one norm is not
-        finite adds the other part only.
+        and a dual part of norm at most ``sqrt(s)``, in different coordinates: together a vector of norm at most 1. A record with
+        one norm that is not finite adds only the other part.
         """
         return self.relative_sensitivity[adjacency]
 
@@ -241,7 +242,7 @@ class JointGradient(_AtPoint):
 
 @dataclass(frozen=True, eq=False)
 class PrimalDifference(_AtPoint):
-    r"""Sum over the records of the change of their primal gradients between two points, each clipped.
+    r"""Sums the differences of the primal gradients at two points over the records, each clipped.
 
     The clip norm is :math:`D = \min(C_2 (\|w - w'\| + \|v - v'\|) + C_3, C_4)`, from public constants and the distance of the
     points, which are earlier releases.
@@ -251,13 +252,13 @@ class PrimalDifference(_AtPoint):
     saddle : Saddle
         The problem.
     primal : ndarray of shape (n_primal,)
-        Where the gradients are taken.
+        Primal point at which the gradients are taken.
     dual : ndarray of shape (n_dual,)
-        The same.
+        Dual point at which the gradients are taken.
     previous_primal, previous_dual : ndarray of the same shapes
-        Where those that are subtracted are taken.
+        Point at which the subtracted gradients are taken.
     slope, offset, largest : float
-        :math:`C_2`, :math:`C_3` and :math:`C_4`, non-negative.
+        Constants :math:`C_2`, :math:`C_3` and :math:`C_4`, non-negative.
     """
 
     previous_primal: np.ndarray
@@ -266,12 +267,12 @@ class PrimalDifference(_AtPoint):
     offset: float
     largest: float
 
-    rounding: ClassVar[float] = 2 / CANCELLED  # two terms, each perhaps so much longer than the norm that is clipped
+    rounding: ClassVar[float] = 2 / CANCELLED  # each of two terms may be 1 / CANCELLED times as long as D
 
     @cached_property
     def clip_norm(self) -> float:
-        """Bound D on the norm of one record's contribution; 0 below 2**-480."""
-        with np.errstate(all="ignore"):  # far apart, the largest counts
+        """Bound D on the norm of one record's contribution; 0 if it would be below 2**-480."""
+        with np.errstate(all="ignore"):  # if the distance overflows, `largest` counts
             moved = float(np.linalg.norm(self.primal - self.previous_primal) + np.linalg.norm(self.dual - self.previous_dual))
         bound = min(self.slope * moved + self.offset, self.largest)
         return bound if bound >= SHORTEST else 0.0
@@ -288,12 +289,12 @@ class PrimalDifference(_AtPoint):
     def sensitivity(self, adjacency: str) -> float:
         """Return 2D under ``replace_one`` and D under ``zero_out``, D being the clip norm.
 
-        Proof. Both points and all constants are the same for both tables, so D is, and the terms of shared records cancel. What
-        is left is the difference of the replaced record, or of two, and what is added up of one is the sum of its factors'
-        products times ``D / max(N, D)``, with N never below the norm of that sum (``differences``): at most D, whatever the
-        problem states. A record whose N is not finite is left out, a null record has the weight 0, and with D = 0 nothing is
-        read. The two products of a part may be longer than their sum by 1 / CANCELLED each, and so may the rounding of the sums
-        over records: ``rounding``.
+        Proof. Both points and all constants are the same for both tables, so D is too, and the terms of shared records cancel.
+        What is left is the term of the replaced record, and under ``replace_one`` that of its replacement. Such a term is the sum
+        of the products of factors times ``D / max(N, D)``, with N never below the norm of that sum (``differences``). So it is at
+        most D for all factors that the problem may return. A record whose N is not finite is left out, a null record has the
+        weight 0, and with D = 0 nothing is read. The two products of a part may each be 1 / CANCELLED times as long as their sum,
+        and so may the rounding of the sums over records, which ``rounding`` covers.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -316,13 +317,13 @@ def _clipped(parts: Sequence[Factors], batch: Batch, clip_norm: float, size: int
 
 
 def _checked(parts: Sequence[Factors], batch: Batch, size: int) -> Sequence[Factors]:
-    """Raise PrivacyAccountingError for factors whose norms and sums would not be those of one gradient per record."""
+    """Return the factors; raise PrivacyAccountingError if they are not those of one gradient per record."""
     parts = tuple(parts)
     if not all(type(part) is Factors and isinstance(part.constant, (int, float)) for part in parts):
-        raise PrivacyAccountingError("Gradients of a saddle problem must be Factors, and their constants Python's numbers.")
+        raise PrivacyAccountingError("Gradients of a saddle problem must be Factors, and their constants Python numbers.")
     if not all(_plain(part.left) and (_plain(part.right) or _plain_sparse(part.right)) for part in parts):
         raise PrivacyAccountingError(
-            "Factors of gradients must be two-dimensional arrays of float64, or CSR, of distinct entries."
+            "Factors of gradients must be two-dimensional arrays of float64, or CSR without duplicate entries."
         )
     rows = {matrix.shape[:1] for part in parts for matrix in (part.left, part.right)}
     if rows != {batch.targets.shape} or n_entries(parts) != size:
@@ -331,13 +332,13 @@ def _checked(parts: Sequence[Factors], batch: Batch, size: int) -> Sequence[Fact
 
 
 def _plain(matrix: object) -> bool:
-    """Whether it is an array of two dimensions in which no square can wrap around or be complex."""
+    """Return whether it is a two-dimensional array of float64, whose squares neither wrap around nor are complex."""
     return type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype == np.float64
 
 
 def _plain_sparse(matrix: Any) -> bool:
-    """The same of CSR; entries stored twice would be squared apart."""
+    """Return whether it is such a matrix in CSR; duplicate entries would be squared separately."""
     if not (sparse.issparse(matrix) and matrix.format == "csr" and matrix.ndim == 2 and matrix.dtype == np.float64):
         return False
-    own = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)  # its flag is nobody else's
+    own = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)  # computes its own flag
     return bool(own.has_canonical_format or own.sorted_indices().has_canonical_format)

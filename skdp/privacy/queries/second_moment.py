@@ -1,4 +1,4 @@
-"""Second moments of rows that are centred and clipped anew by earlier releases."""
+"""Sums second moments of rows that are centred and clipped again with earlier releases."""
 
 import math
 from dataclasses import dataclass
@@ -16,14 +16,15 @@ __all__ = ["SecondMoment"]
 
 @dataclass(frozen=True, eq=False)
 class SecondMoment:
-    """Sum over all records of ``v v^T`` with ``v = z min(1, 1 / ||z||)``, in half-vector coordinates.
+    """Sums ``v v^T`` with ``v = z min(1, 1 / ||z||)`` over all records, as a half-vector.
 
-    z is the row in the geometry of an earlier release, without the 1 for the intercept: rows longer than 1 there are scaled down.
+    z is the row standardised by earlier releases, without the 1 for the intercept; if z is longer than 1 it is scaled down to
+    norm 1.
 
     Parameters
     ----------
     geometry : Standardization
-        Centre m, and a scale that is the same number p for all features.
+        Centre m, and a scale p that is the same for all features.
     """
 
     geometry: Standardization
@@ -32,7 +33,7 @@ class SecondMoment:
     by_row: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all features have the same scale: the bound rests on it."""
+        """Raise ValueError unless all features have the same scale, on which the bound rests."""
         scale = self.geometry.scale
         if scale.ndim != 1 or not (scale == scale[0]).all():
             raise ValueError("The second moment needs the same scale for all features.")
@@ -49,7 +50,7 @@ class SecondMoment:
 
     @property
     def rounding(self) -> float:
-        """How much larger the rounding may be than if z were summed: products of ``(p x, p)`` are, and are centred after."""
+        """Bound on the rounding relative to that of summing z: products of ``(p x, p)`` are summed and centred afterwards."""
         centre = float(np.linalg.norm(self.geometry.centre))
         return 1.0 + 4.0 * (self.geometry.scale[0] * (self.geometry.data_norm + centre)) ** 2
 
@@ -60,9 +61,9 @@ class SecondMoment:
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. Half-vector coordinates have the diagonal and, times ``sqrt(2)``, what is above it, so their Euclidean norm is the
-        Frobenius norm of the matrix. Shared records cancel. One record contributes :math:`v v^\top` with
-        :math:`\|v v^\top\| = \|v\|^2 \le 1` by clipping, a null record nothing. For two,
+        Proof. A half-vector has the diagonal and, times ``sqrt(2)``, the entries above it, so its Euclidean norm is the Frobenius
+        norm of the matrix. Shared records cancel. One record contributes :math:`v v^\top` with
+        :math:`\|v v^\top\| = \|v\|^2 \le 1` by clipping, and a null record nothing. For two,
         :math:`\|v v^\top - w w^\top\|^2 = \|v\|^4 + \|w\|^4 - 2 (v^\top w)^2 \le 2`, attained by orthogonal unit vectors.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
@@ -77,6 +78,6 @@ class SecondMoment:
         return half_vector(total)
 
     def _weights(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Square of p, over the squared length of z where that exceeds 1."""
+        """Return the square of p, divided by the squared norm of z if that exceeds 1."""
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
         return self.geometry.scale[0] ** 2 / np.maximum(squares, 1.0)[:, None]

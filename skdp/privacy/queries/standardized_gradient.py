@@ -1,4 +1,4 @@
-"""Gradients of a linear model whose rows are centred and scaled by earlier releases."""
+"""Sums gradients of a linear model whose rows are centred and scaled by earlier releases."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    """The map from a row x to ``z = (scale * (x - centre), 1)``, or without the 1 for a model without intercept.
+    """Maps a row x to ``z = (scale * (x - centre), 1)``, without the 1 for a model without intercept.
 
     Parameters
     ----------
     centre, scale : ndarray of shape (n_features,)
-        From earlier releases.
+        Vectors computed from earlier releases.
     intercept : bool
         Whether there is an intercept; without one the centre is zero.
     data_norm : float
@@ -33,22 +33,22 @@ class Standardization:
     data_norm: float
 
     def __post_init__(self) -> None:
-        for name in ("centre", "scale"):  # copies that nobody can change: norms are worked out once
+        for name in ("centre", "scale"):  # read-only copies, because norms are computed once
             own = np.array(getattr(self, name), dtype=np.float64)
             own.setflags(write=False)
             object.__setattr__(self, name, own)
 
     def view(self, rows: TrainingData) -> TrainingData:
-        """Return the rows with the norms that they have in this geometry."""
+        """Return the rows with the norms of z."""
         return rows.standardized(self.centre, self.scale)
 
     def to_rows(self, coef: np.ndarray) -> np.ndarray:
-        """Return coefficients of ``(x, 1)`` with the raw predictions that ``coef`` has on z; both of shape (n_coordinates, m)."""
+        """Convert coefficients of z to those of ``(x, 1)`` with the same raw predictions; both of shape (n_coordinates, m)."""
         weights = self._times_scale(coef[: self.centre.size])
         return np.concatenate([weights, coef[self.centre.size :] - self.centre @ weights]) if self.intercept else weights
 
     def from_rows(self, total: np.ndarray) -> np.ndarray:
-        """Return the sum of ``z r^T`` from that of ``(x, 1) r^T``; both of shape (n_coordinates, m)."""
+        """Convert a sum of ``(x, 1) r^T`` to the sum of ``z r^T``; both of shape (n_coordinates, m)."""
         if not self.intercept:
             return self._scaled(total)
         features, constant = total[:-1], total[-1:]
@@ -62,10 +62,10 @@ class Standardization:
 
     @cached_property
     def rounding(self) -> float:
-        """How much larger the rounding of a sum of clipped gradients may be than if z itself were summed.
+        """Bound on the rounding of a sum of clipped gradients, relative to that of summing z itself.
 
-        With intercept ``||z|| >= 1``, so residuals are at most C, and rows at most R long are scaled after the sum. Without it
-        there is no centre, and ``||x|| <= ||z|| / min(scale)``.
+        With intercept ``||z|| >= 1``, so residuals are at most C, and rows of norm at most R are scaled after the sum. Without
+        intercept there is no centre, and ``||x|| <= ||z|| / min(scale)``.
         """
         largest = float(self.scale.max())
         spread = self.data_norm + float(np.linalg.norm(self.centre)) if self.intercept else 1 / float(self.scale.min())
@@ -79,7 +79,7 @@ class Standardization:
 
 
 class Whitening(Standardization):
-    """The map from a row x to ``z = (scale.T @ (x - centre), 1)`` with a square matrix as scale, for at most 1024 features."""
+    """Maps a row x to ``z = (scale.T @ (x - centre), 1)`` with a square matrix as scale, for at most 1024 features."""
 
     def _times_scale(self, weights: np.ndarray) -> np.ndarray:
         return self.scale @ weights
@@ -89,10 +89,10 @@ class Whitening(Standardization):
 
     @cached_property
     def rounding(self) -> float:
-        """How much larger the rounding of a sum of clipped gradients may be than if z itself were summed.
+        """Bound on the rounding of a sum of clipped gradients, relative to that of summing z itself.
 
-        As for `Standardization`, with the largest singular value. Multiplying the sum by the matrix loses up to d units of the
-        last digit times the Frobenius norm, at most a quarter of what adding a block of 4096 rows may lose.
+        As for `Standardization`, with the largest singular value. The product of the sum and the matrix has an error of up to d
+        units of roundoff times the Frobenius norm, at most a quarter of the error of summing a block of 4096 rows.
         """
         largest, length = self._singular_values[1], float(np.linalg.norm(self.scale))
         if self.intercept:
@@ -109,7 +109,7 @@ class Whitening(Standardization):
 
     @cached_property
     def _singular_values(self) -> tuple[float, float]:
-        """Lower and upper bound on them by the discs of Gershgorin, close where the columns are nearly orthogonal."""
+        """Lower and upper bound on the singular values by Gershgorin discs, close if the columns are nearly orthogonal."""
         products = self.scale.T @ self.scale
         lengths = np.diag(products)
         rest = np.abs(products).sum(axis=1) - lengths + 1e-12 * np.sqrt(lengths * lengths.max())
@@ -118,7 +118,7 @@ class Whitening(Standardization):
 
 @dataclass(frozen=True, eq=False)
 class StandardizedGradient:
-    """Sum over all records of the loss gradient in the geometry of standardised rows, each clipped to ``clip_norm``.
+    """Sums the loss gradient of standardised rows over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(z_i r_i^T)`` with ``r_i = weight_i * u(y_i) * loss'(z_i^T coef, y_i)``. No standardised row
     is ever stored: the sum over (x, 1) is mapped.
@@ -128,15 +128,15 @@ class StandardizedGradient:
     loss : Loss
         Pointwise loss.
     coef : ndarray of shape (n_coordinates, n_outputs)
-        Where the gradient is taken, in the geometry of z: an earlier release or a public start.
+        Coefficients of z at which the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the Frobenius norm of one record's gradient; may come from earlier releases.
     geometry : Standardization
-        From earlier releases.
+        Map from rows to z, from earlier releases.
     records : ndarray of int or None, default=None
-        Which records a release of a single pass is of; the oracle takes them out.
+        Row numbers of the records that a single-pass release reads; the oracle selects them.
     class_weight : tuple of float or None, default=None
-        Factor u of a record's gradient before the clip, per class, beside the public weights; from earlier releases.
+        Factor u of a record's gradient before the clip, per class, in addition to the public weights; from earlier releases.
     """
 
     loss: Loss
@@ -159,7 +159,7 @@ class StandardizedGradient:
         return self.geometry.rounding
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken, the geometry, and the weights of the classes where there are any."""
+        """Return the point at which the gradient is taken, the geometry, and the weights of the classes if there are any."""
         weights = () if self.class_weight is None else (np.array(self.class_weight),)
         return self.coef, self.geometry.centre, self.geometry.scale, *weights
 
@@ -168,9 +168,8 @@ class StandardizedGradient:
 
         Proof. Coefficients, geometry, weights of the classes, loss and C are public or earlier releases, hence the same for both
         tables, so shared records contribute the same terms and cancel. One term is a rank-one matrix of norm
-        ``||z_i|| ||r_i||``, and ``clip_residuals`` shrinks ``r_i``, weight included, until that is at most C whatever the class,
-        with a norm of z that is never below the true one but for rounding, which the noise covers; a null record has
-        ``r_i = 0``.
+        ``||z_i|| ||r_i||``. ``clip_residuals`` shrinks ``r_i``, weight included, until that is at most C for every class. It uses
+        a norm of z that is never below the true one, up to rounding, which the noise covers. A null record has ``r_i = 0``.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

@@ -1,4 +1,4 @@
-"""What least squares needs to know of a table: products of the features among themselves and with the target."""
+"""Sums the products of features with each other and with the target, which determine least squares."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["JointMoments", "SmallestEigenvalue"]
 
 @dataclass(frozen=True)
 class SmallestEigenvalue:
-    """Smallest eigenvalue of ``X^T X``, the intercept's constant being a feature, rows clipped to R.
+    """Computes the smallest eigenvalue of ``X^T X``, with the intercept's constant as a feature and rows clipped to R.
 
     Parameters
     ----------
@@ -44,9 +44,10 @@ class SmallestEigenvalue:
 
     @property
     def rounding(self) -> float:
-        """How much larger the rounding is than that of the sum: the eigenvalue is that of a matrix ``4 d^2 2^-53 n R^2`` off.
+        """Bound on the rounding relative to that of the sum.
 
-        The allowance of the sum is at least ``BLOCK 2^-53 n R^2``.
+        The computed eigenvalue is that of a matrix with an error of ``4 d^2 2^-53 n R^2``. The allowance of the sum is at least
+        ``BLOCK 2^-53 n R^2``.
         """
         return 1.0 + 4 * self.n_coordinates**2 / BLOCK
 
@@ -57,9 +58,10 @@ class SmallestEigenvalue:
     def sensitivity(self, adjacency: str) -> float:
         """Return ``R^2`` under both adjacencies.
 
-        Proof. A record adds ``x x^T`` to the matrix of the shared ones, which is positive and of norm ``||x||^2 <= R^2``, so by
-        Weyl it raises the smallest eigenvalue l by 0 to ``R^2``: that is ``zero_out``. With either of two records it is between l
-        and ``l + R^2``: that is ``replace_one``. Attained by a row along the last eigenvector, where the others are large.
+        Proof. A record adds ``x x^T`` to the matrix of the shared records. This is positive semidefinite and of norm
+        ``||x||^2 <= R^2``, so by Weyl's inequality it raises the smallest eigenvalue l by 0 to ``R^2``: that is ``zero_out``.
+        With either of two records the eigenvalue is between l and ``l + R^2``: that is ``replace_one``. The bound is attained by
+        a row along the last eigenvector if the other eigenvalues are large.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -71,10 +73,10 @@ class SmallestEigenvalue:
 
 @dataclass(frozen=True)
 class JointMoments:
-    """``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows clipped to R and targets to [-1, 1].
+    """Sums ``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows are clipped to R and targets to [-1, 1].
 
-    The intercept's constant is a feature. Both parts are products of the vectors ``(x, R y)``, and each record weighs as much in
-    the one as in the other.
+    The intercept's constant is a feature. Both parts are products of the vectors ``(x, R y)``, and each record has the same
+    weight in both.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ class JointMoments:
         Parameters
         ----------
         answer : ndarray of shape (size,)
-            From `evaluate`, with noise.
+            Answer of the oracle.
 
         Returns
         -------
@@ -150,5 +152,5 @@ class JointMoments:
 
 
 def _shrinkage(records: Records, row_norm: float) -> np.ndarray:
-    """Factor that brings each row to at most ``row_norm``, as a column; 0 for null records and rows of zeros."""
+    """Return the factor that clips each row to ``row_norm``, as a column; 0 for null records and rows of zeros."""
     return np.minimum(1.0, row_norm * records.inverse_norms)[:, None]

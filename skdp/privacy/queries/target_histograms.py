@@ -1,4 +1,4 @@
-"""How many records have a target in each of some ranges, whatever its unit."""
+"""Counts records by target: in ranges that suit every unit, or in given ranges."""
 
 import math
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from skdp.privacy.data.training_data import Records, TrainingData
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 
-LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024  # of float64, zero having the former
+# Smallest and largest binary exponent of a range. They are those of all float64 numbers (-1073 to 1024), with one more for zero.
+LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
 
 
 @dataclass(frozen=True)
 class TargetExponents:
-    """Number of records by the binary exponent of the target's absolute value: e where ``2**(e - 1) <= |y| < 2**e``.
+    """Counts the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
 
-    There is a range for every e from -1073 to 1024, which are all numbers of float64, and before them one for 0.
+    There is a range for 0, then one for every e from -1073 to 1024, which includes all float64 numbers.
     """
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
@@ -39,9 +40,9 @@ class TargetExponents:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from its target alone, and exactly: exponents of float64 are read, not computed. So
-        one record adds 1 to one count and a null record to none; replacing a record lowers one count by 1 and raises another by
-        1, or changes nothing.
+        Proof. The range of a record depends on its target only, and is exact: exponents of float64 are read, not computed. So one
+        record adds 1 to one count, and a null record to none. Replacing a record lowers one count by 1 and raises another by 1,
+        or changes nothing.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -56,12 +57,12 @@ class TargetExponents:
 
 @dataclass(frozen=True, eq=False)
 class TargetHistogram:
-    """Number of records with a target in each of some ranges, below them and above.
+    """Counts the records with a target in each of some ranges, below the first and above the last.
 
     Parameters
     ----------
     edges : ndarray of shape (size - 1,)
-        Ends of the ranges, which are sorted here: public facts, or from earlier releases.
+        Ends of the ranges, in any order: public facts, or from earlier releases.
     """
 
     edges: np.ndarray
@@ -75,7 +76,7 @@ class TargetHistogram:
 
     @property
     def size(self) -> int:
-        """Number of ranges, the two unbounded ones among them."""
+        """Number of ranges, including the two unbounded ones."""
         return self.edges.size + 1
 
     def parameters(self) -> tuple[np.ndarray, ...]:
@@ -85,13 +86,13 @@ class TargetHistogram:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
 
-        Proof. The range of a record follows from comparisons of its target with sorted numbers, the same for both tables. So
-        one record adds 1 to one count and a null record to none; replacing a record lowers one count by 1 and raises another by
-        1, or changes nothing.
+        Proof. The range of a record depends only on comparisons of its target with sorted numbers, which are the same for both
+        tables. So one record adds 1 to one count, and a null record to none. Replacing a record lowers one count by 1 and raises
+        another by 1, or changes nothing.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records: below the first edge, between edges, and from the last edge on."""
-        edges = np.sort(self.edges)  # in any other order, the place of a target would depend on the target before it
+        edges = np.sort(self.edges)  # if unsorted, a bin could depend on the target before
         return rows.histogram(lambda records: np.searchsorted(edges, records.labels, side="right"), self.size)

@@ -1,4 +1,4 @@
-"""Sums of the features and of the targets of a regression."""
+"""Sums the features and the targets of a regression."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
 @dataclass(frozen=True)
 class TargetSum:
-    """Sum over all records of the target, clipped to [-1, 1]."""
+    """Sums the targets, clipped to [-1, 1], over all records."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
@@ -34,8 +34,8 @@ class TargetSum:
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
-        Proof. Shared records cancel; a target is in [-1, 1], because ``TrainingData.totals`` clips it, which changes nothing
-        where it was brought there by its public range, and a null record is not counted.
+        Proof. Shared records cancel. A target is in [-1, 1], because ``TrainingData.totals`` clips it, which changes nothing if
+        its public range was already mapped to [-1, 1]. A null record is not counted.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -46,7 +46,7 @@ class TargetSum:
 
 @dataclass(frozen=True)
 class FeatureTargetSums:
-    """Sum over all records of ``(x / R, y)``, rows clipped to R and targets to [-1, 1].
+    """Sums ``(x / R, y)`` over all records, with rows clipped to R and targets to [-1, 1].
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class FeatureTargetSums:
         """Return ``sqrt(2)`` under ``zero_out`` and ``2 sqrt(2)`` under ``replace_one``.
 
         Proof. Shared records cancel. One record contributes ``(x / R, y)`` with ``||x|| <= R`` and ``|y| <= 1`` by clipping, a
-        vector of norm at most ``sqrt(2)``, and a null record nothing. Two opposite records attain the difference of two.
+        vector of norm at most ``sqrt(2)``, and a null record nothing. Two opposite records attain the bound for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -92,7 +92,7 @@ class FeatureTargetSums:
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sum over all records of ``x / R``, rows clipped to R.
+    """Sums ``x / R`` over all records, with rows clipped to R.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class FeatureSums:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
         Proof. Shared records cancel. One record contributes ``x / R`` with ``||x|| <= R`` by clipping, and a null record nothing.
-        Two opposite records attain the difference of two.
+        Two opposite records attain the bound for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

@@ -1,4 +1,4 @@
-"""Scores of the vertices of a polytope: how much each lowers the linearised objective, which Frank-Wolfe asks."""
+"""Scores the vertices of a polytope by how much each lowers the linearised objective, for Frank-Wolfe."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ __all__ = ["Vertex", "Vertices", "score_rounding"]
 
 
 class Vertices:
-    """The vertices of a polytope: numbers that were copied before any data are read, and our own arithmetic on them.
+    """Holds a copy of the vertices of a polytope, made before any data are read, and multiplies them by gradients.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Vertices:
     Raises
     ------
     PrivacyAccountingError
-        If it is no table of finite numbers with at least one row and column, or if its l1 norms overflow.
+        If it is not a table of finite numbers with at least one row and column, or if its l1 norms overflow.
     """
 
     __slots__ = ("_l1_radius", "_table")
@@ -33,7 +33,7 @@ class Vertices:
         own = _copied(table)
         if own.ndim != 2 or 0 in own.shape or not np.isfinite(own.data).all():
             raise PrivacyAccountingError(
-                "Vertices of a polytope are the rows of a table; expected finite numbers, a row at least."
+                "Vertices of a polytope are the rows of a table; expected finite numbers and at least one row."
             )
         with np.errstate(over="ignore"):
             norms = np.asarray(abs(own).sum(axis=1)).ravel()
@@ -50,7 +50,7 @@ class Vertices:
 
     @property
     def l1_radius(self) -> float:
-        """Largest l1 norm of a vertex, or a little more."""
+        """Largest l1 norm of a vertex, rounded up."""
         return self._l1_radius
 
     def products(self, gradient: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ class Vertices:
 
 
 def _copied(table: Any) -> Any:
-    """A CSR array of our own, whatever class the table is of: a subclass could see what it is multiplied by."""
+    """Return a copy as a plain CSR array: a subclass in the table could read the un-noised gradients it is multiplied by."""
     if not sparse.issparse(table):
         return sparse.csr_array(np.atleast_2d(np.array(table, dtype=np.float64)))
     entries = table.tocoo()
@@ -72,10 +72,10 @@ def _copied(table: Any) -> Any:
 
 
 def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
-    """Return the bound on the float64 error of a score and of adding noise to it, over clip norm and l1 radius.
+    """Return a bound on the float64 error of a score and of adding noise to it, relative to clip norm and l1 radius.
 
-    A score is an inner product with a sum. Each coordinate of the sum is wrong by ``summation_error``, and is at most
-    ``n_samples + offset`` in absolute value; the inner product adds at most one rounding per coordinate, and the noise two more.
+    A score is an inner product with a sum. Each coordinate of the sum has an error of at most ``summation_error``, and is at most
+    ``n_samples + offset`` in absolute value. The inner product adds at most one rounding per coordinate, and the noise two more.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, 
     n_coefficients : int
         Length of a vertex.
     summation_error : float
-        Bound on the error of a coordinate of the sum over the records, over the clip norm.
+        Bound on the error of a coordinate of the sum over the records, relative to the clip norm.
     offset : float, default=0.0
-        Largest coordinate of what is added to the sum, over the clip norm.
+        Largest absolute coordinate of the vector that is added to the sum, relative to the clip norm.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, 
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    r"""Score of every vertex v of a polytope: minus the inner product with a gradient clipped coordinate by coordinate.
+    r"""Scores every vertex v of a polytope by minus the inner product with a gradient that is clipped in every coordinate.
 
     The score is :math:`-\langle v, \sum_i h_i + o \rangle` with :math:`h_i = \mathrm{clip}(x_i r_i^\top)`, every entry clipped to
     [-clip_norm, clip_norm], ``r_i = weight_i * loss'(x_i^T coef, y_i)``, the row x_i clipped to the data norm, and a public o.
@@ -108,13 +108,14 @@ class Vertex:
     loss : Loss
         Pointwise loss.
     coef : ndarray of shape (n_features, n_outputs)
-        Where the gradient is taken: an earlier release or a public start.
+        Point at which the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the absolute value of every coordinate of one record's gradient.
     vertices : Vertices
-        Of the polytope, in the coordinates of the flattened coefficients; of this very class, whose products we compute.
+        Vertices of the polytope, in the coordinates of the flattened coefficients; no subclass, because it would see un-noised
+        gradients.
     offset : ndarray of shape (n_features, n_outputs)
-        Gradient of what does not depend on the records, in the sum form; an earlier release or public.
+        Gradient of the terms that do not depend on the records, in the sum form; an earlier release or public.
     """
 
     loss: Loss
@@ -123,13 +124,13 @@ class Vertex:
     vertices: Vertices
     offset: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}  # over the l1 radius, too
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}  # relative to the l1 radius, too
 
     def __post_init__(self) -> None:
         if type(self.vertices) is not Vertices or self.vertices.shape[1] != np.size(self.coef):
             raise PrivacyAccountingError(
                 f"vertices={type(self.vertices).__name__}; expected skdp.privacy.queries.Vertices of {np.size(self.coef)} "
-                "coefficients: products with un-noised gradients are ours to compute."
+                "coefficients, because other classes could read un-noised gradients."
             )
 
     @property
@@ -149,11 +150,11 @@ class Vertex:
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 2CR under ``replace_one`` and CR under ``zero_out``, with clip norm C and l1 radius R.
 
-        Proof. ``coef``, the loss, C, the vertices and the offset are the same for both tables, so of the sum only the replaced
-        record is left: a score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most :math:`\|v\|_1
-        \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR where ``h(z') = 0`` for a null record. ``TrainingData.clipped_sum`` makes
-        :math:`|h_j| \le C` for every finite record, label, weight and loss. It is attained by rows all of whose gradients'
-        coordinates are clipped.
+        Proof. ``coef``, the loss, C, the vertices and the offset are the same for both tables, so only the terms of the replaced
+        record differ. A score moves by :math:`\langle v, h(z') - h(z) \rangle`, by Hoelder's inequality at most
+        :math:`\|v\|_1 \max_j |h_j(z') - h_j(z)| \le 2CR`, or CR for a null record, where ``h(z') = 0``.
+        ``TrainingData.clipped_sum`` makes :math:`|h_j| \le C` for every finite record, label, weight and loss. The bound is
+        attained by records whose gradients are clipped in all coordinates.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm * self.radius
 

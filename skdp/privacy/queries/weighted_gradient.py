@@ -1,4 +1,4 @@
-"""Gradients of a loss of bounded slope in which long rows count less, and signs of residuals."""
+"""Sums gradients of a loss with bounded slope in which long rows have smaller weights, and signs of residuals."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,24 +13,24 @@ __all__ = ["ResidualSigns", "ShortenedGradient"]
 
 @dataclass(frozen=True, eq=False)
 class ShortenedGradient(StandardizedGradient):
-    """Gradients of a loss of bounded slope at ``offset + unit * raw``, where a record that could have a long one weighs less.
+    """Sums gradients of a loss with bounded slope at ``offset + unit * raw``, with smaller weights for long rows.
 
-    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss: it depends on the row and
-    not on the residual, so that steep and flat sides of the loss keep their ratio. A clip would shorten steep ones alone, and
-    turn one quantile into another.
+    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss. It depends on the row and
+    not on the residual, so the steep and the flat side of the loss keep their ratio. A clip would shorten only the gradients on
+    the steep side, and so turn one quantile into another.
 
     Parameters
     ----------
     loss : Loss
-        Pointwise loss of bounded slope.
+        Pointwise loss with bounded slope.
     coef : ndarray of shape (n_coordinates, n_outputs)
-        Where the gradient is taken, in the geometry of z: an earlier release or a public start.
+        Coefficients of z at which the gradient is taken: an earlier release or a public start.
     clip_norm : float
         Bound on the Frobenius norm of one record's gradient; may come from earlier releases.
     geometry : Standardization
-        From earlier releases.
+        Map from rows to z, from earlier releases.
     offset, unit : float, default=0.0, 1.0
-        From raw predictions to predictions; from earlier releases. The derivative is not multiplied by the unit.
+        A prediction is ``offset + unit * raw``; from earlier releases. The derivative is not multiplied by the unit.
     """
 
     offset: float = 0.0
@@ -48,12 +48,12 @@ class ShortenedGradient(StandardizedGradient):
 
 @dataclass(frozen=True, eq=False)
 class ResidualSigns:
-    """Sum over all records of the sign of the residual ``prediction - y``.
+    """Sums the signs of the residuals ``prediction - y`` over all records.
 
     Parameters
     ----------
     coef : ndarray of shape (n_coordinates, 1)
-        Of the prediction, for rows as they are: an earlier release.
+        Coefficients of the prediction, for rows that are not standardised: an earlier release.
     """
 
     coef: np.ndarray
@@ -78,7 +78,7 @@ class ResidualSigns:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
         Proof. The coefficients are the same for both tables, so shared records contribute the same signs and cancel. One record
-        contributes -1, 0 or 1, also where its prediction overflows, and a null record is not counted. Sums of signs are exact.
+        contributes -1, 0 or 1, also if its prediction overflows, and a null record is not counted. Sums of signs are exact.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

@@ -80,7 +80,7 @@ def test_entries_stored_twice_are_found_whatever_the_matrix_says(query):
         entries.has_canonical_format = True
         return entries
 
-    with pytest.raises(PrivacyAccountingError, match="of distinct entries"):
+    with pytest.raises(PrivacyAccountingError, match="without duplicate entries"):
         asked(query, Flagged())
 
 
