@@ -173,7 +173,7 @@ def test_a_dense_table_is_not_copied(rng):
 
 def test_rows_with_an_intercept_are_refused():
     rows = TrainingData(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0, intercept_scaling=1.0)
-    with pytest.raises(ValueError, match="without intercept"):
+    with pytest.raises(ValueError, match="including the intercept if there is one"):
         Vertex(Logistic(), np.zeros((2, 1)), 1.0, ball(2), np.zeros((2, 1))).evaluate(rows)
 
 
