@@ -1,4 +1,4 @@
-"""Displays of what a guarantee means, in the manner of scikit-learn's."""
+"""Plot private models, ledgers and audits with display objects like those of scikit-learn."""
 
 from skdp.inspection._additive_display import AdditiveDisplay
 from skdp.inspection._timeline import BudgetTimelineDisplay

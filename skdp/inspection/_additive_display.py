@@ -1,4 +1,4 @@
-"""What an additive model has learnt: the function of each column, with its band of noise."""
+"""Plot the functions of an additive model, with the bands of their noise."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,45 +11,45 @@ from skdp.inspection._additive_panels import Panel, panels_of, plain
 
 __all__ = ["AdditiveDisplay"]
 
-WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches of a panel, and of a letter of upright names under it
-GAP = 0.1  # inches, above and below what is written around a panel
-MOST = 4  # panels into which a single axes is divided
+WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches: size of a panel, and of one letter of the vertical names below it
+GAP = 0.1  # inches: space above and below the text around a panel
+MOST = 4  # largest number of panels into which a single axes is divided
 
 
 class AdditiveDisplay:
-    """Functions of the columns of an additive model, the most important first.
+    """Plot the functions of an additive model, the most important first.
 
-    A number has a curve, a category a bar for each of its values, a pair of columns a heat map. All panels but heat maps share
-    the vertical axis, so that heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
-    privacy; in a heat map, whose colours change between knots as the function does, a dot is where that band has 0 in it. Of a
-    column of more than 60 categories 40 are drawn: those whose bands are farthest from 0.
+    A number has a curve, a category has one bar per value, and a pair of columns has a heat map. All panels except heat maps
+    share the vertical axis, so heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
+    privacy. In a heat map, the colours are interpolated between knots like the function, and a dot marks a point where the band
+    contains 0. If a column has more than 60 categories, the 40 whose bands are farthest from 0 are drawn.
 
     Parameters
     ----------
     functions : sequence of ShapeFunction
-        What to draw, in this order.
+        Functions to draw, in this order.
     response : str
-        What the functions add to: the label of the vertical axis.
+        The quantity to which the functions add; label of the vertical axis.
     classes : sequence or None, default=None
-        Labels of the last axis of the values, where they have one.
+        Labels of the last axis of the values, if they have one.
     n_all : int or None, default=None
         Number of functions of the model, if some are left out.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib.axes.Axes
-        A panel per function, in their order; a pair has one per class.
+        One panel per function, in their order; a pair has one per class.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure of the axes.
 
     See Also
     --------
-    skdp.DPAdditiveClassifier : Has such functions as ``shape_functions_``.
-    skdp.DPAdditiveRegressor : The same.
+    skdp.DPAdditiveClassifier : Classifier with such functions in ``shape_functions_``. skdp.DPAdditiveRegressor : Regressor with
+    such functions in ``shape_functions_``.
 
     Notes
     -----
-    **Privacy.** What is drawn was released, or is public. Drawing it costs nothing.
+    **Privacy.** Everything in the plot was released or is public, so plotting costs no privacy.
     """
 
     def __init__(
@@ -77,11 +77,10 @@ class AdditiveDisplay:
         estimator : DPAdditiveClassifier or DPAdditiveRegressor
             A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
         terms : list of str or pair of str, or None, default=None
-            Columns and pairs to draw, in this order. None takes the most important ones.
-        n_terms : int, default=12
-            How many of them.
+            Columns and pairs to draw, in this order. None draws the most important ones. n_terms : int, default=12 Number of
+            terms to draw if ``terms`` is None.
         target : object, default=None
-            For more than two classes, the one whose functions to draw; None draws all of them.
+            Class whose functions to draw, if there are more than two classes; None draws all classes.
         order : {"given", "value"}, default="given"
             Order of the bars of a category: as in the schema, or from the lowest to the highest.
         n_cols : int, default=3
@@ -101,9 +100,8 @@ class AdditiveDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the estimator is no additive model, or has no such term or class, or if there are too few axes.
-        NotFittedError
-            If it is not fitted.
+            If the estimator is not an additive model, if it has no such term or class, or if there are too few axes.
+            NotFittedError If the estimator is not fitted.
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
@@ -162,7 +160,7 @@ class AdditiveDisplay:
         return self
 
     def _say(self, plots: list[Any], own: bool) -> None:
-        """What the heights are, which colour is which class, and that some functions are left out."""
+        """Add to the figure the meaning of the heights, the colours of the classes, and the number of functions left out."""
         if own:
             self.figure_.supylabel(plain(self.response), fontsize="medium")
         elif plots:
@@ -204,7 +202,7 @@ def _named(known: dict[Any, Any], terms: Any) -> list[Any]:
 
 
 def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
-    """The function of one class."""
+    """Return the function of one class."""
     if classes is None or target not in classes:
         known = "None: the model has one function per column" if classes is None else f"one of {classes!r}"
         raise ValueError(f"target={target!r}; expected {known}.")
@@ -235,8 +233,8 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> 
         return np.array([ax], dtype=object)
     if ax is not None and len(panels) > MOST:
         raise ValueError(
-            f"ax is a single axes, which has no room for {len(panels)} panels; expected at most {MOST}: name some with "
-            "terms=[...], or leave out ax, and a figure is made."
+            f"ax is a single axes, which has no room for {len(panels)} panels; expected at most {MOST}: select some with "
+            "terms=[...], or leave out ax to create a figure."
         )
     n_cols = min(n_cols, max(len(panels), max(panel.n_units for panel in panels)))
     places, n_rows = _places([min(panel.n_units, n_cols) for panel in panels], n_cols)
@@ -259,7 +257,7 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> 
 
 
 def _share(plots: list[Any]) -> None:
-    """Give them one scale, which is written once per row."""
+    """Give all plots the same vertical scale, which is labelled once per row."""
     for one in plots[1:]:
         one.sharey(plots[0])
     rows = [one.get_subplotspec().rowspan.start for one in plots]
@@ -268,7 +266,7 @@ def _share(plots: list[Any]) -> None:
 
 
 def _places(widths: list[int], n_cols: int) -> tuple[list[tuple[int, slice]], int]:
-    """Row and columns of each panel, in their order, and the number of rows."""
+    """Return the row and the columns of each panel, in their order, and the number of rows."""
     places, row, used = [], 0, 0
     for width in widths:
         row, used = (row, used) if used + width <= n_cols else (row + 1, 0)

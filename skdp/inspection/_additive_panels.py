@@ -1,4 +1,4 @@
-"""Panels of an additive model: curves, bars or a heat map on given axes."""
+"""Draw the panels of an additive model on given axes: curves, bars or heat maps."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,32 +11,30 @@ __all__ = ["Panel", "panels_of", "plain"]
 
 COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#c0392b", "#666666", "#17a2b8", "#7f6000")
 DARK = "#333333"
-ROOM = 18  # categories for which a panel is wide enough
-LONGEST = 22  # characters of the name of a category
-LETTERS = 32  # characters that fit under a panel
-MANY, KEPT = 60, 40  # categories: if there are more than so many, how many are drawn
-TICKS = 4  # intervals between the numbers along an axis; a heat map is narrower
-PARTS = 8  # cells of a heat map between two knots
+ROOM = 18  # number of categories that fit into a panel of the usual width
+LONGEST = 22  # longest name of a category in characters; longer names are cut off
+LETTERS = 32  # number of characters that fit below a panel; if there are more, names are vertical
+MANY, KEPT = 60, 40  # if a column has more than 60 categories, only 40 are drawn
+TICKS = 4  # number of intervals between the labels of an axis of a heat map, which is narrow
+PARTS = 8  # number of cells of a heat map between two knots
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What is drawn on one axes.
+    """Hold and draw the content of one axes.
 
     Parameters
     ----------
     title : str
-        Its title.
+        Title of the panel.
     grids : tuple of ndarray
-        Places, of one column or of two.
+        Values of one column, or of two, at which the function is drawn.
     scales : tuple of str
-        "linear", "log" or "category", for each.
+        "linear", "log" or "category", for each column.
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     values : ndarray of shape (k, n_outputs), or (k1, k2, 1)
-        What is drawn there.
-    band : pair of ndarray of the same shape, or None
-        Lower and upper ends.
+        Values of the function on the grids. band : pair of ndarray of the same shape, or None Lower and upper ends of the band.
     labels : tuple of str
         Names of the outputs.
     """
@@ -51,17 +49,17 @@ class Panel:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a heat map."""
+        """Whether the panel is a heat map."""
         return len(self.grids) == 2
 
     @property
     def n_units(self) -> int:
-        """How many times the usual width it needs."""
+        """Width of the panel, in multiples of the usual width."""
         return -(-len(self.grids[0]) // ROOM) if self.scales[0] == "category" else 1
 
     @property
     def n_upright(self) -> int:
-        """Letters of the longest name along the bottom, if names are too long to be written level, else 0."""
+        """Number of letters of the longest name below the panel if the names must be vertical, else 0."""
         if self.scales[0] != "category":
             return 0
         lengths = [len(name) for name in shortened(self.grids[0])]
@@ -118,7 +116,7 @@ class Panel:
         ax.figure.colorbar(image, ax=ax)
 
     def _mark(self, axis: Any, place: int) -> None:
-        """Names of categories, or a few numbers, of a logarithm with its sign, linear around 0, as that of a schema."""
+        """Label an axis with categories or with a few numbers; a logarithmic axis uses ``sign(x) * log(1 + abs(x))`` as schemas do."""
         if self.scales[place] == "category":
             names = [plain(name) for name in shortened(self.grids[place])]
             every = -(-len(names) // (ROOM if place else MANY))
@@ -136,21 +134,21 @@ class Panel:
 
 
 def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[Panel]:
-    """Return the panel of a function; those of a pair are one per class.
+    """Return the panel of a function; a pair has one panel per class.
 
     Parameters
     ----------
     function : ShapeFunction
-        Of one column or two.
+        A function of one column or of two.
     classes : sequence or None
         Labels of the last axis of the values, where they have one.
     order : {"given", "value"}
-        Of the bars of a category.
+        Order of the bars of a category.
 
     Returns
     -------
     list of Panel
-        What to draw.
+        The panels to draw.
     """
     is_pair = len(function.names) == 2
     grids = tuple(function.grid) if is_pair else (function.grid,)
@@ -166,7 +164,7 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
 
 
 def shortened(categories: Iterable[Any]) -> list[str]:
-    """Return the names of categories, those that are too long cut off.
+    """Return the names of categories; names that are too long are cut off.
 
     Parameters
     ----------
@@ -182,7 +180,7 @@ def shortened(categories: Iterable[Any]) -> list[str]:
 
 
 def plain(text: Any) -> str:
-    """Return text in which matplotlib finds no mathematics.
+    """Return text that matplotlib does not interpret as mathematics.
 
     Parameters
     ----------
@@ -192,15 +190,16 @@ def plain(text: Any) -> str:
     Returns
     -------
     str
-        The same with its dollars escaped.
+        The text with escaped dollar signs.
     """
     return str(text).replace("$", r"\$")
 
 
 def _cells(grid: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Edges of the cells of a heat map along a column, and the shares of the values on its grid in each cell.
+    """Return the edges of the cells of a heat map along a column, and the weights of the grid values in each cell.
 
-    A number has several cells between two knots, between which a function is linear, on a logarithmic scale if that is its scale.
+    A number has several cells between two knots, because its function is linear between them (on a logarithmic scale, if the
+    column has one).
     """
     n_places = len(grid)
     if scale == "category":
@@ -215,7 +214,7 @@ def _cells(grid: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _powers_of_ten(grid: np.ndarray) -> list[float]:
-    """A few of them on a grid, with either sign, and 0: places to mark that are far from each other."""
+    """Return 0 and a few powers of ten of either sign within a grid, far enough from each other to label them."""
     low, high = float(grid[0]), float(grid[-1])
     longest = math.floor(math.log10(max(-low, high, 1.0)))
     step = max(-(-longest // (2 if low < 0 < high else 3)), 1)
@@ -224,7 +223,7 @@ def _powers_of_ten(grid: np.ndarray) -> list[float]:
 
 
 def _clearest(panel: Panel) -> Panel:
-    """The categories whose bands are farthest from 0, in their order."""
+    """Keep the categories whose bands are farthest from 0, in their order."""
     ends = (panel.values,) * 2 if panel.band is None else panel.band
     place = np.sort(np.argsort(-np.maximum(ends[0], -ends[1]).max(axis=1), kind="stable")[:KEPT])
     title = f"{panel.title} ({KEPT} of {len(panel.values)})"
@@ -236,13 +235,13 @@ def _by_value(panel: Panel) -> Panel:
 
 
 def _at(panel: Panel, place: np.ndarray) -> Panel:
-    """Some of its categories, in a new order."""
+    """Select categories of a panel, in a new order."""
     band = None if panel.band is None else (panel.band[0][place], panel.band[1][place])
     return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], band=band)
 
 
 def _of_output(panel: Panel, output: int) -> Panel:
-    """One of the heat maps of a pair."""
+    """Return the heat map of one output of a pair."""
     if len(panel.labels) == 1:
         return panel
     one, label = slice(output, output + 1), panel.labels[output]

@@ -1,4 +1,4 @@
-"""How the budget of a data set was spent, charge by charge."""
+"""Plot how the budget of a data set was spent, charge by charge."""
 
 from typing import Any
 
@@ -11,16 +11,14 @@ RED, GREY = "#c0392b", "#999999"
 
 
 class BudgetTimelineDisplay:
-    """Epsilon spent in a ledger after each charge, under its ceiling.
+    """Plot the spent epsilon of a ledger after each charge, and its ceiling.
 
     Parameters
     ----------
     spent : ndarray of shape (n_charges,)
-        Epsilon at the ceiling's delta after each charge, by the rule that the ledger enforces.
+        Epsilon at the ceiling's delta after each charge, computed by the rule that the ledger enforces.
     labels : list of str of length n_charges
-        What was charged.
-    times : list of str of length n_charges
-        When, in ISO 8601.
+        Names of the charges. times : list of str of length n_charges Times of the charges, in ISO 8601.
     epsilon, delta : float
         The ceiling.
 
@@ -29,13 +27,11 @@ class BudgetTimelineDisplay:
     ax_ : matplotlib.axes.Axes
         Axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
-    line_ : matplotlib.lines.Line2D
-        The steps.
+        Figure of the axes. line_ : matplotlib.lines.Line2D The steps of the plot.
 
     See Also
     --------
-    skdp.PrivacyLedger : Counts what is shown here.
+    skdp.PrivacyLedger : Record the charges that are shown here.
     """
 
     def __init__(self, *, spent: np.ndarray, labels: list[str], times: list[str], epsilon: float, delta: float) -> None:
@@ -43,7 +39,7 @@ class BudgetTimelineDisplay:
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, ax: Any = None) -> "BudgetTimelineDisplay":
-        """Draw what stands in a ledger.
+        """Plot the entries of a ledger.
 
         Parameters
         ----------
@@ -103,7 +99,7 @@ class BudgetTimelineDisplay:
         return self
 
     def _mark(self, ax: Any) -> None:
-        """A dot per charge, coloured by what was charged; from the fifth kind on they share a colour."""
+        """Draw one dot per charge, coloured by kind; from the fifth kind on, all kinds share a colour."""
         kinds = list(dict.fromkeys(self.labels))
         groups = {kind: [kind] for kind in kinds[:4]} | ({"others": kinds[4:]} if len(kinds) > 4 else {})
         for colour, (name, group) in zip(COLOURS, groups.items(), strict=False):

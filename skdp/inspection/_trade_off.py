@@ -1,4 +1,4 @@
-"""How well an attack tells neighbouring tables apart, against how well the claim lets it."""
+"""Plot the error rates of an attack, and the error rates that the claim forbids."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ BLUE, RED, DARK = "#1f5fa8", "#c0392b", "#333333"
 
 
 class TradeOffDisplay:
-    """False negative rate of an attack against its false positive rate.
+    """Plot the false negative rate of an attack against its false positive rate.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ class TradeOffDisplay:
     ax_ : matplotlib.axes.Axes
         Axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Its figure.
+        Figure of the axes.
     line_ : matplotlib.lines.Line2D
         Curve of the attack.
 
     See Also
     --------
-    skdp.audit.audit : Makes what is shown here.
+    skdp.audit.audit : Run the attack that is shown here.
     """
 
     def __init__(

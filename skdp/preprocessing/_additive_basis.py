@@ -1,4 +1,4 @@
-"""Public functions of single columns, and of pairs that somebody names: what an additive model is a sum of."""
+"""Compute the basis of additive models: public functions of single columns and of named pairs of columns."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,24 +18,25 @@ from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
 __all__ = ["AdditiveBasis", "Term", "knots"]
 
-DYADIC = 4  # knots under the first of the even ones, each half as far from the lower bound
-PER_HAT = 16  # points of a grid between two knots
+DYADIC = 4  # additional knots below the first even knot, each at half the distance of the next one from the lower bound
+PER_HAT = 16  # points between two knots in the grid on which functions are drawn
 USUAL, SPREAD = (
     1 / 3,
     math.sqrt(4 / 45),
-)  # mean and standard deviation of the square of a number that is spread evenly over [-1, 1]
+)  # mean and standard deviation of the square of a number that is uniform on [-1, 1]; they set the default of `length`
 
 
 @dataclass(frozen=True)
 class Term:
-    """A part of the model: a function of one column, or of two.
+    """Describe one term of the model: a function of one column, or of two.
 
     Parameters
     ----------
     names : tuple of str
         One column, or two.
     columns : slice
-        Of the basis: for a number its scaled value, then its hats; for a category its indicators; for two columns products.
+        Columns of the basis: the scaled value and then the hats of a number, the indicators of a category, or the products of a
+        pair.
     """
 
     names: tuple[str, ...]
@@ -43,14 +44,14 @@ class Term:
 
 
 def knots(n_intervals: int, dyadic: bool = True) -> np.ndarray:
-    """Return where the hats of a number in [0, 1] peak: evenly, and ever closer to 0, where counts and amounts crowd.
+    """Return the knots of a number in [0, 1]: even ones, and ever closer ones near 0, where counts and amounts concentrate.
 
     Parameters
     ----------
     n_intervals : int
-        m, number of even intervals, at least 1.
+        Number m of even intervals, at least 1.
     dyadic : bool, default=True
-        Whether there are four more under the first of them.
+        Whether to add four knots inside the first interval.
 
     Returns
     -------
@@ -63,38 +64,37 @@ def knots(n_intervals: int, dyadic: bool = True) -> np.ndarray:
 
 @dataclass(frozen=True)
 class AdditiveBasis:
-    r"""The map from a row of a table to the functions of which an additive model is a linear combination.
+    r"""Map a row of a table to basis functions; an additive model is a linear combination of them.
 
-    A number gives its scaled value, which is 0 at zero, or at the bound that is nearest to it, and reaches 1 or -1; and hats:
-    piecewise linear functions on `knots` that are not negative and add up to 1. A category gives one indicator per
-    public category, and one for all other values. Two columns that are named together give the products of their hats or
-    indicators. Nothing is learnt from the records but, where a release tells, the knots in ``placed``.
+    A number contributes its scaled value, which is 0 at zero (or at the bound closest to zero) and reaches 1 or -1, and its hats:
+    piecewise linear functions on `knots` that are not negative and add up to 1. A category contributes one indicator per public
+    category, and one for all other values. A pair of columns contributes the products of their hats or indicators. Nothing is
+    learnt from the records, except for the knots in ``placed`` if they come from a release.
 
     Parameters
     ----------
     facts : Schema
         Public bounds and categories.
     n_intervals : int
-        Even intervals between knots; 0 for no hats.
+        Number of even intervals between knots; 0 for no hats.
     interactions : sequence of (str, str), default=()
         Pairs of columns.
     dyadic : bool, default=True
-        Whether there are knots under the first even one.
+        Whether there are additional knots below the first even one.
     length : float or None, default=None
-        What scaled values and indicators are divided by. None takes a norm that one row in 40 exceeds where all numbers are
-        spread evenly over [-1, 1]: the root of :math:`c + p/3 + 2\sqrt{4p/45}` for c categories and p numbers, and of c + p at
-        most.
+        Divisor of scaled values and indicators. None uses a norm that one row in 40 exceeds if all numbers are uniform on [-1,
+        1]: the root of :math:`c + p/3 + 2\sqrt{4p/45}` for c categories and p numbers, and at most the root of c + p.
     placed : mapping of str to tuple of float, default={}
-        Knots of single columns of numbers, from 0 to 1, in place of the even ones; public, or released.
+        Knots of single numeric columns, from 0 to 1, which replace the even ones; public, or released.
 
     Notes
     -----
-    **The norm of a row.** Scaled values and indicators, divided by ``length``, have a norm of at most 1 unless the row is
-    longer than ``length``. Hats of a number have squares that add up to at most :math:`(\sum h)^2 = 1`, and are divided by the
-    root of the number p of such columns. The products of two such families have
-    :math:`\sum_{ab} h_a^2 g_b^2 = \sum_a h_a^2 \sum_b g_b^2 \le 1`, and are divided by the root of the number of pairs. So
-    each of up to three blocks has a norm of at most 1, and a row one of at most `data_norm`, the root of their number. With p
-    numbers and c categories no row whatsoever is longer than `row_norm`, which is the same for ``length = sqrt(p + c)``.
+    **The norm of a row.** Scaled values and indicators, divided by ``length``, have a norm of at most 1 unless the row is longer
+    than ``length``. Hats of a number have squares that add up to at most :math:`(\sum h)^2 = 1`, and are divided by the root of
+    the number p of such columns. The products of two such families have :math:`\sum_{ab} h_a^2 g_b^2 = \sum_a h_a^2 \sum_b g_b^2
+    \le 1`, and are divided by the root of the number of pairs. So each of the up to three blocks has a norm of at most 1, and a
+    row has a norm of at most `data_norm`, the root of the number of blocks. With p numbers and c categories no row at all is
+    longer than `row_norm`, which equals `data_norm` for ``length = sqrt(p + c)``.
     """
 
     facts: Schema
@@ -116,7 +116,7 @@ class AdditiveBasis:
 
     @property
     def data_norm(self) -> float:
-        """Norm of a row of the basis, unless its scaled values and indicators are longer than ``length``."""
+        """Bound on the norm of a row of the basis whose scaled values and indicators are not longer than ``length``."""
         return math.sqrt(1 + self._further_blocks)
 
     @property
@@ -131,14 +131,14 @@ class AdditiveBasis:
 
     @property
     def n_stored(self) -> int:
-        """Number of functions that are not 0 at one record, at most."""
+        """Largest number of functions that are not 0 at one record."""
         hats = {name: 2 for name in self.numbers}
         alone = len(self.facts.columns) + (sum(hats.values()) if self.n_intervals else 0)
         return alone + sum(math.prod(hats.get(name, 1) for name in pair) for pair in self.interactions)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Parts of the model, in the order of the schema; pairs come last."""
+        """Terms of the model, in the order of the schema; pairs come last."""
         found, start = [], 0
         for names in (*((name,) for name in self.facts.columns), *map(tuple, self.interactions)):
             size = math.prod(self.n_functions(name) for name in names)
@@ -150,26 +150,26 @@ class AdditiveBasis:
 
     @cached_property
     def knots(self) -> np.ndarray:
-        """Where hats peak, for bounds at 0 and 1, but for columns that have knots of their own."""
+        """Knots in units in which the bounds are 0 and 1, of all columns without knots of their own."""
         return knots(max(self.n_intervals, 1), self.dyadic)
 
     def knots_of(self, name: str) -> np.ndarray:
-        """Return where the hats of a number peak.
+        """Return the knots of a number, where its hats peak.
 
         Parameters
         ----------
         name : str
-            A column of numbers.
+            A numeric column.
 
         Returns
         -------
         ndarray of shape (n_hats,)
-            Increasing from 0 to 1, for bounds at 0 and 1.
+            Increasing from 0 to 1, in units in which the bounds are 0 and 1.
         """
         return np.array(self.placed[name]) if name in self.placed else self.knots
 
     def n_functions(self, name: str) -> int:
-        """Return the number of indicators of a column, or of its hats.
+        """Return the number of indicators or of hats of a column.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class AdditiveBasis:
         Returns
         -------
         int
-            "other" among the indicators.
+            The count includes the indicator of "other".
         """
         column = self.facts.columns[name]
         return len(encoded(column.categories)) if isinstance(column, Category) else self.knots_of(name).size
@@ -190,7 +190,8 @@ class AdditiveBasis:
         Parameters
         ----------
         X : DataFrame, or ndarray of shape (n_samples, n_columns)
-            With the columns of the schema; others of a frame are not looked at, an array has exactly them, all numbers.
+            Table with the columns of the schema. Other columns of a frame are ignored. An array has exactly these columns, all
+            numeric.
 
         Returns
         -------
@@ -200,46 +201,46 @@ class AdditiveBasis:
         Raises
         ------
         TypeError, ValueError
-            If a column is missing, or something in it is no finite number where one is expected; nothing is quoted.
+            If a column is missing, or a numeric column has values that are not finite numbers; no message quotes data.
         """
-        with np.errstate(all="ignore"):  # whatever a program makes of it, an error would tell of a value
+        with np.errstate(all="ignore"):  # also if the program turns warnings into errors: an error would reveal a value
             parts = list(self._parts(self._columns(X), self.terms))
         table = sparse.csr_array(sparse.hstack(parts, format="csr"))
         table.sort_indices()
         return table
 
     def of_term(self, term: Term, values: dict[str, np.ndarray]) -> sparse.csr_array:
-        """Return the functions of one term, at given values of its columns.
+        """Return the basis functions of one term at given values of its columns.
 
         Parameters
         ----------
         term : Term
             One of `terms`.
         values : dict of ndarray of shape (n,)
-            Of the term's columns, in their units.
+            Values of the term's columns, in their units.
 
         Returns
         -------
         CSR of shape (n, width of the term)
-            Rows as `transform` has them.
+            Rows as in `transform`.
         """
         (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term])
         return part
 
     def grid(self, name: str, fine: bool = True) -> np.ndarray:
-        """Return public values of a column at which to look at a term, in its units: all categories, or between bounds.
+        """Return public values of a column for plots of a term, in its units: all categories, or a grid between the bounds.
 
         Parameters
         ----------
         name : str
             A column of the schema.
         fine : bool, default=True
-            Whether there are points between the knots of a number.
+            Whether to add points between the knots of a number.
 
         Returns
         -------
         ndarray of shape (n_points,)
-            Categories, "other" among them; or increasing numbers, all knots among them.
+            Categories, including "other"; or increasing numbers, including all knots.
         """
         column = self.facts.columns[name]
         if isinstance(column, Category):
@@ -260,7 +261,7 @@ class AdditiveBasis:
 
     @property
     def length_in_force(self) -> float:
-        """What scaled values and indicators are divided by: ``length``, or its default."""
+        """Divisor of scaled values and indicators: ``length``, or its default."""
         return self._length
 
     @property
@@ -271,16 +272,16 @@ class AdditiveBasis:
         return math.sqrt(min(USUAL * p + 2 * SPREAD * math.sqrt(p), p) + len(self.categories))
 
     def _columns(self, X: Any) -> dict[str, Any]:
-        """A table of one column by name."""
+        """Split X into tables of one column, by name."""
         if not hasattr(X, "columns"):
             return {name: X[:, [place]] for place, name in enumerate(self.facts.columns)}
         frame = SchemaColumns.of(self.facts).transform(X)
         return {name: frame[[name]] for name in self.facts.columns}
 
     def _parts(self, columns: dict[str, Any], terms: Sequence[Term]) -> Iterator[sparse.csr_array]:
-        """Functions of each term, from tables of one column."""
+        """Yield the basis functions of each term, from tables of one column."""
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
-        families = {  # not negative, and no sum of squares above 1
+        families = {  # each is non-negative, with a sum of squares of at most 1
             name: self._indicators(name, column) if name in self.categories else self._hats(name, column)
             for name, column in columns.items()
             if self.n_intervals or name in paired or name in self.categories
@@ -299,7 +300,7 @@ class AdditiveBasis:
             yield sparse.csr_array(sparse.hstack([value, *hats], format="csr"))
 
     def _value(self, name: str, column: Any) -> np.ndarray:
-        """A number, scaled: from 0 at zero, or at the bound that is nearest to it, to 1 or -1."""
+        """Return a scaled number: 0 at zero or at the bound closest to zero, and 1 or -1 at the farther bound."""
         (zero,) = self._scaled(name, np.zeros((1, 1)))[:, 0]
         return (self._scaled(name, column) - zero) / (1 + abs(zero))
 
@@ -324,7 +325,7 @@ class AdditiveBasis:
 
 
 def cells(column: Any) -> np.ndarray:
-    """Return the cells of a table of one column of numbers, NaN for whatever stands for a missing one."""
+    """Return the cells of a table of one numeric column, with NaN for missing values of any kind."""
     if not hasattr(column, "to_numpy"):
         return np.asarray(column)
     found = column.to_numpy()
@@ -332,7 +333,7 @@ def cells(column: Any) -> np.ndarray:
 
 
 def products_by_row(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:
-    """Return all products of an entry of one row and one of the other, row by row, those of the first entry first.
+    """Return, row by row, all products of an entry of one table and an entry of the other, ordered by the first entry.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Knots where the records are: a fine public basis, what is asked of it, and the way from it to a coarse one."""
+"""Place knots where the records are: define a fine public basis, choose among its knots, and map it to a coarse basis."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,17 +12,17 @@ from skdp.preprocessing._additive_basis import AdditiveBasis, Term, knots
 __all__ = ["FINEST", "finest", "hat_columns", "place_knots", "placed", "refinement"]
 
 FINEST = knots(32)
-EVEN = 4  # intervals between knots that are there whatever the records are
-PRIOR = 0.01  # of the weight, spread over the range: it decides where nothing is known
+EVEN = 4  # number of even intervals whose ends are always knots, whatever the records are
+PRIOR = 0.01  # share of the weight that is spread evenly over the range; it places knots where the release shows no records
 
 
 def finest(basis: AdditiveBasis) -> AdditiveBasis:
-    """Return the basis with the public knots among which others are chosen, for all numbers."""
+    """Return the basis that has the fine public knots `FINEST` for all numbers; the final knots are chosen among them."""
     return replace(basis, placed={name: tuple(FINEST.tolist()) for name in basis.numbers})
 
 
 def hat_columns(basis: AdditiveBasis) -> np.ndarray:
-    """Return the places of the hats of single numbers, which are not negative and have a norm of at most 1 together."""
+    """Return the columns of the basis with the hats of single numbers; together they are non-negative with norm at most 1."""
     return np.concatenate(
         [
             np.arange(term.columns.start + 1, term.columns.stop)
@@ -33,33 +33,33 @@ def hat_columns(basis: AdditiveBasis) -> np.ndarray:
 
 
 def placed(basis: AdditiveBasis, shares: np.ndarray) -> AdditiveBasis:
-    """Return the basis with as many knots as it has, for each number where its records are.
+    """Return the basis with the same number of knots, placed for each number where its records are.
 
     Parameters
     ----------
     basis : AdditiveBasis
-        With even knots.
+        A basis with even knots.
     shares : ndarray of shape (n_numbers * len(FINEST),)
-        Share of the records near each place of `FINEST`, by column, with noise.
+        Noisy share of the records near each knot of `FINEST`, by column.
 
     Returns
     -------
     AdditiveBasis
-        A function of its arguments alone.
+        It depends on the arguments alone.
     """
     by_column = zip(basis.numbers, shares.reshape(-1, FINEST.size), strict=True)
     return replace(basis, placed={name: tuple(place_knots(part, basis.knots.size).tolist()) for name, part in by_column})
 
 
 def place_knots(shares: np.ndarray, size: int) -> np.ndarray:
-    """Return knots between which there are about as many records, out of `FINEST`, the even ones among them.
+    """Return knots out of `FINEST` that divide the records about equally, including a few even knots.
 
-    Starting from even intervals, the one with the most records is divided at their median, until there are enough.
+    Starting from even intervals, the interval with the most records is divided at their median until there are enough knots.
 
     Parameters
     ----------
     shares : ndarray of shape (len(FINEST),)
-        Share of the records near each place, with noise: of any sign, and any sum.
+        Noisy share of the records near each knot; any sign and any sum are possible.
     size : int
         Number of knots, from 3 to ``len(FINEST)``.
 
@@ -81,9 +81,9 @@ def place_knots(shares: np.ndarray, size: int) -> np.ndarray:
 
 
 def cumulated(shares: np.ndarray) -> np.ndarray:
-    """Return the share of the records below each place, from 0 up to 1, half of those at a place among them.
+    """Return the share of the records below each knot, from 0 to 1; records at a knot count half.
 
-    Noise is taken off by going to the nearest shares that are not negative and add up to 1.
+    To reduce the noise, the shares are projected onto non-negative shares that add up to 1.
     """
     even = np.diff(np.concatenate([[0.0], (FINEST[:-1] + FINEST[1:]) / 2, [1.0]]))
     likely = (1 - PRIOR) * onto_simplex(shares, 1.0) + PRIOR * even
@@ -93,14 +93,15 @@ def cumulated(shares: np.ndarray) -> np.ndarray:
 
 
 def refinement(fine: AdditiveBasis, coarse: AdditiveBasis) -> sparse.csr_array:
-    """Return the matrix of the functions of a coarse basis as combinations of those of a fine one: rows are mapped by it.
+    """Return the matrix that maps rows of a fine basis to rows of a coarse one.
 
-    A hat on some of the fine knots is linear between all of them, so it is the combination of fine hats with its values there.
+    A hat on a subset of the fine knots is linear between all fine knots. So it is the combination of the fine hats whose weights
+    are its values at the fine knots.
 
     Parameters
     ----------
     fine, coarse : AdditiveBasis
-        Of the same columns; every knot of the coarse one is one of the fine one.
+        Bases of the same columns; every knot of the coarse one is also a knot of the fine one.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def _block(fine: AdditiveBasis, coarse: AdditiveBasis, term: Term) -> sparse.csr
 
 
 def _family(fine: AdditiveBasis, coarse: AdditiveBasis, name: str) -> sparse.csr_array:
-    """Values of the coarse hats at the peaks of the fine ones; categories as they are."""
+    """Return the values of the coarse hats at the fine knots; for categories, the identity."""
     if name in coarse.categories:
         return sparse.eye_array(coarse.n_functions(name), format="csr")
     peaks, places = coarse.knots_of(name), fine.knots_of(name)

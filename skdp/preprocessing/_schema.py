@@ -1,4 +1,4 @@
-"""A table's public facts, written down as JSON: columns, kinds, bounds, categories, target and classes."""
+"""Read and check schemas: JSON files with the columns of a table, their kinds, bounds and categories, and the target."""
 
 import glob
 import json
@@ -28,22 +28,22 @@ ADVICE = (
 KEYS = {
     "number": {"kind", "bounds", "scale", "fill", "description"},
     "category": {"kind", "categories", "description"},
-    "ignore": {"kind", "bounds", "scale", "fill", "categories", "description"},  # as a template may have left them
+    "ignore": {"kind", "bounds", "scale", "fill", "categories", "description"},  # a template may have left any of these keys
 }
 
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers.
+    """Describe a numeric column.
 
     Parameters
     ----------
     bounds : tuple of float
         Lowest and highest value, from public knowledge.
     scale : {"linear", "log"}
-        How it is scaled.
+        Scale on which the column is mapped to [-1, 1].
     fill : float or None
-        What takes the place of a missing value.
+        Value that replaces missing values; None if there must be none.
     """
 
     bounds: tuple[float, float]
@@ -53,12 +53,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of categories.
+    """Describe a categorical column.
 
     Parameters
     ----------
     categories : tuple of str
-        All that have a column of their own, from public knowledge.
+        Categories that get a column each, from public knowledge.
     """
 
     categories: tuple[str, ...]
@@ -66,18 +66,17 @@ class Category:
 
 @dataclass(frozen=True)
 class Schema:
-    """What is public about a table.
+    """Hold what is public about a table.
 
     Parameters
     ----------
     columns : dict
-        `Number` or `Category` by column name; columns that are ignored are left out.
+        `Number` or `Category` by column name, without ignored columns.
     target : str or None
         Column to predict.
     classes : tuple or None
-        Its labels.
-    target_bounds : tuple of float or None, default=None
-        Its lowest and highest value, where it is a number.
+        Labels of the target. target_bounds : tuple of float or None, default=None Lowest and highest value of the target, if it
+        is a number.
     """
 
     columns: Mapping[str, Number | Category]
@@ -94,8 +93,8 @@ class Schema:
         source : path-like, dict or Schema
             A JSON file, or its content.
         names : iterable of str, callable or None, default=None
-            Column names of the table, for which patterns such as ``BILL_*`` stand; or what returns them, called only where
-            there is a pattern.
+            Column names of the table, which patterns such as ``BILL_*`` are matched with; or a function that returns them, called
+            only if there is a pattern.
 
         Returns
         -------
@@ -107,7 +106,7 @@ class Schema:
         FileNotFoundError
             If there is no such file.
         TypeError, ValueError
-            If something is missing, misspelt or not filled in; the message names the place.
+            If an entry is missing, misspelt or not filled in; the message names the entry.
         """
         if isinstance(source, Schema):
             return source
@@ -127,11 +126,11 @@ class Schema:
         if any(map(_is_pattern, columns)):
             columns = _without_patterns(where, columns, names, target)
         if not any(columns.values()):
-            raise ValueError(f"{where}: every column is ignored; expected at least one that predicts.")
+            raise ValueError(f"{where}: every column is ignored; expected at least one column to predict from.")
         if target is not None and (not isinstance(target, str) or not target):
             raise ValueError(f"{where}: target={shown(target)}; expected the name of the column to predict.")
         if target in columns and columns[target] is not None:
-            raise ValueError(f"{where}: the target {target!r} is among the columns that predict it; expected it in one place.")
+            raise ValueError(f"{where}: the target {target!r} is also among the other columns; expected it only as the target.")
         return cls({n: c for n, c in columns.items() if c is not None}, target, *_target_values(where, source))
 
     @property
@@ -140,7 +139,7 @@ class Schema:
         return sum(len(encoded(c.categories)) if isinstance(c, Category) else 1 for c in self.columns.values())
 
     def labels(self, values: Any) -> np.ndarray:
-        """Return the classes that a target column spells.
+        """Return the classes whose spellings a target column contains.
 
         Parameters
         ----------
@@ -155,20 +154,20 @@ class Schema:
         Raises
         ------
         ValueError
-            If there are no classes, or a value is none of them.
+            If there are no classes, or if a value is not one of them.
         """
         if self.classes is None:
             raise ValueError("The schema has no classes; expected the labels of the target.")
         names, outside = category_names(self.classes), ""
         texts = KnownCategories(names, other=outside).transform(_as_column(values))[:, 0]
         if (texts == outside).any():
-            raise ValueError(f"The target {self.target!r} is missing somewhere, or outside classes={list(self.classes)!r}.")
+            raise ValueError(f"The target {self.target!r} has values that are missing or outside classes={list(self.classes)!r}.")
         position = np.argsort(names)
         return np.array(self.classes)[position[np.searchsorted(np.array(names)[position], texts.astype(str))]]
 
     @property
     def data_norm(self) -> float:
-        """Length of a usual prepared row before it is scaled to 1: a category counts 1, a number in [-1, 1] a third."""
+        """Typical length of a prepared row before it is scaled to 1; its square has 1 per category and 1/3 per number in [-1, 1]."""
         return math.sqrt(sum(1.0 if isinstance(column, Category) else 1 / 3 for column in self.columns.values()))
 
 
@@ -180,12 +179,12 @@ def _as_column(values: Any) -> np.ndarray:
 
 
 def encoded(categories: Sequence[str]) -> list[str]:
-    """Return the categories with one more for every other value, unless it is among them."""
+    """Return the categories with "other", unless it is already among them."""
     return [*categories] if OTHER in categories else [*categories, OTHER]
 
 
 def template(kinds: Mapping[str, str], target: str = "") -> dict[str, Any]:
-    """Return a schema to be filled in from public knowledge.
+    """Return a template of a schema, to fill in from public knowledge.
 
     Parameters
     ----------
@@ -197,7 +196,7 @@ def template(kinds: Mapping[str, str], target: str = "") -> dict[str, Any]:
     Returns
     -------
     dict
-        Every bound, category list and class is empty, and so is the target where none is given.
+        All bounds, categories and classes are empty, and so is the target if none is given.
     """
     empty: dict[str, dict[str, Any]] = {"number": {"bounds": []}, "category": {"categories": []}, "ignore": {}}
     columns = {name: {"kind": kind, **empty[kind]} for name, kind in kinds.items() if name != target}
@@ -213,9 +212,9 @@ def _loads(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is no JSON: {error}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no JSON: it is no UTF-8 text.") from None
+        raise ValueError(f"{path} is not JSON: it is not UTF-8 text.") from None
     except RecursionError:
-        raise ValueError(f"{path} is no schema: its brackets are nested too deeply.") from None
+        raise ValueError(f"{path} is not a schema: its brackets are nested too deeply.") from None
 
 
 def _integer(digits: str) -> float:
@@ -235,7 +234,7 @@ def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
 
 
 def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
-    """Name all at once what is still as `template` left it."""
+    """Raise an error that names all entries which `template` left empty."""
     read = {name: facts for name, facts in source["columns"].items() if isinstance(facts, Mapping)}
     columns = {name: facts for name, facts in read.items() if facts.get("kind") != "ignore"}
     empty = [f"{key} of {name!r}" for name, facts in columns.items() for key in ("bounds", "categories") if facts.get(key) == []]
@@ -266,11 +265,11 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     if scale not in ("linear", "log"):
         raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
     if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
-        raise ValueError(f"{where}: bounds={shown(bounds)} have the same logarithm in float64; expected some distance.")
-    if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
         raise ValueError(
-            f"{where}: fill={shown(fill)}; expected a number within the bounds, which takes the place of a missing one."
+            f"{where}: bounds={shown(bounds)} have the same logarithm in float64; expected bounds that are farther apart."
         )
+    if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
+        raise ValueError(f"{where}: fill={shown(fill)}; expected a number within the bounds, which replaces missing values.")
     return Number(bounds, scale, fill)
 
 
@@ -283,15 +282,15 @@ def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:
 
 
 def _is_pattern(name: str) -> bool:
-    """Only ``*`` is special: brackets and question marks are common in names."""
+    """Return whether a name is a pattern; only ``*`` is special, because names often have brackets and question marks."""
     return "*" in name
 
 
 def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target: Any) -> dict[str, Any]:
-    """Replace each pattern by the columns it stands for, which are neither the target nor have a key of their own."""
+    """Replace each pattern by the matching columns, except for the target and for columns that have a key of their own."""
     if names is None:
         raise ValueError(
-            f"{where} has the patterns {[*filter(_is_pattern, columns)]}, which stand for columns of a table; expected names, or "
+            f"{where} has the patterns {[*filter(_is_pattern, columns)]}, which need the columns of a table; expected names, or "
             "Schema.read(schema, X.columns) as the schema (for the command plan: --names TABLE)."
         )
     present = [str(name) for name in (names() if callable(names) else names)]
@@ -300,9 +299,11 @@ def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target
     for key, facts in columns.items():
         matched = _matched(key, free) if _is_pattern(key) and key not in present else [key]
         if not matched:
-            raise ValueError(f"{where}: the pattern {key!r} matches no column that has no key of its own; expected one or more.")
+            raise ValueError(
+                f"{where}: the pattern {key!r} matches no further column; expected one or more columns without a key of their own."
+            )
         if any(name in expanded for name in matched):
-            raise ValueError(f"{where}: {key!r} and another pattern match the same column; expected one for each column.")
+            raise ValueError(f"{where}: {key!r} and another pattern match the same column; expected one pattern for each column.")
         expanded |= dict.fromkeys(matched, facts)
     return expanded
 
@@ -313,7 +314,7 @@ def _matched(pattern: str, names: Sequence[str]) -> list[str]:
 
 
 def _target_values(where: str, source: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, tuple[float, float] | None]:
-    """Classes or bounds of the target; a template has both, and the one that does not apply may stay empty."""
+    """Return classes and bounds of the target; a template has both, and the one that does not apply may stay empty."""
     values = (source.get(key) for key in ("classes", "target_bounds"))
     classes, bounds = (None if value == [] else value for value in values)
     if classes is not None and bounds is not None:
