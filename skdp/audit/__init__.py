@@ -1,4 +1,4 @@
-"""Empirical checks of a guarantee: attacks on real fits, and the epsilon that they prove to be spent at least."""
+"""Check a guarantee empirically: attack real fits, and compute lower bounds on the epsilon that they spend."""
 
 from skdp.audit._audit import audit
 from skdp.audit._one_run import OneRunResult, audit_one_run

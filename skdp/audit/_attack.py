@@ -1,6 +1,7 @@
-"""One fit under attack: an adversary who knows all records but the canaries sees every release and the model.
+"""Attack one fit: an adversary who knows all records except the canaries sees every release and the model.
 
-An estimator of a derived class hands its own `_run` the rows of either table and a solver that records; nothing else changes.
+The attack fits an estimator of a derived class. Its `_run` receives the rows of one of the two tables and a solver that records
+the releases. Nothing else changes.
 """
 
 import warnings
@@ -31,21 +32,21 @@ VIEWS = ("transcript", "final")
 
 
 class Planned(Exception):
-    """Carries the plan out of a fit that ends before its first release."""
+    """Carry the plan out of a fit that ends before its first release."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
 
 def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
-    """Return the plan of a fit, without a release.
+    """Return the plan of a fit without making a release.
 
     Parameters
     ----------
     estimator : DPEstimator
-        The estimator, which stays as it is.
+        The estimator, which is not changed.
     X, y : array-like
-        Records; what is wrong with them raises as in ``fit``.
+        Records; invalid records raise the same errors as in ``fit``.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
         raise Planned(plan)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LowSignalWarning)  # an audit asks for no good model
+        warnings.simplefilter("ignore", LowSignalWarning)  # an audit does not need an accurate model
         try:
             _derived(estimator, stop).fit(X, y)
         except Planned as end:
@@ -66,16 +67,14 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
 
 
 class Attack:
-    """Fits of one estimator on tables with and without canaries, and what an adversary makes of each.
+    """Fit one estimator on tables with and without canaries, and score each fit as an adversary.
 
     Parameters
     ----------
     estimator : DPEstimator
-        Fitted in a copy.
+        The estimator; a copy of it is fitted.
     canaries : Canaries
-        Both tables.
-    views : tuple of str
-        What the adversary sees, out of `VIEWS`.
+        The two tables. views : tuple of str What the adversary sees, out of `VIEWS`.
     """
 
     def __init__(self, estimator: DPEstimator, canaries: Canaries, views: tuple[str, ...]) -> None:
@@ -91,14 +90,13 @@ class Attack:
         Parameters
         ----------
         absent : ndarray of int
-            Which canaries are replaced.
-        seed : int or None
-            Of the noise; None draws it as in earnest.
+            Indices of the canaries that are replaced. seed : int or None Seed of the noise; None draws the noise as in a real
+            fit.
 
         Returns
         -------
         ndarray of shape (n_views, n_canaries)
-            Larger where the releases speak for the presence of the canary.
+            Larger scores mean that the canary is more likely in the table.
         """
         self._absent = absent
         with nullcontext() if seed is None else reproducible_noise(seed):
@@ -106,7 +104,7 @@ class Attack:
         return self._scores
 
     def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: TrainingData, *rest: Any) -> SolverResult:
-        """Hand the estimator's own run the rows of the table in question and a solver that records."""
+        """Call the estimator's own run with the rows of the current table and a solver that records."""
         if self._knowledge is None and "transcript" in self._views:
             self._knowledge = Knowledge.of(self._canaries, rows, plan.row_bounds)
         adversary = Adversary(plan, self._canaries, self._knowledge)
@@ -117,14 +115,12 @@ class Attack:
 
 
 class Recorder(Solver):
-    """A solver whose every release an adversary sees, too.
+    """Run a solver, and show all its releases to an adversary.
 
     Parameters
     ----------
     solver : Solver
-        Does the work.
-    adversary : Adversary
-        Sees questions and answers.
+        The solver that is run. adversary : Adversary Receives the queries and the answers.
     """
 
     def __init__(self, solver: Solver, adversary: "Adversary") -> None:
@@ -147,14 +143,14 @@ class Recorder(Solver):
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the adversary knows of the records, in the form in which queries read them; the same for every fit.
+    """Hold what the adversary knows about the records, in the form in which queries read them; it is the same for every fit.
 
     Parameters
     ----------
     others : TrainingData
         The table without its canaries.
     records : tuple of list of Rows
-        Each canary as a table of one record, with either label; a null record has none.
+        Each canary as a table of one record, with each of the two labels; a null record has no table.
     """
 
     others: TrainingData
@@ -162,7 +158,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, canaries: Canaries, rows: TrainingData, bounds: dict[str, Any]) -> "Knowledge":
-        """Return what follows from a table of which only the other records are used."""
+        """Return the knowledge that follows from a table; only its other records are used."""
         number = len(canaries.rows)
 
         def single(code: float) -> list[TrainingData]:
@@ -174,25 +170,25 @@ class Knowledge:
 
 
 class Adversary:
-    r"""Sums, over the releases, the log-likelihood ratio of each canary against what replaces it.
+    r"""Sum, over the releases, the log-likelihood ratio of each canary against what replaces it.
 
-    An answer a less the share p S of the other records leaves v, a normal vector around 0 or, with the sampling rate p as
-    probability, around the canary's contribution h:
+    Subtracting the share p S of the other records from an answer a leaves a vector v. It is normal around 0 or, with the sampling
+    rate p as probability, around the canary's contribution h:
 
     .. math:: \log(1 - p + p \exp((v^\top h - \|h\|^2 / 2) / \sigma^2)).
 
-    That is exact for releases of all records, and for samples to which the others contribute nothing. The ratio of a selection
-    is exact, too: it compares the probabilities of the chosen candidate by scores with and without the canary's share. Where the
-    answer is a model, not a sum over records, it is scored by its loss on the canary.
+    This ratio is exact for releases of all records, and for samples to which the other records contribute nothing. The ratio of a
+    selection is exact, too: it compares the probabilities of the chosen candidate by scores with and without the canary's share.
+    If the answer is a model and not a sum over records, its score is its loss on the canary.
 
     Parameters
     ----------
     plan : Plan
-        Stated releases and noise. What is asked beyond them is scored like another release of the same query.
+        Stated releases and noise. A query beyond them is scored like another release of the same query.
     canaries : Canaries
         Records to tell apart.
     knowledge : Knowledge or None
-        None for an adversary who has the final model only.
+        None for an adversary who sees only the final model.
     """
 
     def __init__(self, plan: Plan, canaries: Canaries, knowledge: Knowledge | None) -> None:
@@ -209,7 +205,7 @@ class Adversary:
             self._score(query, answer, self._release(query), self._knowledge)
 
     def _release(self, query: Query) -> Release:
-        """The stated release that was asked for, or one that was stated for the same query."""
+        """Return the stated release for a query, or one that was stated for the same kind of query."""
         if self._releases and self._releases[0].query is type(query):
             return self._releases.pop(0)
         return self._kinds[type(query)]
@@ -225,7 +221,7 @@ class Adversary:
         if noise == 0:  # a clip norm of 0 releases zeros
             return
         rate = getattr(release.mechanism, "sampling_rate", 1.0)
-        named = getattr(query, "records", None)  # of a single pass: public
+        named = getattr(query, "records", None)  # public indices of a single pass
         others = known.others if named is None else known.others.subset(named)
         used = np.ones(len(self._total)) if named is None else np.isin(np.arange(len(self._total)), named)
         rest = (answer - rate * query.evaluate(others)) / noise
@@ -245,13 +241,13 @@ class Adversary:
         return present - absent
 
     def scores(self, view: str, coef: np.ndarray) -> np.ndarray:
-        """Return the score of each canary, by the releases or by the loss of the final model."""
+        """Return the score of each canary, computed from the releases or from the loss of the final model."""
         if view == "transcript":
             return self._total
         return self._by_loss(coef)
 
     def _by_loss(self, coef: np.ndarray) -> np.ndarray:
-        """How much better a model fits the canaries than what replaces them."""
+        """Return how much smaller the loss of a model is on the canaries than on what replaces them."""
         scaling = self._plan.problem.intercept_scaling
         rows = self._canaries.rows
         extended = np.column_stack([rows, np.full(len(rows), scaling)]) if scaling else rows
@@ -265,7 +261,7 @@ def _log_ratio(exponents: np.ndarray, rate: float) -> np.ndarray:
 
 @contextmanager
 def warnings_said_once() -> Iterator[None]:
-    """Silence what the plan has warned of, for the fits that follow."""
+    """Silence, for the following fits, the warnings that the plan has already emitted."""
     with warnings.catch_warnings():
         for category in (LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning):
             warnings.simplefilter("ignore", category)
@@ -273,6 +269,6 @@ def warnings_said_once() -> Iterator[None]:
 
 
 def _derived(estimator: DPEstimator, run: Any) -> Any:
-    """A silent copy, of a class with another way to run a plan."""
+    """Return a silent copy of the estimator, of a class that runs a plan differently."""
     kind, params = type(estimator), clone(estimator).get_params(deep=False)
     return type(kind.__name__, (kind,), {"_run": run})(**params | {"verbose": 0})

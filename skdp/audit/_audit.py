@@ -1,4 +1,4 @@
-"""The audit by many fits: half with a canary, half without."""
+"""Audit an estimator by many fits: half with a canary, half without."""
 
 from typing import Any
 
@@ -17,7 +17,10 @@ from skdp.audit._result import AuditResult, Bound
 __all__ = ["audit"]
 
 FEWEST_RUNS, ROUNDS = 20, 10
-TABLES = np.array([0]), np.array([], dtype=int)  # absent canaries: without it, with it
+TABLES = (
+    np.array([0]),
+    np.array([], dtype=int),
+)  # absent canaries in the table without the canary, and in the table with it
 
 
 def audit(
@@ -33,37 +36,36 @@ def audit(
     random_state: int | None = None,
     verbose: int = 0,
 ) -> AuditResult:
-    """Return an epsilon that the fits of an estimator spend at least, by an attack on many of them.
+    """Compute a lower bound on the epsilon of an estimator, by an attack on many fits.
 
-    The estimator is fitted ``n_runs`` times on each of two neighbouring tables: X and y with a canary in place of the first
-    record, and the same with what its adjacency allows instead, a null record (``zero_out``) or the canary with another label
-    (``replace_one``). An adversary who knows all other records tells the tables apart by the releases. The better that works,
-    the larger the epsilon; if it is above the claim, the guarantee does not hold.
+    The estimator is fitted ``n_runs`` times on each of two neighbouring tables. In the first table, a canary replaces the first
+    record of X and y. In the second table, the canary is replaced as the adjacency allows: by a null record (``zero_out``), or by
+    the canary with another label (``replace_one``). An adversary who knows all other records tries to tell the tables apart by
+    the releases. The more often this succeeds, the larger is the bound. If it is above the claim, the guarantee does not hold.
 
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon. It is not fitted itself.
-    X : array-like, CSR or CSC of shape (n_samples, n_features)
-        Records. Few and short ones make the audit fast; zeros leave the canary alone.
+        A private estimator with a finite epsilon. Copies of it are fitted. X : array-like, CSR or CSC of shape (n_samples,
+        n_features) Records. The audit is fast for few records with few features. Rows of zeros do not interfere with the canary.
     y : array-like of shape (n_samples,)
         Class labels.
     n_runs : int, default=1000
-        Fits of each table, at least 20. A quarter of them chooses the threshold of the attack, the others are judged.
+        Number of fits on each table, at least 20. A quarter of them chooses the threshold of the attack, the others determine the
+        bound.
     views : {"transcript", "final"} or sequence of them, default=("transcript", "final")
-        What the adversary sees: all noisy answers of the oracle, which the guarantee covers, or the fitted model only.
+        What the adversary sees: all noisy answers of the oracle, which the guarantee covers, or only the fitted model.
     confidence : float, default=0.95
-        Probability that the bound of a view holds: a correct estimator is accused with probability at most
-        ``1 - confidence`` for each view. For continuous integration take 0.9999.
+        Probability that the bound of a view holds: for each view, a correct estimator is reported as a violation with a
+        probability of at most ``1 - confidence``. Use 0.9999 in continuous integration.
     method : {"auto", "clopper-pearson"}, default="auto"
-        How error rates become an epsilon. "auto" uses the shape of the claim: releases with Gaussian noise obey a whole
-        trade-off curve, of which (epsilon, delta) is one point. "clopper-pearson" uses the definition of (epsilon, delta)
-        alone and is weaker.
+        How error rates are converted into an epsilon. "auto" uses the trade-off curve of the claim, which releases with Gaussian
+        noise obey; (epsilon, delta) is only one point of it. "clopper-pearson" uses the definition of (epsilon, delta) alone, and
+        gives weaker bounds.
     n_jobs : int or None, default=None
-        Processes, as in scikit-learn.
+        Number of processes, as in scikit-learn.
     random_state : int or None, default=None
-        None audits the noise that is used in earnest; an integer gives each fit a seed of its own, so that the result is
-        reproducible, whatever ``n_jobs``.
+        None audits the real noise. An integer gives each fit its own seed, so that the result is reproducible for any ``n_jobs``.
     verbose : int, default=0
         1 prints about ten lines of progress.
 
@@ -75,25 +77,24 @@ def audit(
     Raises
     ------
     TypeError
-        If ``estimator`` is no private estimator, such as a pipeline.
+        If ``estimator`` is not a private estimator, for example if it is a pipeline.
     ValueError
-        If a parameter is out of its range, ``epsilon=inf``, or the estimator has a seed; from the estimator, if it does not
-        accept the records.
+        If a parameter is out of range, if ``epsilon=inf``, if the estimator has a seed, or if it does not accept the records.
 
     See Also
     --------
-    audit_one_run : An audit by one fit with many canaries.
+    audit_one_run : Audit an estimator by one fit with many canaries.
 
     Notes
     -----
-    **Privacy.** The audit reads X and y without noise and fits thousands of times: its result is not private. Use public or
+    **Privacy.** The audit reads X and y without noise and fits thousands of times, so its result is not private. Use public or
     made-up records.
 
-    A bound far below the claim proves nothing: another attack may do better. Both error rates are bounded by Clopper and
-    Pearson's method, each wrong with probability at most ``(1 - confidence) / 2``. "gaussian" takes the least mu whose mu-GDP
-    permits them [1]_, "subsampled" and "proof" the largest noise at which the privacy profile of the schedule does. The
-    arithmetic rounds
-    epsilon up by at most one part in 1000, far less than the runs resolve; it stays below the budget where the claim is true.
+    A bound far below the claim proves nothing, because another attack may be stronger. Both error rates are bounded by Clopper
+    and Pearson's method; each bound is wrong with a probability of at most ``(1 - confidence) / 2``. The method "gaussian" uses
+    the smallest mu whose mu-GDP permits the rates [1]_. "subsampled" and "proof" use the largest noise at which the privacy
+    profile of the schedule permits them. The arithmetic rounds epsilon up by at most one part in 1000, which is far less than the
+    runs can resolve; the result stays below the budget if the claim is true.
 
     References
     ----------
@@ -122,7 +123,7 @@ def audit(
     check_attack(plan.problem, views)
     canaries = make_canaries(estimator, plan.problem, X, y, least_direction)
     seeds = None if random_state is None else np.random.SeedSequence(random_state).generate_state(2 * n_runs, np.uint64)
-    runs = np.arange(2 * n_runs).reshape(n_runs, 2)  # even numbers are fits without the canary
+    runs = np.arange(2 * n_runs).reshape(n_runs, 2)  # fits with even numbers have no canary
     scores = _all_scores(estimator, canaries, views, runs, seeds, n_jobs, verbose)
     claim = Claim(plan.schedule, plan.scale, plan.problem.budget)
     chosen = claim.method if method == "auto" else method
@@ -138,7 +139,7 @@ def audit(
 
 
 def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confidence: float) -> Bound:
-    """Return the bound that scores prove.
+    """Return the bound that follows from the scores.
 
     Parameters
     ----------
@@ -147,16 +148,14 @@ def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confid
     scores : ndarray of shape (2, n_runs)
         Scores of the runs without and with the canary.
     claim : Claim
-        What is to be refuted.
-    method : str
-        How error rates become an epsilon.
+        The claim to refute. method : str How error rates are converted into an epsilon.
     confidence : float
         Probability that the bound holds.
 
     Returns
     -------
     Bound
-        At the threshold that the pilot runs chose; each of the two error rates gets half of what may go wrong.
+        The bound at the threshold that the pilot runs chose. Each of the two error rates gets half of the error probability.
     """
     pilot, judged = split(scores)
     n_runs, single = judged.shape[1], 1 - (1 - confidence) / 2
@@ -170,7 +169,7 @@ def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confid
 def _all_scores(
     estimator: Any, canaries: Canaries, views: tuple[str, ...], runs: np.ndarray, seeds: Any, n_jobs: Any, verbose: int
 ) -> np.ndarray:
-    """Scores of shape (n_views, 2, n_runs), in rounds of one batch per process."""
+    """Return scores of shape (n_views, 2, n_runs), computed in rounds of one batch per process."""
     parts: list[np.ndarray] = []
     rounds = np.array_split(runs, min(ROUNDS, len(runs)))
     with Parallel(n_jobs=n_jobs) as pool:
@@ -183,13 +182,13 @@ def _all_scores(
 
 
 def _batch(estimator: Any, canaries: Canaries, views: tuple[str, ...], runs: np.ndarray, seeds: Any) -> np.ndarray:
-    """Scores of shape (n_runs, n_views, 2); what the plan has warned of is not said again."""
+    """Return scores of shape (n_runs, n_views, 2); warnings of the plan are not repeated."""
     with warnings_said_once():
         attack = Attack(estimator, canaries, views)
         return np.stack([_pair(attack, (None, None) if seeds is None else seeds[pair].tolist()) for pair in runs])
 
 
 def _pair(attack: Attack, seeds: Any) -> np.ndarray:
-    """Scores of shape (n_views, 2) of a fit without the canary and one with it."""
+    """Return scores of shape (n_views, 2), of a fit without the canary and of a fit with it."""
     fits = [attack.scores(absent, seed) for absent, seed in zip(TABLES, seeds, strict=True)]
     return np.concatenate(fits, axis=1)

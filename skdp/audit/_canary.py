@@ -1,4 +1,4 @@
-"""The records that an attack looks for, and the tables that have them."""
+"""Make canaries, the records that an attack looks for, and the two tables that differ in them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ from skdp.solvers import Problem
 
 __all__ = ["Canaries", "least_direction", "make_canaries", "random_directions"]
 
-N_TARGETS = 2001  # that are tried
+N_TARGETS = 2001  # number of targets among which the steepest slope of a loss is searched; more find it more exactly
 
 
 @dataclass(frozen=True)
 class Canaries:
-    """A table whose first records are canaries, and what stands for each of them in the other table.
+    """Hold a table whose first records are canaries, and what replaces each of them in the other table.
 
     Parameters
     ----------
@@ -29,9 +29,8 @@ class Canaries:
     rows : ndarray of shape (m, n_features)
         The first rows of X.
     codes : tuple of float
-        Class numbers, or targets in [-1, 1], of the canaries and of what replaces them.
-    other : object
-        Label of what replaces a canary; None for a null record.
+        Class numbers, or targets in [-1, 1], of the canaries and of their replacements. other : object Label of the replacement
+        of a canary; None for a null record.
     """
 
     X: Any
@@ -42,7 +41,7 @@ class Canaries:
 
     @property
     def null(self) -> bool:
-        """Whether a null record replaces a canary, not one with the other label."""
+        """Whether canaries are replaced by null records and not by the other label."""
         return self.other is None
 
     def labels(self, absent: np.ndarray) -> np.ndarray:
@@ -51,12 +50,12 @@ class Canaries:
         Parameters
         ----------
         absent : ndarray of int
-            Which ones.
+            Indices of the replaced canaries.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            A copy; the same labels for null records, which `Rows.without` makes.
+            A copy of the labels. For null records the labels do not change; `TrainingData.without` makes these records.
         """
         labels = self.y.copy()
         if not self.null:
@@ -65,34 +64,33 @@ class Canaries:
 
 
 def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: Any, n_canaries: int = 1) -> Canaries:
-    """Put canaries in place of the first records.
+    """Replace the first records by canaries.
 
-    Their norm is the public bound. Their label is the rarest among the other records, which the model predicts least, so that
-    their residuals are the largest; under ``replace_one`` the other table has the most frequent other label. For a regression
-    these are the targets with the steepest losses: for the squared loss the ends of ``target_bounds``.
+    The norm of a canary is the public bound. Its label is the rarest label among the other records: the model predicts it least,
+    so the residual is the largest. Under ``replace_one`` the other table has the most frequent other label. In a regression, the
+    two labels are the targets with the steepest losses; for the squared loss these are the ends of ``target_bounds``.
 
     Parameters
     ----------
     estimator : DPEstimator
-        Whose ``classes`` are known or not.
+        The estimator, whose ``classes`` may be None.
     problem : Problem
         Public facts of the fit.
     X, y : array-like
         Records that the estimator accepts.
     directions : callable
-        Maps the rows of the other records to unit vectors, of shape (n_canaries, n_features).
-    n_canaries : int, default=1
-        How many.
+        Function that maps the rows of the other records to unit vectors, of shape (n_canaries, n_features). n_canaries : int,
+        default=1 Number of canaries.
 
     Returns
     -------
     Canaries
-        Both tables.
+        The two tables.
 
     Raises
     ------
     ValueError
-        If the records beside the canaries lack a class.
+        If the records other than the canaries lack a class.
     """
     X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
     labels = np.array(y).ravel()
@@ -107,7 +105,7 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
 
 
 def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Targets at which the slope of the loss at the prediction 0 is least and largest, as given and as the queries see them."""
+    """Return the targets with the smallest and largest slope of the loss at prediction 0, in units of y and of the queries."""
     (centre, unit), bounds = estimator._units(), estimator.target_bounds
     low, high = (-unit, unit) if bounds is None else check_bounds("target_bounds", bounds)
     targets = np.linspace(high, low, N_TARGETS)
@@ -117,14 +115,14 @@ def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tu
 
 
 def _rarest_and_most_frequent(estimator: Any, labels: np.ndarray, n_canaries: int) -> tuple[tuple[Any, Any], tuple[int, int]]:
-    """The label that is rarest beside the canaries, the most frequent other one, and their class numbers."""
+    """Return the label that is rarest among the other records, the most frequent other label, and their class numbers."""
     given = getattr(estimator, "classes", None)
     classes = np.unique(labels) if given is None else otherwise_spelt(check_classes(given), labels, labels)
     counts = np.array([np.count_nonzero(labels[n_canaries:] == label) for label in classes])
     if given is None and not counts.all():
         raise ValueError(
-            f"The first {n_canaries} records, which the canaries replace, hold all records of a class; expected further ones, or "
-            "classes=[...]: neighbouring tables have the same label set."
+            f"The first {n_canaries} records, which the canaries replace, are all records of a class; expected more of them, or "
+            "classes=[...], because neighbouring tables have the same label set."
         )
     canary = int(counts.argmin())
     other = max((code for code in range(classes.size) if code != canary), key=lambda code: counts[code])
@@ -132,17 +130,17 @@ def _rarest_and_most_frequent(estimator: Any, labels: np.ndarray, n_canaries: in
 
 
 def least_direction(others: Any) -> np.ndarray:
-    """Return the unit vector along which records have the least weight: the last right-singular vector.
+    """Return the unit vector in whose direction the records vary least: the last right-singular vector.
 
     Parameters
     ----------
     others : ndarray, CSR or CSC of shape (m, n_features)
-        Records beside the canary.
+        Records other than the canary.
 
     Returns
     -------
     ndarray of shape (1, n_features)
-        Any unit vector where all records are zero.
+        The vector; any unit vector if all records are zero.
     """
     moments = others.T @ others
     _, vectors = np.linalg.eigh(moments.toarray() if sparse.issparse(moments) else moments)
@@ -150,14 +148,14 @@ def least_direction(others: Any) -> np.ndarray:
 
 
 def random_directions(n_canaries: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-    """Return random unit vectors, orthogonal where there are no more than features.
+    """Return random unit vectors; they are orthogonal if there are at most as many as features.
 
     Parameters
     ----------
     n_canaries, n_features : int
         Shape.
     rng : Generator
-        Source.
+        Random generator.
 
     Returns
     -------

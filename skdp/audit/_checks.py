@@ -1,4 +1,4 @@
-"""What can be audited, and what an audit accepts."""
+"""Check the arguments of an audit."""
 
 import math
 from typing import Any
@@ -28,19 +28,19 @@ def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
     name = type(estimator).__name__
     if not isinstance(estimator, DPEstimator):
         raise TypeError(
-            f"An audit fits one private estimator, got {name}; for a pipeline, pass its last step and X as the steps before "
-            "prepare it."
+            f"An audit fits one private estimator, got {name}; for a pipeline, pass its last step, and X as prepared by the "
+            "previous steps."
         )
     if estimator.epsilon == math.inf:
         raise ValueError("epsilon=inf claims nothing that an audit could refute; expected a finite epsilon.")
     if active():
-        raise ValueError("An audit fits thousands of times and is not private; expected a call outside of any ledger's block.")
+        raise ValueError("An audit fits thousands of times and is not private; expected a call outside of a ledger's with block.")
     check_number("confidence", confidence, above=0.0, below=1.0)
     check_integer("random_state", random_state, minimum=0, optional=True)
 
 
 def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
-    """Raise TypeError or ValueError unless there are canaries, and scores of them, for this fit.
+    """Raise TypeError or ValueError unless canaries can be made and scored for this fit.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
         What the adversary sees.
     """
     if isinstance(problem.loss, NoLoss):
-        raise TypeError("Canaries are made by the loss of labels or targets; expected an estimator that has one, not DPMinimax.")
+        raise TypeError("Canaries need a loss of labels or targets; expected an estimator that has one, not DPMinimax.")
     if isinstance(problem.particular, Additive):
         raise TypeError(
             "Canaries are rows as the oracle sees them, not columns of a data frame; expected the estimator of the same fit, "
@@ -62,7 +62,7 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
 
 
 def check_views(views: Any) -> tuple[str, ...]:
-    """Return what the adversary sees, each once.
+    """Return the views of the adversary without repetitions.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def check_views(views: Any) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Out of `VIEWS`, at least one.
+        At least one of `VIEWS`.
     """
     names = (views,) if isinstance(views, str) else tuple(views)
     if not names or any(name not in VIEWS for name in names):

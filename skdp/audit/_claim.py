@@ -1,4 +1,4 @@
-"""What is claimed of a fit, and which epsilon an attack proves against it."""
+"""Compute the epsilon that an attack proves against the claim of a fit."""
 
 import math
 from collections.abc import Callable
@@ -27,13 +27,15 @@ METHODS = {
     "proof": "the trade-off that the proof of the mechanism gives at some noise",
     "clopper-pearson": "the definition alone",
 }
-STEP, TOLERANCE, MOST_STEPS = math.log(1.25), 1e-4, 40  # of the search for the logarithm of a noise scale
-POINTS = 200  # of the privacy profile
+# Step, tolerance and largest number of steps of the search for the logarithm of a noise scale. The tolerance sets the relative
+# error of the epsilon that an audit reports.
+STEP, TOLERANCE, MOST_STEPS = math.log(1.25), 1e-4, 40
+POINTS = 200  # number of points at which the privacy profile is evaluated; more points make bounds slightly tighter
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The stated releases, their noise, and the budget that they are said to spend.
+    """Hold the stated releases, their noise, and the budget that they claim to spend.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class Claim:
 
     @cached_property
     def composition(self) -> Composition | None:
-        """The releases as the accounting sees them; None where it has no noise scale for them."""
+        """The releases as the accounting sees them; None if the accounting has no noise scale for them."""
         try:
             return Composition.of(self.schedule, self.budget.adjacency)
         except PrivacyAccountingError:
@@ -59,7 +61,7 @@ class Claim:
 
     @property
     def method(self) -> str:
-        """The strongest argument from error rates to epsilon that holds for these releases, out of `METHODS`."""
+        """The strongest conversion of error rates into an epsilon that is valid for these releases, out of `METHODS`."""
         if self.schedule.curve is not None:
             return "proof"
         if self.composition is None:
@@ -69,15 +71,15 @@ class Claim:
         return "cover" if self.composition.selections else "gaussian"
 
     def strength(self, rates: np.ndarray, method: str) -> np.ndarray:
-        """Return what increases with the epsilon that error rates prove, for many of them at once.
+        """Return, for many pairs of error rates, a number that increases with the epsilon which they prove.
 
         Parameters
         ----------
         rates : ndarray of shape (2, k)
             False positive and false negative rates.
         method : str
-            One of `METHODS`; all but the definition are ranked as "gaussian" is, to which many samples tend; as the
-            definition is, where delta is 0.
+            One of `METHODS`. All methods except the definition are ranked like "gaussian", to which many samples converge. If
+            delta is 0, they are ranked like the definition.
 
         Returns
         -------
@@ -88,7 +90,7 @@ class Claim:
         return definition_epsilon(rates, self.budget.delta) if by_definition else gaussian_parameter(rates)
 
     def trade_off(self, positive: np.ndarray, method: str) -> np.ndarray:
-        """Return the least false negative rate that the claim permits.
+        """Return the smallest false negative rate that the claim permits.
 
         Parameters
         ----------
@@ -128,7 +130,7 @@ class Claim:
         Returns
         -------
         float
-            0 where the attack is no better than guessing.
+            The epsilon; 0 if the attack is no better than guessing.
         """
         if method == "clopper-pearson":
             return float(definition_epsilon(rates, self.budget.delta))
@@ -139,7 +141,7 @@ class Claim:
         return self._profile_epsilon(rates)
 
     def _covered_epsilon(self, rates: np.ndarray) -> float:
-        """Epsilon of the largest noise at which the Gaussian cover of the schedule permits the rates."""
+        """Return the epsilon of the largest noise at which the Gaussian cover of the schedule permits the rates."""
         proved, mu = float(definition_epsilon(rates, self.budget.delta)), float(gaussian_parameter(rates))
         if mu == 0:
             return proved
@@ -147,28 +149,29 @@ class Claim:
         return max(proved, spent_epsilon(self.schedule, math.exp(root + TOLERANCE), self.budget))
 
     def _cover(self, log_scale: float) -> float:
-        """Gaussian-DP parameter of a cover of the selections, and of full-data releases beside them."""
+        """Return the Gaussian-DP parameter that covers the selections together with full-data releases."""
         assert self.composition is not None
         return gaussian_cover(self.composition.at(math.exp(log_scale)), self.budget, 0.0)
 
     def _profile_epsilon(self, rates: np.ndarray) -> float:
-        """Epsilon of the largest noise that permits the rates, by the whole privacy profile of the schedule."""
+        """Return the epsilon of the largest noise that permits the rates, by the whole privacy profile of the schedule."""
         if rates.sum() >= 1:
             return 0.0
         epsilons = np.linspace(0.0, -math.log(rates.min()), POINTS)
 
         def excess(log_scale: float) -> float:
-            """How far below the trade-off curve the rates lie; increases with the noise."""
+            """Return how far the rates lie below the trade-off curve; this increases with the noise."""
             deltas = self._deltas(math.exp(log_scale), epsilons)
             return float(_least(rates[0], epsilons, deltas).max() - rates[1])
 
         proved, start = float(definition_epsilon(rates, self.budget.delta)), math.log(self.scale)
         if self.schedule.curve is not None and excess(start + MOST_STEPS * STEP) <= 0:
-            return proved  # what a proof spends apart from noise permits the rates: they say nothing of the noise
+            # the part of the budget that does not depend on the noise already permits the rates: they say nothing about the noise
+            return proved
         return max(proved, spent_epsilon(self.schedule, math.exp(_root(excess, start) + TOLERANCE), self.budget))
 
     def _deltas(self, scale: float, epsilons: np.ndarray) -> np.ndarray:
-        """Upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""
+        """Return upper bounds of the deltas at which the releases are (epsilon, delta)-DP."""
         if (curve := self.schedule.curve) is not None:
             return curve.deltas(scale, epsilons, self.budget)
         assert self.composition is not None
@@ -177,7 +180,7 @@ class Claim:
 
 
 def definition_epsilon(rates: np.ndarray, delta: float) -> np.ndarray:
-    """Return the least epsilon of an (epsilon, delta)-private release that an attack with given error rates allows.
+    """Return the smallest epsilon of an (epsilon, delta)-private release that permits an attack with given error rates.
 
     Parameters
     ----------
@@ -201,7 +204,7 @@ def definition_epsilon(rates: np.ndarray, delta: float) -> np.ndarray:
 
 
 def gaussian_parameter(rates: np.ndarray) -> np.ndarray:
-    """Return the least mu of a mu-GDP release that an attack with given error rates allows.
+    """Return the smallest mu of a mu-GDP release that permits an attack with given error rates.
 
     Parameters
     ----------
@@ -222,12 +225,12 @@ def gaussian_parameter(rates: np.ndarray) -> np.ndarray:
 
 
 def _least(positive: Any, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:
-    """False negative rates below which a false positive rate breaks (epsilon, delta)-DP, in one direction or the other."""
+    """Return the false negative rates below which a false positive rate violates (epsilon, delta)-DP in either direction."""
     return np.maximum(1 - deltas - np.exp(epsilons) * positive, np.exp(-epsilons) * (1 - deltas - positive))
 
 
 def _root(excess: Callable[[float], float], start: float) -> float:
-    """Root of an increasing function of the logarithm of a noise scale."""
+    """Return the root of an increasing function of the logarithm of a noise scale."""
     value = lru_cache(maxsize=None)(excess)
     direction = -STEP if value(start) > 0 else STEP
     for i in range(MOST_STEPS):

@@ -1,4 +1,4 @@
-"""The audit by one fit with many canaries."""
+"""Audit an estimator by one fit with many canaries."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,18 +14,18 @@ from skdp.privacy.budget import Budget
 
 __all__ = ["OneRunResult", "audit_one_run"]
 
-GUESSED = 4  # one canary in so many is guessed by default
+GUESSED = 4  # by default, one in four canaries is guessed
 PRECISION, STEP, LARGEST_EPSILON = 1e-6, 0.05, 100.0
 
 
 @dataclass(frozen=True, repr=False)
 class OneRunResult:
-    """Lower bound on epsilon by one fit.
+    """Hold a lower bound on epsilon from one fit.
 
     Parameters
     ----------
     estimator : str
-        What was audited.
+        Name of the audited estimator.
     solver : str
         Name of its algorithm.
     budget : Budget
@@ -35,7 +35,7 @@ class OneRunResult:
     confidence : float
         Probability that the bound holds.
     n_canaries, n_guesses, n_correct : int
-        Canaries, how many of them were guessed, and how many of the guesses were right.
+        Number of canaries, of guesses, and of right guesses.
     bound : float
         Lower confidence bound on epsilon at the claimed delta.
     """
@@ -52,11 +52,11 @@ class OneRunResult:
 
     @property
     def consistent(self) -> bool:
-        """Whether the bound is not above the claim."""
+        """Whether the bound does not exceed the claim."""
         return self.bound <= self.budget.epsilon
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything.
+        """Return the result as a dict.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class OneRunResult:
 
     @property
     def provable(self) -> float:
-        """Bound if every guess were right: a claim above it cannot be refuted by so few guesses."""
+        """The bound if every guess were right; with this number of guesses, a larger claim cannot be refuted."""
         return guessing_epsilon(self.n_canaries, self.n_guesses, self.n_guesses, self.budget.delta, self.confidence)
 
     def __repr__(self) -> str:
@@ -102,56 +102,56 @@ def audit_one_run(
     confidence: float = 0.95,
     random_state: int | None = None,
 ) -> OneRunResult:
-    """Return an epsilon that one fit of an estimator spends at least, by guessing which of many canaries it has seen.
+    """Compute a lower bound on the epsilon of an estimator from one fit, by guessing which of many canaries it has seen.
 
-    Canaries replace the first records: rows at the public norm bound in random directions, orthogonal where there are no more
-    than features. A fair coin decides for each whether it is in the table or what the adjacency allows instead, a null record
-    (``zero_out``) or the same row with another label (``replace_one``). The adversary guesses the coins of the canaries with
-    the highest and the lowest scores; more right guesses than epsilon permits refute it.
+    Canaries replace the first records. They are rows at the public norm bound in random directions, which are orthogonal if there
+    are at most as many canaries as features. A fair coin decides for each canary whether it is in the table. If not, it is
+    replaced as the adjacency allows: by a null record (``zero_out``), or by the same row with another label (``replace_one``).
+    The adversary guesses the coins of the canaries with the highest and the lowest scores. If more guesses are right than epsilon
+    permits, the claim is refuted.
 
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon. It is not fitted itself.
-    X : array-like, CSR or CSC of shape (n_samples, n_features)
-        Records; many features keep canaries apart.
+        A private estimator with a finite epsilon. A copy of it is fitted. X : array-like, CSR or CSC of shape (n_samples,
+        n_features) Records. With many features, canaries are easier to tell apart.
     y : array-like of shape (n_samples,)
         Class labels.
     n_canaries : int, default=100
-        How many records are replaced, fewer than all.
+        Number of records that are replaced, fewer than all.
     n_guesses : int or None, default=None
-        How many canaries are guessed, half of them as in and half as out; an even number up to ``n_canaries``. It has to be
-        fixed beforehand. None takes about a quarter of them.
+        Number of canaries that are guessed, half of them as in and half as out; an even number up to ``n_canaries``. Fix it
+        before the audit. None uses about a quarter of the canaries.
     view : {"final", "transcript"}, default="final"
         What the adversary sees: the fitted model, or all noisy answers of the oracle.
     confidence : float, default=0.95
         Probability that the bound holds.
     random_state : int or None, default=None
-        None audits the noise that is used in earnest; an integer makes canaries, coins and noise reproducible.
+        None audits the real noise; an integer makes canaries, coins and noise reproducible.
 
     Returns
     -------
     OneRunResult
-        The bound, and the guesses that it rests on.
+        The bound, and the number of guesses behind it.
 
     Raises
     ------
     TypeError, ValueError
-        As `audit` does.
+        In the same cases as `audit`.
 
     See Also
     --------
-    audit : Stronger, by many fits with one canary.
+    audit : Audit an estimator by many fits with one canary, which gives stronger bounds.
 
     Notes
     -----
-    **Privacy.** The audit reads X and y without noise: its result is not private. Use public or made-up records.
+    **Privacy.** The audit reads X and y without noise, so its result is not private. Use public or made-up records.
 
-    With m coins, r guesses of which v are right, and :math:`q = 1 / (1 + e^{-\\varepsilon})`, the p-value is
+    With m coins, r guesses, v right guesses, and :math:`q = 1 / (1 + e^{-\\varepsilon})`, the p-value is
 
     .. math:: P[B \\ge v] + 2 m \\delta \\max_{1 \\le i \\le v} \\frac1i P[v > B \\ge v - i], \\qquad B \\sim \\mathrm{Bin}(r, q),
 
-    and the bound is the epsilon up to which it is at most ``1 - confidence``.
+    and the bound is the largest epsilon at which it is at most ``1 - confidence``.
 
     References
     ----------
@@ -202,14 +202,12 @@ def audit_one_run(
 
 
 def p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
-    """Return a bound on the probability of so many right guesses under (epsilon, delta)-DP.
+    """Return an upper bound on the probability of at least this number of right guesses under (epsilon, delta)-DP.
 
     Parameters
     ----------
     n_canaries, n_guesses, n_correct : int
-        Coins, guesses, and right guesses.
-    epsilon, delta : float
-        Privacy parameters.
+        Number of coins, of guesses, and of right guesses. epsilon, delta : float Privacy parameters.
 
     Returns
     -------
@@ -223,7 +221,7 @@ def p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, del
 
 
 def guessing_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: float, confidence: float) -> float:
-    """Return the epsilon up to which so many right guesses are too unlikely to believe.
+    """Return the largest epsilon that this number of right guesses refutes.
 
     Parameters
     ----------

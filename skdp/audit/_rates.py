@@ -1,4 +1,4 @@
-"""Error rates of an attack: upper confidence bounds, and the threshold at which they say most."""
+"""Compute error rates of an attack, their upper confidence bounds, and the most informative threshold."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,11 @@ from scipy.special import betaincinv
 
 __all__ = ["best_threshold", "error_rates", "split", "upper_bounds"]
 
-PILOT = 4  # one run in so many serves to choose the threshold
+PILOT = 4  # one run in four serves to choose the threshold, and is not used for the bound
 
 
 def split(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores that choose the threshold, and those that are judged by it.
+    """Split the scores into those that choose the threshold and those that determine the bound.
 
     Parameters
     ----------
@@ -23,14 +23,14 @@ def split(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pilot : ndarray of shape (2, n_runs // 4)
         The first quarter.
     judged : ndarray of shape (2, n_runs - n_runs // 4)
-        The others, independent of them.
+        The other scores, which are independent of the first.
     """
     n_pilot = scores.shape[1] // PILOT
     return scores[:, :n_pilot], scores[:, n_pilot:]
 
 
 def error_rates(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return how often the attack errs that says "canary" from a threshold on.
+    """Return the error rates of the attack that says "canary" if a score is at or above a threshold.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def upper_bounds(rates: np.ndarray, n_runs: int, confidence: float) -> np.ndarra
     Parameters
     ----------
     rates : ndarray
-        Observed shares.
+        Observed rates.
     n_runs : int
         Number of independent runs.
     confidence : float
@@ -67,7 +67,7 @@ def upper_bounds(rates: np.ndarray, n_runs: int, confidence: float) -> np.ndarra
     Returns
     -------
     ndarray
-        Bounds, 1 where every run has the event.
+        Upper bounds; 1 if every run has the event.
 
     References
     ----------
@@ -80,16 +80,16 @@ def upper_bounds(rates: np.ndarray, n_runs: int, confidence: float) -> np.ndarra
 
 
 def best_threshold(pilot: np.ndarray, confidence: float, value: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Return the threshold at which the pilot runs alone would prove most.
+    """Return the threshold at which the pilot runs alone would give the largest bound.
 
     Parameters
     ----------
     pilot : ndarray of shape (2, m)
-        Scores of runs without and with the canary that are used for nothing else.
+        Scores of runs without and with the canary, which are used for nothing else.
     confidence : float
         Probability that one bound of a rate holds.
     value : callable
-        Maps bounds of the rates, of shape (2, k), to what is to be large.
+        Function that maps bounds of the rates, of shape (2, k), to the number to maximise.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What an audit by many fits has found."""
+"""Hold the result of an audit by many fits."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,24 +15,23 @@ SEEN = {"transcript": "every release", "final": "the final model"}
 
 @dataclass(frozen=True)
 class Bound:
-    """What the attack of one view proves.
+    """Hold the bound that the attack of one view proves.
 
     Parameters
     ----------
     view : {"transcript", "final"}
         What the adversary saw.
     method : {"gaussian", "subsampled", "proof", "clopper-pearson"}
-        How error rates became an epsilon.
+        How error rates were converted into an epsilon.
     epsilon : float
         Lower confidence bound at the claimed delta.
     mu : float or None
-        The same as a Gaussian-DP parameter, for "gaussian".
+        The bound as a Gaussian-DP parameter, for "gaussian".
     false_positive_rate, false_negative_rate : float
         Upper confidence bounds of the error rates at the threshold.
     threshold : float
-        Score from which on the attack says "canary".
-    provable : float
-        Bound if the attack never erred, for "subsampled" about that: a claim above it cannot be refuted by so few runs.
+        The attack says "canary" if the score is at or above this value. provable : float Bound if the attack never erred
+        (approximate for "subsampled"). With this number of runs, a larger claim cannot be refuted.
     """
 
     view: str
@@ -47,12 +46,12 @@ class Bound:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditResult:
-    """Lower bounds on the epsilon that an estimator spends, against its claim.
+    """Hold lower bounds on the epsilon that an estimator spends, and its claim.
 
     Parameters
     ----------
     estimator : str
-        What was audited.
+        Name of the audited estimator.
     solver : str
         Name of its algorithm.
     claim : Claim
@@ -60,11 +59,8 @@ class AuditResult:
     confidence : float
         Probability that the bound of a view holds.
     n_runs : int
-        Fits of each of the two tables.
-    bounds : tuple of Bound
-        One per view.
-    scores : dict of ndarray of shape (2, n_runs)
-        By view, the scores of the runs without and with the canary.
+        Number of fits on each of the two tables. bounds : tuple of Bound One bound per view. scores : dict of ndarray of shape
+        (2, n_runs) Scores of the runs without and with the canary, by view.
     """
 
     estimator: str
@@ -92,7 +88,7 @@ class AuditResult:
 
     @property
     def consistent(self) -> bool:
-        """Whether no bound is above the claim."""
+        """Whether no bound exceeds the claim."""
         return all(bound.epsilon <= self.epsilon for bound in self.bounds)
 
     def bound(self, view: str) -> Bound:
@@ -114,7 +110,7 @@ class AuditResult:
         raise ValueError(f"view={view!r} was not audited; expected one of {[bound.view for bound in self.bounds]!r}.")
 
     def error_rates(self, view: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the observed error rates of the attack at all thresholds, on the runs that were judged.
+        """Return the observed error rates of the attack at all thresholds, on the runs that determine the bound.
 
         Parameters
         ----------
@@ -124,9 +120,9 @@ class AuditResult:
         Returns
         -------
         false_positive_rate : ndarray of shape (n_thresholds,)
-            From 1, where the attack always says "canary", to 0.
+            Decreases from 1, where the attack always says "canary", to 0.
         false_negative_rate : ndarray of shape (n_thresholds,)
-            From 0 to 1.
+            Increases from 0 to 1.
         """
         self.bound(view)
         _, judged = split(self.scores[view])
@@ -134,14 +130,14 @@ class AuditResult:
         return positive, negative
 
     def trade_off(self, view: str, false_positive_rate: np.ndarray) -> np.ndarray:
-        """Return the least false negative rate that the claim permits, as the method of the bound understands it.
+        """Return the smallest false negative rate that the claim permits, by the method of the bound.
 
         Parameters
         ----------
         view : {"transcript", "final"}
             What the adversary saw.
         false_positive_rate : ndarray of shape (k,)
-            Where.
+            False positive rates.
 
         Returns
         -------
@@ -151,7 +147,7 @@ class AuditResult:
         return self.claim.trade_off(false_positive_rate, self.bound(view).method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the scores.
+        """Return the result as a dict, without the scores.
 
         Returns
         -------
@@ -163,7 +159,7 @@ class AuditResult:
         return facts | {"bounds": [asdict(bound) for bound in self.bounds]}
 
     def plot(self, view: str | None = None, ax: Any = None) -> Any:
-        """Draw the error rates of the attack and what the claim permits.
+        """Plot the error rates of the attack, and those that the claim permits.
 
         Parameters
         ----------

@@ -116,7 +116,7 @@ class Panel:
         ax.figure.colorbar(image, ax=ax)
 
     def _mark(self, axis: Any, place: int) -> None:
-        """Label an axis with categories or with a few numbers; a logarithmic axis uses ``sign(x) * log(1 + abs(x))`` as schemas do."""
+        """Label an axis with categories or a few numbers; a logarithmic axis is ``sign(x) * log(1 + abs(x))``, as in schemas."""
         if self.scales[place] == "category":
             names = [plain(name) for name in shortened(self.grids[place])]
             every = -(-len(names) // (ROOM if place else MANY))

@@ -167,7 +167,7 @@ class Schema:
 
     @property
     def data_norm(self) -> float:
-        """Typical length of a prepared row before it is scaled to 1; its square has 1 per category and 1/3 per number in [-1, 1]."""
+        """Typical length of a prepared row before scaling; its square is 1 per category plus 1/3 per number in [-1, 1]."""
         return math.sqrt(sum(1.0 if isinstance(column, Category) else 1 / 3 for column in self.columns.values()))
 
 
@@ -210,7 +210,7 @@ def _loads(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique, parse_int=_integer)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}.") from None
+        raise ValueError(f"{path} is not JSON: {error}.") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not JSON: it is not UTF-8 text.") from None
     except RecursionError:
@@ -299,9 +299,7 @@ def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target
     for key, facts in columns.items():
         matched = _matched(key, free) if _is_pattern(key) and key not in present else [key]
         if not matched:
-            raise ValueError(
-                f"{where}: the pattern {key!r} matches no further column; expected one or more columns without a key of their own."
-            )
+            raise ValueError(f"{where}: the pattern {key!r} matches no column without a key of its own; expected one or more.")
         if any(name in expanded for name in matched):
             raise ValueError(f"{where}: {key!r} and another pattern match the same column; expected one pattern for each column.")
         expanded |= dict.fromkeys(matched, facts)

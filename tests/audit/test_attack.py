@@ -89,7 +89,7 @@ def test_the_user_s_table_stays_as_it_is():
 
 def test_neighbours_have_the_same_label_set():
     labels = np.array(["only", *Y[1:]])
-    with pytest.raises(ValueError, match="hold all records of a class"):
+    with pytest.raises(ValueError, match="are all records of a class"):
         canaries_of(estimator(), X, labels)
     known = estimator(classes=["a", "b", "c", "only"])
     assert in_table(canaries_of(known, X, labels), PRESENT)[1] == "only"

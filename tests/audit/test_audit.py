@@ -74,7 +74,7 @@ def test_parameters_out_of_range_are_refused(params, message):
 def test_an_audit_in_the_block_of_a_ledger_is_refused(auditor):
     """Its thousands of fits would be charged, and it reads the records without noise anyway."""
     ledger = PrivacyLedger(epsilon=4, delta=1e-5)
-    with ledger, pytest.raises(ValueError, match="outside of any ledger"):
+    with ledger, pytest.raises(ValueError, match="outside of a ledger"):
         auditor(estimator(), X, Y)
     assert ledger.entries == ()
 

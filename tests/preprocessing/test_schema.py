@@ -152,7 +152,7 @@ def test_no_row_is_longer_than_one(rng):
         (changed("columns", "grade", "categories", value=["ja", 1]), "column 'grade': .*all of one kind"),
         (changed("target", value=""), "not filled in yet: target"),
         (changed("target", value=3), "target=3"),
-        (changed("target", value="age"), "'age' is among the columns that predict it"),
+        (changed("target", value="age"), "'age' is also among the other columns"),
         (changed("classes", value=[1]), r"classes=\[1\]; expected a list of at least two"),
         (changed("classes", value=["a", "a"]), "different"),
     ),
@@ -179,7 +179,7 @@ def test_files_that_are_no_schema_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         from_schema(tmp_path / "nothing.json")
     path = tmp_path / "facts.json"
-    for text, message in (("{", "is no JSON: .*line 1"), ('{"columns": {"a": 1, "a": 2}}', r"\['a'\] more than once")):
+    for text, message in (("{", "is not JSON: .*line 1"), ('{"columns": {"a": 1, "a": 2}}', r"\['a'\] more than once")):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             from_schema(path)
@@ -259,7 +259,7 @@ def test_labels_become_the_classes_of_the_schema():
     assert spelt.labels([True, True, 1]).tolist() == spelt.labels([True, True, "1"]).tolist() == ["True", "True", "1"]
     named = Schema.read(changed("classes", value=["b", "a", "c"]))
     assert named.labels(["a", "b", "c", "a"]).tolist() == ["a", "b", "c", "a"]
-    with pytest.raises(ValueError, match=r"missing somewhere, or outside classes=\[0, 1\]") as caught:
+    with pytest.raises(ValueError, match=r"has values that are missing or outside classes=\[0, 1\]") as caught:
         facts.labels(["0", "secret"])
     assert "secret" not in str(caught.value)
 

@@ -115,7 +115,7 @@ def test_a_pattern_stands_for_columns():
     "columns, message",
     (
         ({"BILL_*": NUMBER, "*_1": NUMBER}, r"'\*_1' and another pattern match the same column"),
-        ({"BILL_*": NUMBER, "BILL_1": NUMBER, "BILL_2": NUMBER}, r"'BILL_\*' matches no column that has no key of its own"),
+        ({"BILL_*": NUMBER, "BILL_1": NUMBER, "BILL_2": NUMBER}, r"'BILL_\*' matches no column without a key of its own"),
         ({"bill_*": NUMBER}, r"'bill_\*' matches no column"),
         ({"BILL*": {"kind": "number", "bounds": []}}, r"not filled in yet: bounds of 'BILL\*'"),
         ({"*" * 200 + "x": NUMBER}, "matches no column"),
