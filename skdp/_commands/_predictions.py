@@ -17,7 +17,9 @@ def columns_of_predictions(fitted: Any, frame: Any) -> dict[str, Any]:
     Parameters
     ----------
     fitted : Pipeline
-        A pipeline whose last step is a fitted estimator. frame : DataFrame Records.
+        A pipeline whose last step is a fitted estimator.
+    frame : DataFrame
+        Records.
 
     Returns
     -------

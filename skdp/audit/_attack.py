@@ -74,7 +74,9 @@ class Attack:
     estimator : DPEstimator
         The estimator; a copy of it is fitted.
     canaries : Canaries
-        The two tables. views : tuple of str What the adversary sees, out of `VIEWS`.
+        The two tables.
+    views : tuple of str
+        What the adversary sees, out of `VIEWS`.
     """
 
     def __init__(self, estimator: DPEstimator, canaries: Canaries, views: tuple[str, ...]) -> None:
@@ -90,8 +92,9 @@ class Attack:
         Parameters
         ----------
         absent : ndarray of int
-            Indices of the canaries that are replaced. seed : int or None Seed of the noise; None draws the noise as in a real
-            fit.
+            Indices of the canaries that are replaced.
+        seed : int or None
+            Seed of the noise; None draws the noise as in a real fit.
 
         Returns
         -------
@@ -120,7 +123,9 @@ class Recorder(Solver):
     Parameters
     ----------
     solver : Solver
-        The solver that is run. adversary : Adversary Receives the queries and the answers.
+        The solver that is run.
+    adversary : Adversary
+        Receives the queries and the answers.
     """
 
     def __init__(self, solver: Solver, adversary: "Adversary") -> None:

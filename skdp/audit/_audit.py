@@ -46,8 +46,9 @@ def audit(
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon. Copies of it are fitted. X : array-like, CSR or CSC of shape (n_samples,
-        n_features) Records. The audit is fast for few records with few features. Rows of zeros do not interfere with the canary.
+        A private estimator with a finite epsilon. Copies of it are fitted.
+    X : array-like, CSR or CSC of shape (n_samples, n_features)
+        Records. The audit is fast for few records with few features. Rows of zeros do not interfere with the canary.
     y : array-like of shape (n_samples,)
         Class labels.
     n_runs : int, default=1000
@@ -148,7 +149,9 @@ def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confid
     scores : ndarray of shape (2, n_runs)
         Scores of the runs without and with the canary.
     claim : Claim
-        The claim to refute. method : str How error rates are converted into an epsilon.
+        The claim to refute.
+    method : str
+        How error rates are converted into an epsilon.
     confidence : float
         Probability that the bound holds.
 

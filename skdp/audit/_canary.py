@@ -29,8 +29,9 @@ class Canaries:
     rows : ndarray of shape (m, n_features)
         The first rows of X.
     codes : tuple of float
-        Class numbers, or targets in [-1, 1], of the canaries and of their replacements. other : object Label of the replacement
-        of a canary; None for a null record.
+        Class numbers, or targets in [-1, 1], of the canaries and of their replacements.
+    other : object
+        Label of the replacement of a canary; None for a null record.
     """
 
     X: Any
@@ -79,8 +80,9 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     X, y : array-like
         Records that the estimator accepts.
     directions : callable
-        Function that maps the rows of the other records to unit vectors, of shape (n_canaries, n_features). n_canaries : int,
-        default=1 Number of canaries.
+        Function that maps the rows of the other records to unit vectors, of shape (n_canaries, n_features).
+    n_canaries : int, default=1
+        Number of canaries.
 
     Returns
     -------

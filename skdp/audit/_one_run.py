@@ -113,8 +113,9 @@ def audit_one_run(
     Parameters
     ----------
     estimator : DPEstimator
-        A private estimator with a finite epsilon. A copy of it is fitted. X : array-like, CSR or CSC of shape (n_samples,
-        n_features) Records. With many features, canaries are easier to tell apart.
+        A private estimator with a finite epsilon. A copy of it is fitted.
+    X : array-like, CSR or CSC of shape (n_samples, n_features)
+        Records. With many features, canaries are easier to tell apart.
     y : array-like of shape (n_samples,)
         Class labels.
     n_canaries : int, default=100
@@ -207,7 +208,9 @@ def p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, del
     Parameters
     ----------
     n_canaries, n_guesses, n_correct : int
-        Number of coins, of guesses, and of right guesses. epsilon, delta : float Privacy parameters.
+        Number of coins, of guesses, and of right guesses.
+    epsilon, delta : float
+        Privacy parameters.
 
     Returns
     -------

@@ -30,8 +30,10 @@ class Bound:
     false_positive_rate, false_negative_rate : float
         Upper confidence bounds of the error rates at the threshold.
     threshold : float
-        The attack says "canary" if the score is at or above this value. provable : float Bound if the attack never erred
-        (approximate for "subsampled"). With this number of runs, a larger claim cannot be refuted.
+        The attack says "canary" if the score is at or above this value.
+    provable : float
+        Bound if the attack never erred (approximate for "subsampled"). With this number of runs, a larger claim cannot be
+        refuted.
     """
 
     view: str
@@ -59,8 +61,11 @@ class AuditResult:
     confidence : float
         Probability that the bound of a view holds.
     n_runs : int
-        Number of fits on each of the two tables. bounds : tuple of Bound One bound per view. scores : dict of ndarray of shape
-        (2, n_runs) Scores of the runs without and with the canary, by view.
+        Number of fits on each of the two tables.
+    bounds : tuple of Bound
+        One bound per view.
+    scores : dict of ndarray of shape (2, n_runs)
+        Scores of the runs without and with the canary, by view.
     """
 
     estimator: str

@@ -44,8 +44,8 @@ class AdditiveDisplay:
 
     See Also
     --------
-    skdp.DPAdditiveClassifier : Classifier with such functions in ``shape_functions_``. skdp.DPAdditiveRegressor : Regressor with
-    such functions in ``shape_functions_``.
+    skdp.DPAdditiveClassifier : Classifier with such functions in ``shape_functions_``.
+    skdp.DPAdditiveRegressor : Regressor with such functions in ``shape_functions_``.
 
     Notes
     -----
@@ -77,8 +77,9 @@ class AdditiveDisplay:
         estimator : DPAdditiveClassifier or DPAdditiveRegressor
             A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
         terms : list of str or pair of str, or None, default=None
-            Columns and pairs to draw, in this order. None draws the most important ones. n_terms : int, default=12 Number of
-            terms to draw if ``terms`` is None.
+            Columns and pairs to draw, in this order. None draws the most important ones.
+        n_terms : int, default=12
+            Number of terms to draw if ``terms`` is None.
         target : object, default=None
             Class whose functions to draw, if there are more than two classes; None draws all classes.
         order : {"given", "value"}, default="given"
@@ -101,7 +102,8 @@ class AdditiveDisplay:
         ------
         TypeError, ValueError
             If the estimator is not an additive model, if it has no such term or class, or if there are too few axes.
-            NotFittedError If the estimator is not fitted.
+        NotFittedError
+            If the estimator is not fitted.
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator

@@ -34,7 +34,9 @@ class Panel:
     names : tuple of str
         Names of the columns.
     values : ndarray of shape (k, n_outputs), or (k1, k2, 1)
-        Values of the function on the grids. band : pair of ndarray of the same shape, or None Lower and upper ends of the band.
+        Values of the function on the grids.
+    band : pair of ndarray of the same shape, or None
+        Lower and upper ends of the band.
     labels : tuple of str
         Names of the outputs.
     """

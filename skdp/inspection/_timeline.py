@@ -18,7 +18,9 @@ class BudgetTimelineDisplay:
     spent : ndarray of shape (n_charges,)
         Epsilon at the ceiling's delta after each charge, computed by the rule that the ledger enforces.
     labels : list of str of length n_charges
-        Names of the charges. times : list of str of length n_charges Times of the charges, in ISO 8601.
+        Names of the charges.
+    times : list of str of length n_charges
+        Times of the charges, in ISO 8601.
     epsilon, delta : float
         The ceiling.
 
@@ -27,7 +29,9 @@ class BudgetTimelineDisplay:
     ax_ : matplotlib.axes.Axes
         Axes with the plot.
     figure_ : matplotlib.figure.Figure
-        Figure of the axes. line_ : matplotlib.lines.Line2D The steps of the plot.
+        Figure of the axes.
+    line_ : matplotlib.lines.Line2D
+        The steps of the plot.
 
     See Also
     --------

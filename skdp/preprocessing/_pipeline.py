@@ -53,7 +53,8 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
 
     See Also
     --------
-    BoundedScaler : Scale numbers by public bounds. RowNormClipper : Bound the length of rows.
+    BoundedScaler : Scale numbers by public bounds.
+    RowNormClipper : Bound the length of rows.
 
     Notes
     -----

@@ -44,7 +44,8 @@ class BoundedScaler(StatelessTransformer):
 
     See Also
     --------
-    RowNormClipper : Bound the length of whole rows. from_schema : Build the transformer of a whole table.
+    RowNormClipper : Bound the length of whole rows.
+    from_schema : Build the transformer of a whole table.
 
     Notes
     -----

@@ -75,8 +75,9 @@ class Schema:
     target : str or None
         Column to predict.
     classes : tuple or None
-        Labels of the target. target_bounds : tuple of float or None, default=None Lowest and highest value of the target, if it
-        is a number.
+        Labels of the target.
+    target_bounds : tuple of float or None, default=None
+        Lowest and highest value of the target, if it is a number.
     """
 
     columns: Mapping[str, Number | Category]

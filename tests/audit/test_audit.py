@@ -48,7 +48,7 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
     with pytest.raises(ValueError, match="expected the view 'transcript' for a network"):
         auditor(network, X, Y, **few, **final)
     assert auditor(network, X, Y, random_state=0, **few, **dict.fromkeys(final, "transcript")).consistent
-    with pytest.raises(TypeError, match="by the loss of labels or targets"):
+    with pytest.raises(TypeError, match="need a loss of labels or targets"):
         auditor(DPMinimax(Regression, epsilon=4.0, solver=SGDA(1)), X, Y, **few)
     with pytest.raises(TypeError, match="columns of a data frame"):
         auditor(DPAdditiveClassifier(epsilon=4.0, feature_bounds=1.0, knots=0), X, Y, **few)
