@@ -123,7 +123,7 @@ def test_the_query_takes_our_own_vertices_only():
 
     zeros = np.zeros((3, 1))
     for vertices in (L1Ball(), CORNERS, Lying(CORNERS), Vertices(np.eye(2))):
-        with pytest.raises(PrivacyAccountingError, match="products with un-noised gradients"):
+        with pytest.raises(PrivacyAccountingError, match="could read un-noised gradients"):
             Vertex(Logistic(), zeros, 1.0, vertices, zeros)
 
 

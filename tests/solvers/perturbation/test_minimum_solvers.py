@@ -213,7 +213,7 @@ def test_a_ledger_charges_objective_by_its_guarantee(delta):
     with ledger:
         for _ in range(2):
             fitted(model("objective", 0.4, delta=delta), X, y)
-        with pytest.raises(BudgetExceededError, match="only a guarantee is known"):
+        with pytest.raises(BudgetExceededError, match="only a known guarantee"):
             fitted(model("objective", 0.4, delta=delta), X, y)
     assert [entry.charge.by_itself for entry in ledger.entries] == [True, True]
     assert all(entry.spending.composition is None and entry.spending.delta == delta for entry in ledger.entries)
