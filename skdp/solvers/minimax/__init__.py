@@ -1,1 +1,1 @@
-"""Solvers of saddle problems."""
+"""Provides the solvers of saddle problems."""

@@ -1,1 +1,1 @@
-"""Solvers that release statistics once and compute the model from them."""
+"""Provides the solvers that release statistics once and compute the model from them."""
