@@ -46,7 +46,7 @@ class Problem:
     data_norm : float
         Bound on the norm of a row, enforced by clipping.
     intercept_scaling : float
-        Constant appended to each row; 0 without intercept.
+        Constant appended to each row, whose coefficient is the intercept (see `shape`); 0 without intercept.
     class_weight : tuple of float or None, default=None
         Factor of a record's loss, per class.
     alpha : float, default=0.0
@@ -112,7 +112,14 @@ class Problem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the coefficients: features, then the intercept's row where there is one; one column per output."""
+        """Shape of the coefficients inside solvers: one row per feature, then one for the intercept; one column per output.
+
+        An intercept is the coefficient of one more feature, the constant ``intercept_scaling`` that is appended to every row of
+        the table. It stands in row ``n_features``, the last one, of every array that solvers and queries call ``coef``, and its
+        value there is ``intercept_ / intercept_scaling``. Algorithms treat it as any other coefficient. Penalty and constraint
+        leave it out: `penalty_gradient`, `prox` and `project` act on the rows before it (`Solver.penalizes_intercept` tells the
+        exceptions). `unpack` splits it off at the end of a fit. With ``intercept_scaling=0`` there is neither constant nor row.
+        """
         return self.n_features + bool(self.intercept_scaling), self.loss.n_outputs
 
     @property
@@ -191,7 +198,7 @@ class Problem:
         return inside
 
     def unpack(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``coef_`` of shape (n_outputs, n_features) and ``intercept_`` of shape (n_outputs,)."""
+        """Split coefficients of the shape `shape` into ``coef_``, (n_outputs, n_features), and ``intercept_``, (n_outputs,)."""
         weights = np.ascontiguousarray(coef[: self.n_features].T)
         if not self.intercept_scaling:
             return weights, np.zeros(self.loss.n_outputs)
@@ -211,7 +218,7 @@ class SolverResult:
     Parameters
     ----------
     coef : ndarray of shape ``problem.shape``
-        The released model.
+        The released model, its intercept in the last row (see `Problem.shape`).
     n_iter : int or None
         Number of steps, public; None where there is no such number.
     uncertainty : Uncertainty or None, default=None
