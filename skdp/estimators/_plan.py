@@ -113,7 +113,12 @@ def _rounding_allowances(problem: Problem, schedule: Schedule, scale: float, by_
 
 
 def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it."""
+    """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it.
+
+    The report states it, and noise that random bits cannot resolve is refused here. The oracle calibrates the noise again for
+    each query, by the clip norm and sensitivity of the query itself: earlier releases may set the clip norm, and no noise should
+    rest on what a plan says of a query that is not there yet.
+    """
     if not problem.budget.private or isinstance(release.mechanism, Curve):  # whose proof covers rounding
         return 0.0
     if isinstance(release.mechanism, Selection):

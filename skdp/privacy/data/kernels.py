@@ -21,8 +21,8 @@ class Records:
 
     Parameters
     ----------
-    labels : ndarray of shape (m,)
-        Encoded labels or targets.
+    targets : ndarray of shape (m,)
+        Class numbers, or numbers.
     inverse_norms : ndarray of shape (m,)
         One over the norm of each row after clipping and with the intercept's constant; 0 for a row of norm 0. Norms below
         2**-480, whose squares lose their digits, count as 2**-480.
@@ -32,7 +32,7 @@ class Records:
         1 for a record, 0 for a null record; None if there is no null record.
     """
 
-    labels: np.ndarray
+    targets: np.ndarray
     inverse_norms: np.ndarray
     weights: np.ndarray | None
     present: np.ndarray | None = None
@@ -47,7 +47,7 @@ class Batch:
     rows : ndarray or CSR of shape (m, n_features)
         Rows clipped to the data norm, float64.
     targets : ndarray of shape (m,)
-        Encoded labels, or numbers.
+        Class numbers, or numbers.
     present : ndarray of shape (m,) or None, default=None
         1 for a record, 0 for a null record; None if there is no null record.
     groups : ndarray of shape (m,) or None, default=None

@@ -42,10 +42,9 @@ class TrainingData:
     X : ndarray, CSR or CSC of shape (n_samples, n_features)
         Finite records; a sparse table has no duplicate entries.
     y : ndarray of shape (n_samples,)
-        Encoded labels.
+        Class numbers, or numbers: the targets of all queries.
     groups : ndarray of shape (n_samples,) or None, default=None
-        Number of each record's public group. Only saddle problems get it, in a `Batch`: the labels of all other queries are
-        ``y`` alone.
+        Number of each record's public group. Only saddle problems get it, in a `Batch`.
     data_norm : float
         Bound on the Euclidean norm of a row; longer rows are scaled down to it.
     intercept_scaling : float, default=0.0
@@ -267,7 +266,7 @@ class TrainingData:
 
             def count(raw: np.ndarray, records: Records) -> np.ndarray:
                 places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
-                np.add.at(counts, (records.labels, places), 1.0 if records.present is None else records.present)
+                np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
                 return np.zeros((raw.shape[0], 1))
 
             self.sum(coef, count)
@@ -544,9 +543,9 @@ class TrainingData:
         return table
 
     def _records(self, part: Part) -> Records:
-        labels = self._y[part]
-        weights = None if self._class_weight is None else self._class_weight[labels]
-        return Records(labels, self._inverse_norms[part], weights, self._present(part))
+        targets = self._y[part]
+        weights = None if self._class_weight is None else self._class_weight[targets]
+        return Records(targets, self._inverse_norms[part], weights, self._present(part))
 
     def _present(self, part: Part) -> np.ndarray | None:
         return None if self._presence is None else self._presence[part]

@@ -88,7 +88,7 @@ class BlockGradient:
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the unclipped derivative of each record in its raw predictions; a kernel for ``TrainingData.block_sum``."""
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         return residuals
@@ -195,7 +195,7 @@ class CoordinateScores:
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the derivative of each record in its raw prediction, finite; a kernel for ``TrainingData.clipped_sum``."""
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         return np.nan_to_num(residuals, copy=False)

@@ -119,7 +119,7 @@ class ClassMoments:
         factors = 1 / np.sqrt(np.maximum(squares, 1.0))
         if records.present is not None:
             factors *= records.present
-        return factors[:, None] * (records.labels[:, None] == np.arange(N_CLASSES))
+        return factors[:, None] * (records.targets[:, None] == np.arange(N_CLASSES))
 
     def _weights(self, label: int, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the squares of these factors for one class."""

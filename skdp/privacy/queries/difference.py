@@ -93,7 +93,7 @@ class Difference:
         return clip_residuals(here, records.inverse_norms, self.clip_norm)
 
     def _clipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         return clip_residuals(residuals, records.inverse_norms, self.gradient_clip_norm)

@@ -63,7 +63,7 @@ class Gradient:
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the clipped derivative of each record in its raw predictions; a kernel for ``TrainingData.sum``."""
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         return clip_residuals(residuals, records.inverse_norms, self.clip_norm)

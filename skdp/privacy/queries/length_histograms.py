@@ -93,4 +93,4 @@ class ResidualHistogram(DistanceHistogram):
         return (*super().parameters(), np.array(self.prediction))
 
     def _lengths(self, records: Records) -> np.ndarray:
-        return np.abs(self.prediction - records.labels) * lengths_of(records)
+        return np.abs(self.prediction - records.targets) * lengths_of(records)

@@ -94,7 +94,7 @@ class Curvature:
         ndarray of shape (m, 1)
             Clipped second derivatives.
         """
-        curvatures = (self.loss.upper_curvature if self.upper_bound else self.loss.curvature)(raw, records.labels)
+        curvatures = (self.loss.upper_curvature if self.upper_bound else self.loss.curvature)(raw, records.targets)
         if records.weights is not None:
             curvatures = curvatures * records.weights[:, None]
         return clip_curvatures(curvatures, records.inverse_norms, self.clip_norm)

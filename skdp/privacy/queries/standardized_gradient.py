@@ -182,9 +182,9 @@ class StandardizedGradient:
         return clip_residuals(self._unclipped(raw, records), records.inverse_norms, self.clip_norm)
 
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         if self.class_weight is not None:
-            residuals *= np.array(self.class_weight)[records.labels, None]
+            residuals *= np.array(self.class_weight)[records.targets, None]
         return residuals

@@ -127,7 +127,7 @@ class JointMoments:
         zeros, factor = np.zeros((self.n_coordinates, 1)), math.sqrt(2.0) * self.row_norm
 
         def targets(raw: np.ndarray, records: Records) -> np.ndarray:
-            return np.clip(np.nan_to_num(records.labels), -1.0, 1.0)[:, None] * _shrinkage(records, self.row_norm)
+            return np.clip(np.nan_to_num(records.targets), -1.0, 1.0)[:, None] * _shrinkage(records, self.row_norm)
 
         products = rows.gram(zeros, lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
         return np.concatenate([half_vector(products), factor * rows.sum(zeros, targets).ravel()])

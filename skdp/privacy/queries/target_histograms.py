@@ -51,8 +51,8 @@ class TargetExponents:
         return rows.histogram(self._ranges, self.size)
 
     def _ranges(self, records: Records) -> np.ndarray:
-        exponents = np.frexp(records.labels)[1].astype(np.intp)
-        return np.where(records.labels == 0, 0, exponents - LEAST_EXPONENT)
+        exponents = np.frexp(records.targets)[1].astype(np.intp)
+        return np.where(records.targets == 0, 0, exponents - LEAST_EXPONENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,4 +95,4 @@ class TargetHistogram:
     def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records: below the first edge, between edges, and from the last edge on."""
         edges = np.sort(self.edges)  # if unsorted, a bin could depend on the target before
-        return rows.histogram(lambda records: np.searchsorted(edges, records.labels, side="right"), self.size)
+        return rows.histogram(lambda records: np.searchsorted(edges, records.targets, side="right"), self.size)

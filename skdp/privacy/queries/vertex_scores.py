@@ -170,7 +170,7 @@ class Vertex:
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""
-        residuals = self.loss.derivative(raw, records.labels)
+        residuals = self.loss.derivative(raw, records.targets)
         if records.weights is not None:
             residuals *= records.weights[:, None]
         return np.nan_to_num(residuals, copy=False)

@@ -88,7 +88,7 @@ class ResidualSigns:
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
             nonlocal total
-            signs = np.nan_to_num(np.sign(raw[:, 0] - records.labels))
+            signs = np.nan_to_num(np.sign(raw[:, 0] - records.targets))
             total += float(signs.sum() if records.present is None else signs @ records.present)
             return np.zeros((raw.shape[0], 1))
 

@@ -202,8 +202,8 @@ def test_sums_are_within_their_allowance(kind, layout, n, rng):
     terms, clip_norm = {}, 3.0
 
     def kernel(raw, records):
-        residuals = slopes[records.labels] * np.minimum(clip_norm * records.inverse_norms, 1.0)[:, None]
-        terms.update(zip(records.labels.tolist(), residuals[:, 0].tolist(), strict=True))
+        residuals = slopes[records.targets] * np.minimum(clip_norm * records.inverse_norms, 1.0)[:, None]
+        terms.update(zip(records.targets.tolist(), residuals[:, 0].tolist(), strict=True))
         return residuals
 
     with np.errstate(all="ignore"):

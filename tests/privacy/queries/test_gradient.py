@@ -139,7 +139,7 @@ def test_float_error_of_the_sum_stays_within_its_bound(storage, rng):
     """Against an exact rational sum, with residuals looked up by a label that numbers the rows."""
     X, slopes = rng.normal(size=(9000, 1)), rng.normal(size=(9000, 1))
     rows = TrainingData(STORAGES[storage](X), np.arange(9000), data_norm=1e3)
-    value = rows.sum(np.zeros((1, 1)), lambda raw, records: slopes[records.labels])
+    value = rows.sum(np.zeros((1, 1)), lambda raw, records: slopes[records.targets])
     exact = sum(Fraction(float(x)) * Fraction(float(s)) for x, s in zip(X[:, 0], slopes[:, 0], strict=True))
     assert abs(float(Fraction(float(value[0, 0])) - exact)) <= rows.summation_error * float(np.abs(X * slopes).max())
 
@@ -192,7 +192,7 @@ def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_featur
     seen: dict[int, bytes] = {}
 
     def kernel(raw, records):
-        for label, row in zip(records.labels.tolist(), raw, strict=True):
+        for label, row in zip(records.targets.tolist(), raw, strict=True):
             assert seen.setdefault(label, row.tobytes()) == row.tobytes()
         return raw
 
