@@ -1,4 +1,4 @@
-"""The oracle: what it refuses, what it records, and that the noise on its answers is the one that the schedule states."""
+"""Tests the oracle: what it refuses and records, and that its noise is the noise that the schedule states."""
 
 import math
 from dataclasses import replace

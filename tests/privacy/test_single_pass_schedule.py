@@ -1,4 +1,4 @@
-"""Releases of records that no other release uses: what the oracle refuses and counts, the noise, and what all of them cost."""
+"""Tests single-pass releases: what the oracle refuses and counts, their noise, and their cost together."""
 
 import math
 
@@ -124,7 +124,7 @@ def test_the_named_records_enter_and_no_others(storage):
 
 
 def test_what_is_counted_is_what_is_read():
-    """A question that names other records each time it is looked at."""
+    """A query that names other records at every access."""
     names = iter(([3], [5], [7], [9]))
 
     class Shifting(Gradient):

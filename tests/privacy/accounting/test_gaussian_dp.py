@@ -87,7 +87,7 @@ def test_epsilon_below_the_resolution_is_refused():
 @pytest.mark.parametrize("kind", (np.float16, np.float32))
 @pytest.mark.parametrize("function", (gaussian_mu, gaussian_epsilon))
 def test_numbers_of_lower_precision_are_accounted_for_as_exactly(kind, function):
-    """They are equal to floats, for which the answer is remembered."""
+    """They are equal to floats, whose results are cached."""
     for value in (0.5, 1.0, 4.0):
         function.cache_clear()
         expected = function(value, 1e-5)

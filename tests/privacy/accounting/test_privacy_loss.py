@@ -27,7 +27,7 @@ def sampled(count, rate, weight=1.0):
 
 
 def epsilon_by_accountant(schedule, scale, budget, spacing):
-    """The library's accountant, told every release as an event."""
+    """Returns the epsilon of the library's accountant, with every release as an event."""
     accountant = PLDAccountant(RELATIONS[budget.adjacency], spacing)
     for count, release in schedule.entries:
         event = GaussianDpEvent(noise_multiplier(release, scale, budget.adjacency))
@@ -106,7 +106,7 @@ def test_calibration_takes_few_evaluations_and_repeats_none(monkeypatch):
 def test_the_relation_is_not_ignored(adjacency, scale):
     """Fault of the library: its Renyi accountant reports half of epsilon under replace_one.
 
-    Sampled nearly always, a release costs what it costs on all records, whatever the adjacency.
+    With a sampling rate near 1, a release costs as much as on all records, under both adjacencies.
     """
     exact = gaussian_epsilon(math.sqrt(5) / scale, 1e-6)
     assert spent_epsilon(sampled(5, 1 - 1e-12), scale, Budget(1.0, 1e-6, adjacency)) == pytest.approx(exact, rel=2e-3)
@@ -135,7 +135,7 @@ def test_what_convolutions_cannot_resolve_is_refused():
 
 
 def test_rounding_of_the_transforms_is_paid_for():
-    """Where nothing is left, the convolution still reports masses of both signs; the stated bound is above them."""
+    """Where the true mass is 0, the convolution reports masses of both signs; the stated bound is above them."""
     composition = subsampled.Composition.of(sampled(7000, 4e-4), "zero_out")
     distribution = subsampled.loss_distribution(composition, 0.4, 2e-3)
     empty = max(abs(distribution.get_delta_for_epsilon(epsilon)) for epsilon in (20.0, 25.0, 30.0))
@@ -188,6 +188,6 @@ def test_the_profile_is_the_inverse_of_epsilon(adjacency, schedule):
 
 
 def test_losses_beyond_float64_are_no_guarantee():
-    """Where there is hardly any noise, and the library would count a difference of 1 as 0."""
+    """With almost no noise the library would count a difference of 1 as 0."""
     composition = subsampled.Composition("zero_out", ((4, 0.005, 0.02),), (), 1.0)
     assert composition.epsilon(2.3689521091486754e-10, Budget(2.5, 0.5, "zero_out")) == math.inf

@@ -1,4 +1,4 @@
-"""Products of rows with coefficients: as exact as stated, and the same to the last bit whatever stands around a row."""
+"""Tests products of rows and coefficients: their precision, and that the other rows do not change them by a bit."""
 
 import math
 from fractions import Fraction

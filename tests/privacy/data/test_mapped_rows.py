@@ -1,4 +1,4 @@
-"""Rows that earlier releases map: what queries are about from then on, and what the oracle refuses."""
+"""Tests rows mapped by earlier releases: the answers of later queries, and what the oracle refuses."""
 
 import math
 
@@ -91,7 +91,7 @@ def in_disorder(rows, rng):
 
 @pytest.mark.parametrize("shuffled", ("none", "others", "all"))
 def test_a_mapped_row_is_the_same_whatever_the_others_are(shuffled, rng):
-    """To the last bit, and in whatever order entries are stored: flags of a whole table must not set the order of sums."""
+    """Equal to the last bit for every order of stored entries: flags of the whole table must not set the order of sums."""
     X, matrix = sparse.csr_array(rng.normal(size=(60, 300))), sparse.csr_array(rng.normal(size=(300, 40)))
     whole = in_disorder(X, rng) if shuffled == "all" else X
     if shuffled == "others":
@@ -135,7 +135,7 @@ def test_matrices_that_are_not_finite_or_do_not_fit_are_refused_and_nothing_chan
 
 
 def test_rows_are_not_mapped_while_a_query_is_answered(rng):
-    """A query is trusted, but what it does must not change what it is about."""
+    """A query is trusted, but must not change the rows while it is answered."""
     seen = []
 
     class Mapping(Moments):
@@ -233,7 +233,7 @@ def test_an_attack_on_sums_and_on_mapped_rows_together_has_what_was_spent_and_no
 
 
 def test_a_matrix_from_exact_sums_gives_a_record_away():
-    """The twin: whoever sees the matrix knows; from noisy sums it says little."""
+    """The broken twin: a matrix from exact sums reveals the record; one from noisy sums reveals little."""
     leaky, honest = ([choices(with_record, exact, 200)[0].mean() for with_record in (True, False)] for exact in (True, False))
     assert leaky == [1, 0]
     assert (

@@ -1,4 +1,4 @@
-"""A null record contributes nothing to any query: what the adjacency ``zero_out`` is about."""
+"""Tests that a null record contributes nothing to any query, as the adjacency ``zero_out`` requires."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The tight figure of a ledger, and Gaussian covers."""
+"""Tests the tight epsilon of a ledger, and Gaussian covers."""
 
 import math
 
@@ -70,7 +70,7 @@ SAMPLED = [
 @pytest.mark.parametrize("composition", SAMPLED)
 @pytest.mark.parametrize("slack", (1e-8, 1e-11))
 def test_a_cover_covers(composition, slack):
-    """On a finer grid of epsilon than its own, and it is not loose: two percent less would not cover."""
+    """Checked on a finer grid of epsilon; the cover is tight: a mu two percent smaller would not cover."""
     budget = Budget(composition.epsilon(1.0, Budget(1.0, DELTA, composition.adjacency)), DELTA, composition.adjacency)
     mu = gaussian_cover(composition, budget, slack)
     distribution, _ = composition.losses(1.0, budget)
@@ -102,7 +102,7 @@ def test_a_pure_guarantee_lies_under_its_cover(epsilon):
 
 @pytest.mark.parametrize("epsilon", (1e-300, 1e-17, 3e-16, 3.6e-12, 1e-7, 0.99e-4, 1.01e-4, 0.01))
 def test_a_cover_of_hardly_anything_is_not_rounded_to_nothing(epsilon):
-    """Charged as 0, any number of fits would fit. By the first terms of the series of the quantile of expit."""
+    """If it were charged as 0, any number of fits would be admitted. Compared with the first terms of a series."""
     least = math.sqrt(math.pi / 2) * (epsilon - (4 - math.pi) / 48 * epsilon**3)
     assert least * (1 - 1e-11) <= pure_cover(epsilon) <= least * (1 + 3e-9)
 

@@ -1,4 +1,4 @@
-"""The bridges to diffprivlib's accountant, on the package itself where it imports."""
+"""Tests the conversions to and from diffprivlib's accountant, with the package itself if it is installed."""
 
 import pickle
 

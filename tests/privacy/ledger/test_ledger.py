@@ -1,4 +1,4 @@
-"""The ledger: who is charged, what is refused, and what stands in the file."""
+"""Tests the ledger: which fits are charged, which are refused, and what the file contains."""
 
 import copy
 import json
@@ -239,7 +239,7 @@ def test_two_active_ledgers_are_both_charged_or_none(ledger):
 
 @pytest.mark.parametrize("block", (nullcontext, lambda: reproducible_noise(0)), ids=("secure", "seeded"))
 def test_every_charge_has_noise_of_its_own(block, ledger):
-    """Else two fits would cancel each other's noise, for anybody."""
+    """Otherwise anyone could cancel the noise by comparing two fits."""
     with ledger, block():
         fits = [clone(GD).fit(X, y).coef_ for _ in range(2)]
     assert len(ledger.entries) == 2 and not np.array_equal(*fits)

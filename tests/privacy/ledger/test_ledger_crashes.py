@@ -25,7 +25,7 @@ context.set_forkserver_preload(["skdp", "pytest"])
 
 
 def fit_forever(path, releases, ready):
-    """A byte into a file for every fit that makes its first release."""
+    """Writes one byte to a file for every fit that makes its first release."""
     out = os.open(releases, os.O_WRONLY | os.O_APPEND)
     ask = Oracle.ask
 
@@ -43,7 +43,7 @@ def fit_forever(path, releases, ready):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_kill_at_random_moments_never_gives_anything_back(tmp_path):
-    """Fifty times, in the middle of a run of fits: what was released is counted, and the overdraft is still refused."""
+    """Fifty kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
     path, releases, ready = tmp_path / "study.sqlite", tmp_path / "releases", context.Semaphore(0)
     PrivacyLedger(path, epsilon=20, delta=DELTA)
     releases.touch()
@@ -82,7 +82,7 @@ def race(path, barrier, results):
 
 
 def test_of_four_processes_racing_for_the_last_epsilon_one_gets_it(tmp_path):
-    """They also race for the making of the file."""
+    """They also race to create the file."""
     path, barrier, results = tmp_path / "study.sqlite", context.Barrier(4), context.Queue()
     processes = [context.Process(target=race, args=(str(path), barrier, results)) for _ in range(4)]
     for process in processes:

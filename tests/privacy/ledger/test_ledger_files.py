@@ -1,4 +1,4 @@
-"""The file of a ledger: one identity under many names, copies, older copies, WAL, and rows that nothing vouches for."""
+"""Tests the file of a ledger: one identity under many names, copies, older copies, WAL, and rows without a hash."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ def notes(ledger):
 
 
 def test_no_row_beside_the_entries_changes_the_summary(ledger):
-    """Files of earlier versions kept composed losses under such a key, which nothing vouched for."""
+    """Files of earlier versions kept composed losses under such a key, without a hash."""
     composition = Composition("replace_one", ((200, 0.05, 4.0),), (), 0.0)
     ledger.charge(Spending("sampled", {}, (), "replace_one", 1.0, DELTA, composition))
     truth = ledger.summary().tight_epsilon
@@ -103,7 +103,7 @@ PrivacyLedger("study.sqlite").add(0.1, note="half")
 
 @pytest.mark.skipif(os.name != "posix", reason="kills itself")
 def test_a_crash_under_one_name_takes_back_no_charge_under_another(ledger, tmp_path, monkeypatch):
-    """SQLite's journal goes with the name: the charge by a hard link was undone when the first name was opened again."""
+    """SQLite's journal belongs to a name: a charge by a hard link was undone when the first name was opened again."""
     monkeypatch.chdir(tmp_path)
     ledger.add(0.1, note="one")
     identity = ledger.identity

@@ -1,4 +1,4 @@
-"""Ledgers with a key: who can change them, where the key is, and where it is not."""
+"""Tests ledgers with a key: who can change them, and where the key is stored."""
 
 import contextlib
 import copy
@@ -92,7 +92,7 @@ def test_with_a_key_a_deleted_entry_is_noticed(attack, ledger):
 
 @pytest.mark.parametrize("attack", ATTACKS[:2])
 def test_without_a_key_it_is_not(attack, tmp_path):
-    """As the documentation says: hashes that anybody can compute catch accidents, not intent."""
+    """As documented: hashes that everybody can compute detect accidents, not manipulation."""
     ledger = PrivacyLedger(tmp_path / "open.sqlite", epsilon=3, delta=DELTA, adjacency="replace_one")
     ledger.add(0.1, note="one")
     ledger.add(0.1, note="two")

@@ -1,4 +1,4 @@
-"""The rule of a ledger, against analysts who choose what comes next after a look at what came before."""
+"""Tests the filter of a ledger against analysts who choose each release after seeing the earlier ones."""
 
 import math
 
@@ -122,7 +122,7 @@ def value(mu, *choices):
 
 
 def test_an_analyst_who_turns_after_a_look_stays_under_the_ceiling():
-    """He takes the slack where the Gaussian rest is useless to him, and the Gaussian rest where it is not."""
+    """The analyst uses the slack if the rest of the Gaussian budget is useless, and otherwise that rest."""
     epsilon, delta = 1.0, 1e-3
     rule = Filter(epsilon, delta, ())
     for share in (0.05, 0.3, 0.7, 0.95):
@@ -135,7 +135,7 @@ def test_an_analyst_who_turns_after_a_look_stays_under_the_ceiling():
 
 
 def test_turning_to_sums_of_guarantees_after_a_look_would_break_the_ceiling():
-    """Why there is a reserve: all of delta for Gaussian fits, and zCDP plus sums from the first other fit on, is no filter."""
+    """Shows why there is a reserve: all of delta for Gaussian fits, then zCDP plus sums for other fits, is not a filter."""
     epsilon, delta = 1.0, 1e-3
     first = 0.5 * gaussian_mu(epsilon, delta)
     rest = math.sqrt(gaussian_mu(epsilon, delta) ** 2 - first**2)

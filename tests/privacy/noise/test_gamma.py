@@ -18,7 +18,7 @@ SIZES = (1, 7)
 
 
 class ScriptedBits(NoiseSource):
-    """Yields given 64-bit words, to reach corners that chance does not."""
+    """Returns given 64-bit words, for cases that random words do not reach."""
 
     def __init__(self, words):
         self.words = list(words)
@@ -83,7 +83,7 @@ def test_bounds_on_the_norm_have_the_stated_probability(size):
 
 @pytest.mark.parametrize("noise", (GammaNorm(1.0, 5), Normal(1.0, 5, 40.0)), ids=("exponential norm", "normal"))
 def test_rounding_of_a_draw_is_below_its_bound(noise, monkeypatch):
-    """What is computed from the same 51 bits by 50 digits differs by less than is allowed."""
+    """A computation with 50 digits from the same 51 bits differs by less than the bound."""
 
     class Recorder(NoiseSource):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""The normal sampler, the grid, and the sizes that the grid's slack must cover."""
+"""Tests the normal sampler, the grid, and the rounding errors that the slack of the grid must cover."""
 
 import math
 
@@ -29,7 +29,7 @@ def test_release_noise_has_the_stated_scale_and_no_other():
 
 
 class ScriptedBits(NoiseSource):
-    """Yields given 64-bit words, to reach corners that chance does not."""
+    """Returns given 64-bit words, for cases that random words do not reach."""
 
     def __init__(self, words):
         self.words = list(words)
@@ -93,7 +93,7 @@ def test_fine_grids_get_the_stated_law_too(ratio):
 
 @pytest.mark.parametrize("ratio", (JUST_TWO, 1.5 * 2.0**22, RATIO))
 def test_the_coarse_normal_is_wider_than_its_steps(ratio):
-    """Else its rounding would take variance away: exactly, from the probabilities of its steps."""
+    """Otherwise its rounding would reduce the variance; computed exactly from the probabilities of its steps."""
     coarse = abs(GridGaussian(ratio, 1.0).add_to(np.zeros(1), ScriptedNormals(1e6, 0.0))[0]) / 1e6 / 2**20
     fine = GridGaussian(ratio, 1.0).add_to(np.zeros(1), ScriptedNormals(0.0, 1.0))[0]
     steps = np.arange(-60, 61) if coarse < 6 else None
@@ -163,7 +163,7 @@ def test_outputs_lie_on_the_grid_and_rounding_moves_no_further_than_the_slack(rn
 
 
 def test_neighbouring_values_reach_the_same_outputs():
-    """On a coarse grid, exhaustively: the noise does not betray where the value lay between the grid points."""
+    """Exhaustive on a coarse grid: the noise does not reveal where the value was between grid points."""
     noise = GridGaussian(2.0, 1.0)
     reached = [set(noise.add_to(np.full(200_000, value), seeded.source(5))) for value in (0.3, 1.0)]
     common = range(-6, 8)  # each has probability above 1e-3: missed by chance with probability below 1e-80
@@ -186,7 +186,7 @@ def test_a_sample_has_each_record_with_the_stated_probability(rate):
 
 
 def test_a_sample_compares_all_53_bits():
-    """Where the first 8 bits are a tie, the other 45 decide: here they are all ties."""
+    """If the first 8 bits are equal, the other 45 decide; here they are always equal."""
 
     class Tied(NoiseSource):
         def __init__(self, first, rest):

@@ -86,7 +86,7 @@ def test_no_grid_point_is_a_hole(zeros):
 
 
 def test_leading_zeros_are_counted_through_every_word():
-    """52 in the first 53 bits and on into the next words, at the right weight: else the tail would be cut or too heavy."""
+    """Zeros in the first 53 bits and in later words have the right weight; otherwise the tail would be cut or too heavy."""
 
     class Bits(NoiseSource):
         def __init__(self, words):
@@ -153,7 +153,7 @@ def test_neighbours_reach_the_same_outputs_bit_by_bit(spacing):
 @pytest.mark.parametrize("clip_norm", (1e-50, 1e-5, 1.0, 1e50))
 @pytest.mark.parametrize("n_samples", (2, 10**5, 10**9))
 def test_low_bits_of_an_output_do_not_betray_the_data(scale, clip_norm, n_samples, rng):
-    """An output is an integer below 2**52 times the spacing: exact, and of one format whatever was added."""
+    """An output is an integer below 2**52 times the spacing: exact, and in the same format for all data."""
     sizes = dict(clip_norm=clip_norm, relative_sensitivity=2.0, scale=scale, n_samples=n_samples, size=64)
     noise = GridGaussian.calibrated(summation_error=1e-13 * n_samples, **sizes)
     for value in (0.0, n_samples * clip_norm, -n_samples * clip_norm):
@@ -167,7 +167,7 @@ def test_low_bits_of_an_output_do_not_betray_the_data(scale, clip_norm, n_sample
 
 
 def adversarial(kind, n, rng):
-    """Tables of two columns whose sums are as hard as they get."""
+    """Tables of two columns whose sums have the largest rounding errors."""
     signs = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
     tables = {
         "alternating": signs * [1.0, -1.0],
@@ -197,7 +197,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n", (1, BLOCK + 1, 100_003))
 def test_sums_are_within_their_allowance(kind, layout, n, rng):
-    """Against the exact sum of the very terms, the length of a term being at most the clip norm."""
+    """Compares with the exact sum of the same terms, each of norm at most the clip norm."""
     X, slopes = adversarial(kind, n, rng), 1 - 2.0**-20 * rng.random((n, 1))
     terms, clip_norm = {}, 3.0
 

@@ -84,7 +84,7 @@ def test_zcdp_takes_the_best_of_all_orders(rho, delta):
 @pytest.mark.parametrize("rho", (1e-3, 0.05, 1.0))
 @pytest.mark.parametrize("delta", (1e-2, 1e-5, 1e-9))
 def test_zcdp_is_what_the_library_says(rho, delta):
-    """The library tries some orders only: it is above ours, by little."""
+    """The library tries only some orders, so its epsilon is slightly above ours."""
     accountant = RdpAccountant(1 + np.geomspace(0.5, 1e3, 500)).compose(ZCDpEvent(rho / 10), 10)
     assert (1 - 1e-8) * zcdp_epsilon(rho, delta) <= accountant.get_epsilon(delta) <= 1.001 * zcdp_epsilon(rho, delta)
 
@@ -149,7 +149,7 @@ def test_selections_cost_no_less_than_their_worst_case_and_no_more_than_pure_los
 @pytest.mark.parametrize("count", (1, 4))
 @pytest.mark.parametrize("epsilon", (0.5, 6.0))
 def test_the_sum_of_epsilons_is_attained(count, epsilon):
-    """One of a million candidates gains what a record can add, the others lose it: its choice is nearly that much likelier."""
+    """One of a million candidates gains what a record can add the others lose it; its probability rises nearly by the bound."""
     budget = Budget(epsilon, 0.0, "zero_out")
     scale = calibrate(selections(count), budget)
     before, after = np.zeros(10**6), np.full(10**6, -1.0)
@@ -237,7 +237,7 @@ def test_gumbel_variables_are_as_precise_as_the_proof_needs(rng):
 
 
 def test_the_scale_covers_rounding():
-    """Scores that are wrong by the stated error, each to the worst side: the ratio stays in the interval that is paid for."""
+    """Scores with the stated error in the worst direction: the ratio stays in the interval that the scale covers."""
     scale, error = 3.0, 0.05
     noise = GumbelNoise.calibrated(sensitivity=1.0, scale=scale, rounding=error)
     assert noise.scale == pytest.approx(scale * 1.2, rel=1e-9) and noise.scale > scale * 1.2
@@ -258,7 +258,7 @@ def test_the_scale_covers_rounding():
 
 @pytest.mark.parametrize("size", (5e-324, 1e-323, 1e-300, 1e279))
 def test_the_smallest_and_the_largest_scores_are_private(size):
-    """Near 0 noise of the stated scale would have a handful of values, and far out sums would be infinite, where ties betray."""
+    """Near 0 the noise would have only a few values, and far out sums would be infinite: ties would reveal data."""
     count, source, noise = 4000, seeded.source(), GumbelNoise.calibrated(sensitivity=size, scale=2 / 6.0, rounding=0.0)
     with np.errstate(over="raise", invalid="raise"):
         chosen = [
@@ -270,7 +270,7 @@ def test_the_smallest_and_the_largest_scores_are_private(size):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("weight", (1.0, 2.0))
-def test_the_gate_chooses_as_the_exponential_mechanism_does(adjacency, weight):
+def test_the_oracle_chooses_as_the_exponential_mechanism_does(adjacency, weight):
     """Frequencies of 8000 choices; deleting or halving the noise, or ignoring a weight, fails here."""
     count, counts = 8_000, np.array([12, 4, 0, 8])
     schedule = Schedule(((count, Release(Votes, Selection(weight), 1.0)), (1, Release(Votes, Selection(), 1.0))))
@@ -315,7 +315,7 @@ def test_a_query_without_scores_is_refused_before_it_is_read():
 
 @pytest.mark.parametrize("mechanism", (Gaussian(), PoissonGaussian(0.5)))
 def test_scores_are_not_released_with_gaussian_noise(mechanism):
-    """What bounds every score alone says little of all together: their norm may move by the root of their number as much."""
+    """The bound is for each score alone; the norm of all scores may move more, by a factor of the root of their number."""
 
     class Unread(TrainingData):
         def label_counts(self, n_classes):

@@ -117,7 +117,7 @@ def test_no_record_moves_it_further_than_the_sensitivity_and_some_come_near(inte
 
 
 def bound(g, h):
-    """As the proof has it."""
+    """Returns the bound of the proof."""
     alike = 2 + 2 * h**2 + 1 / (2 * h**2) if 2 * h**2 >= 1 else 4.0
     return math.sqrt(max(alike, 2 * (g**2 + 1 + h**2)))
 

@@ -1,4 +1,4 @@
-"""The choice of a coordinate by the size of its gradient: definitions, neighbours, and what the oracle refuses."""
+"""Tests the selection of a coordinate by its gradient: definition, neighbours, and what the oracle refuses."""
 
 import math
 from fractions import Fraction

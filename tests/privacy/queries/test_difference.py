@@ -40,7 +40,7 @@ class Saddle:
 
 
 class Steep:
-    """A loss whose derivative is anything at all, and not the smoothness that it claims."""
+    """A loss with arbitrary derivatives, which violate its stated smoothness."""
 
     name, lipschitz, smoothness, n_outputs = "steep", 1.0, 1.0, 2
 

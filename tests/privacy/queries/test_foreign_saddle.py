@@ -1,4 +1,4 @@
-"""Saddle problems of somebody else: what they cannot state, and what they cannot write to."""
+"""Tests saddle problems of users: which factors are refused, and which arrays they cannot write to."""
 
 import numpy as np
 import pytest

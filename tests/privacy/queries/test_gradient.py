@@ -28,7 +28,7 @@ EXTREMES = [0.0, 5e-324, 1e-310, 1e-170, 1e-160, 1e-30, 1.0, 1e30, 1e150, 1e160,
 
 
 class Steep:
-    """A loss whose derivative is anything at all, as a user's could be."""
+    """A loss with arbitrary derivatives, such as a user's."""
 
     name, lipschitz, smoothness = "steep", 1.0, 1.0
 
@@ -185,7 +185,7 @@ def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
 @pytest.mark.parametrize("n_features", (1, 8, 53, 8193, 20_000))
 @pytest.mark.parametrize("n_outputs", (1, 3))
 def test_a_record_is_worked_out_alike_whatever_sample_it_is_in(storage, n_features, n_outputs, rng):
-    """BLAS would round a row by its place in the block: compared bit by bit, over samples of many sizes."""
+    """BLAS would round a row by its position in the block; compared bit by bit over samples of many sizes."""
     X = 1e3 * rng.normal(size=(300, n_features))
     rows = TrainingData(STORAGES[storage](X), np.arange(300, dtype=np.int16), data_norm=1e6)
     coef = rng.normal(size=(n_features, n_outputs))

@@ -205,7 +205,7 @@ def test_a_table_of_another_size_is_refused(rng):
 
 @pytest.mark.parametrize("row", (0.0, 1e-57, 1e-58, 1e-59))
 def test_a_direction_below_the_range_of_float64_does_not_end_the_search(row):
-    """Whether it did would be a matter of one record."""
+    """One record could decide whether the search ends."""
     X = np.zeros((4, module.LARGEST_HESSIAN + 1))
     X[0, 0] = row
     known = Minimization(4, X.shape[1], 1e-100, 0.25e-150, 4e-110, 1e-50, True)

@@ -27,7 +27,7 @@ NULL = np.array([0, 3])
 
 
 class Foreign(Logistic):
-    """A loss whose second derivative is anything at all, as a user's could be."""
+    """A loss with arbitrary second derivatives, such as a user's."""
 
     def __init__(self, curvatures):
         self.curvatures = np.array(curvatures, dtype=float)

@@ -236,7 +236,7 @@ def test_one_record_does_not_change_how_the_others_are_rounded(storage, width, r
 
 
 class Foreign(SaddleProblem):
-    """A problem whose factors are anything at all, looked up by the target, which numbers the records."""
+    """A problem with arbitrary factors, looked up by the target, which is the number of the record."""
 
     n_primal, n_dual = 4, 1
 
@@ -346,7 +346,7 @@ def test_shapes_that_change_between_two_points_are_refused(first, second):
 
 
 def test_unsorted_entries_are_no_harm(rng):
-    """CSR as it may come, in any order, but each entry once."""
+    """Tests CSR with entries in any order and without duplicates."""
     X, y = rng.normal(size=(20, 3)), rng.integers(0, 2, 20).astype(np.int8)
     order = np.argsort(rng.random((20, 3)), axis=1)
     shuffled = sparse.csr_array((np.take_along_axis(X, order, axis=1).ravel(), order.ravel(), 3 * np.arange(21)), shape=(20, 3))

@@ -81,7 +81,7 @@ HOSTILE = np.array([0.0, 1e-320, 1e-160, 1e-8, 1.0, 1e8, 1e160, 1e300])
 
 
 class Steep:
-    """Any derivative, not a number among them."""
+    """A loss with arbitrary derivatives, including NaN."""
 
     name, lipschitz, smoothness, n_outputs, targets, convex = "steep", 1.0, 1.0, 1, "numbers", True
 

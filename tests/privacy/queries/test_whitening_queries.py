@@ -160,7 +160,7 @@ def test_half_vectors_keep_the_norm(rng):
 
 
 def contribution(query, x, y, intercept=True):
-    """What one record adds."""
+    """Returns the contribution of one record."""
     return query.evaluate(TrainingData(np.atleast_2d(x), np.array([y]), data_norm=R, intercept_scaling=1.0 * intercept))
 
 
@@ -251,6 +251,6 @@ def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
 
 
 def test_the_second_moment_needs_one_scale_for_all_features():
-    """Its bound rests on it."""
+    """The bound of the query requires it."""
     with pytest.raises(ValueError, match="same scale"):
         SecondMoment(Standardization(np.zeros(2), np.array([1.0, 2.0]), True, 1.0))
