@@ -4,15 +4,15 @@ from skdp.solvers._base import Problem
 
 __all__ = ["bearable_noise", "largest_prediction", "noise_limited_clip_norm"]
 
-# Noise that a raw prediction may gather before contraction, in log-odds for classes, and in half the range of the targets (or the
-# threshold of the loss) for numbers. Chosen on the benchmark tables (docs/defaults.md): 1.5 or 6 in place of 3 moved the mean AUC
-# by at most .01. A larger value means longer paths: less bias and more noise.
+# Noise that a raw prediction may gather before contraction, in log-odds for classes, and in half the range of the targets (or
+# the threshold of the loss) for numbers. Choices; in "standardized_gd", 1.5 or 6 in place of 3 moved the mean AUC of eight
+# tables by at most .01. A larger value means longer paths: less bias and more noise.
 TRAVEL = {"classes": 3.0, "numbers": 1.0}
 # Signal-to-noise ratio below which the path is shorter, in proportion to it: there noise hides even which class is larger. A
 # choice; a larger value shortens the path on more small tables.
 FAINT = 50.0
-# Clip norm over the norm of a gradient of the usual slope, while noise limits the fit. A choice, tried on adult, mammography and
-# california; a smaller value has less noise and more bias.
+# Clip norm over the norm of a gradient of the usual slope, while noise limits the fit. A choice; a smaller value has less noise
+# and more bias.
 LEAST = 0.5
 # Signal-to-noise ratio from which on the clip norm grows in proportion to the ratio; choices. A larger value clips larger tables.
 OPENING = {"classes": 1500.0, "numbers": 3000.0}

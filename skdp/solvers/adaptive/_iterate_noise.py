@@ -17,7 +17,7 @@ __all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hi
 INFLATION = 10.0
 # Largest relative error of the scale of a feature. A choice: the floor under the variances keeps errors below it.
 MOST_OF_SCALE = 0.5
-# Gauss-Hermite quadrature of means over a normal variable; 41 nodes, a choice, give about four digits for the kinked integrand.
+# Gauss-Hermite quadrature of means over a normal variable. 41 nodes are a choice; more make the integral more accurate.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 

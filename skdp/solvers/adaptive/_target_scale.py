@@ -12,7 +12,8 @@ from skdp.solvers._standardization import mean_noise
 
 __all__ = ["Location", "release_location", "target_releases"]
 
-# Where no source is named, the constants are choices that were tried on california, bike and generated targets.
+# Where no source is named, the constants are choices, made with california and bike in view (docs/defaults.md, "Numbers, a loss
+# with a kink").
 
 # Numbers of ranges of the histograms that zoom in: many find targets that are close together, few have less noise in a window.
 ZOOMS = 4096, 64, 4096, 64

@@ -42,8 +42,8 @@ WARM_LEAST, WARM_MOST = 0.3, 0.8
 # Norm of z from which on rows weigh less, over the usual norm, where noise sets the path. A smaller value has less noise and more
 # bias: on bike (median, epsilon 0.1) .39 of the gain was lost with .6, and .46 with 1.
 SHORTER = 0.6
-# Least factor of the shrinkage of the slopes, and largest prior variance of all slopes together, in squared spreads. Choices: a
-# factor of 0 would leave an intercept that is wrong without the slopes.
+# Least factor of the shrinkage of the slopes, and largest prior variance of all slopes together, in squared spreads. Choices:
+# with a factor of 0 the intercept, which was fitted beside the slopes, would be wrong.
 LEAST_KEPT, LARGEST_PRIOR = 0.05, 10.0
 # Fraction of the steps that are averaged. A choice: step lengths fall to 0, so that the last iterates are close together.
 TAIL = 0.25

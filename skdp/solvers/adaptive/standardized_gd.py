@@ -19,7 +19,8 @@ from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration
 __all__ = ["StandardizedGradientDescent"]
 
 # Where no source is named, the constants were chosen on adult, mammography, spambase and ijcnn1, and confirmed on bank, mnist,
-# covertype and a generated table (docs/defaults.md). Half or twice any of them moved the mean AUC by less than fits differ.
+# covertype and a generated table (docs/defaults.md). Half or twice those that were varied moved the mean AUC by less than fits
+# differ.
 
 # Default number of steps: WORK / (n * stored features * outputs), which counts the cells of X that all passes read together,
 # within [FEWEST, MOST]; NOISELESS for epsilon=inf. 30 and 120 steps instead of 60 moved the mean AUC by at most .002.
@@ -38,10 +39,11 @@ TOLERATED = 0.005, 1.5
 # Largest x * Phi(-x): the loss m * Phi(-m t) of accuracy for frequencies that differ by m, times their signal-to-noise ratio t.
 WORST_LOSS = 0.17
 # Least and largest total step length, and largest step on average, for gradients of the mean loss at standardised rows. 800 and
-# 3200 instead of 1600 moved the mean AUC by at most .001. LONGEST_STEP is 1600 over 60 steps.
+# 3200 instead of 1600 moved the mean AUC by at most .001. LONGEST_STEP is about 1600 over 60 steps.
 SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0
 # Largest clip norm over the usual norm of a standardised row, once noise no longer limits the fit. At a million records the
-# excess loss was 1e-5 with 1 and 3e-6 with 4. A larger value has less bias and more noise there.
+# excess loss was 1e-5 with 1, and 3e-6 with 4 and more steps (docs/defaults.md). A larger value has less bias and more noise
+# there.
 WIDEST_CLIP = 4.0
 # Clip norm of the gradients of slope and offset, over the largest slope of the weighted loss. A choice: it clips records with
 # the largest slope and a score beyond 1.7.

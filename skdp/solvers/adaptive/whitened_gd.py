@@ -38,7 +38,7 @@ from skdp.solvers.adaptive._whitening import (
 __all__ = ["WhitenedGradientDescent"]
 
 # Where no source is named, the constants were chosen on california, bike and 13 small or generated tables (docs/defaults.md).
-# Half or twice any of them moved R2 by at most .04 at epsilon 0.1 and .01 from 0.5 on, and .05 on the smallest tables.
+# Half or twice those that were varied moved R2 by at most .04 at epsilon 0.1 and .01 from 0.5 on, and .05 on the smallest tables.
 
 # Largest number of steps that is accepted (a choice), and largest step in coordinates in which the curvature is at most 1: the
 # iteration diverges from 2 on.

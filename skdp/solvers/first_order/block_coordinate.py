@@ -19,7 +19,7 @@ __all__ = ["BlockCoordinateDescent"]
 SAMPLINGS = ("uniform", "importance", "nice", "full", "blocks", "greedy")
 # Largest numbers of steps that are accepted. Choices: a greedy step reads all columns and makes two releases.
 MOST_GIVEN, MOST_GREEDY = 10**7, 10**4
-# Cells of X that the steps of a default fit may read, some ten seconds on one core; the loss and its derivative of a record take
+# Cells of X that the steps of a default fit may read; the loss and its derivative of a record take
 # as long as reading DERIVATIVE cells. Choices; a larger WORK means more steps on large tables.
 WORK, DERIVATIVE = 3e9, 10
 # Default numbers of passes over the data: at least, at most, and for epsilon=inf, where NOISELESS_ROUNDS is the number of rounds.

@@ -19,7 +19,7 @@ __all__ = ["FrankWolfe"]
 # Largest default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.
 MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7
 # Largest possible curvature (Jaggi 2013, Theorem 1) over the one that the default number of steps expects: entries of most rows
-# do not line up with a vertex. A choice, tried on generated tables; a larger value means fewer steps.
+# do not line up with a vertex. A choice; a larger value means fewer steps.
 USUAL = 8.0
 # Mean error of a choice over the largest coordinate of a gradient, below which nothing is clipped by default; and share of the
 # largest coordinate to which it is clipped at twice this error and above. Choices.

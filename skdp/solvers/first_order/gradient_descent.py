@@ -16,7 +16,7 @@ OUTPUTS = ("average", "last", "random")
 # Default number of steps: what the path needs at the largest stable step, within [FEWEST, MOST]; NOISELESS for epsilon=inf.
 # Choices: more steps cost time and no privacy, fewer leave the path short.
 FEWEST, MOST, NOISELESS = 50, 200, 1000
-# Cells of X that all passes of a default fit may read together, about a second on one core; at least FEWEST_ON_LARGE_TABLES steps
+# Cells of X that all passes of a default fit may read together; at least FEWEST_ON_LARGE_TABLES steps
 # are made whatever they read. Choices.
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30
 # The same two limits for losses with a kink. They are larger, because the path grows only with the root of the number of steps.

@@ -26,7 +26,7 @@ LEAST_CLIP, CLEAR = 0.5, 0.01
 LEAST_CLIP_SQUARED, CLEAR_SQUARED = 0.2, 0.003
 # Least and largest default number of steps, and the number for epsilon=inf. Choices.
 FEWEST, MOST, NOISELESS = 10, 200, 1000
-# Cells of X that all passes of a default fit may read together, some ten seconds on one core; at least FEWEST_ON_LARGE_TABLES
+# Cells of X that all passes of a default fit may read together; at least FEWEST_ON_LARGE_TABLES
 # steps are made whatever they read. Choices.
 WORK, FEWEST_ON_LARGE_TABLES = 5e9, 30
 # Largest number of steps that is accepted. A choice.

@@ -22,7 +22,7 @@ FEWEST, MOST = 300, 3000
 # CLEAR means larger batches and fewer steps.
 FEWEST_ONCE, CLEAR = 10, 4.0
 SAMPLINGS = ("poisson", "single_pass")
-# Cells of X that all samples of a default fit may read together, a few seconds on one core. A choice.
+# Cells of X that all samples of a default fit may read together. A choice that bounds the time of a fit.
 WORK = 1e9
 # Least default batch size, and the one for epsilon=inf, in records. Choices.
 SMALLEST_BATCH, NOISELESS_BATCH = 32, 1024

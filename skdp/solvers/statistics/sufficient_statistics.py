@@ -17,7 +17,7 @@ MOST_COORDINATES = 4096
 # Largest value that is accepted for `floor`. A choice.
 LARGEST = 1e6
 # Largest eigenvalue of the noise over the largest possible one of the rows, from which the report warns: from there on four fits
-# in five were no better than the mean. Measured on generated tables; a smaller value warns earlier.
+# in five were no better than the mean. Measured; a smaller value warns earlier.
 DROWNED = 0.2
 # Share of the squared Gaussian-DP parameter for the smallest eigenvalue, as in Algorithm 2 of Wang (2018).
 EIGENVALUE_SHARE = 1 / 3
