@@ -59,7 +59,7 @@ ESTIMATORS = [
     DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(4,), solver=SGDA(20)),
     DPAUCMaximizer(math.inf, solver=SGDA(200)),
     DPGroupDROClassifier(),
-    DPGroupDROClassifier(math.inf),
+    DPGroupDROClassifier(math.inf, solver=SGDA(200)),
     DPMinimax(Regression),
     DPMinimax(Regression, epsilon=math.inf, solver=PrivateDiff(50)),
     BoundedScaler((-3, 3)),
