@@ -124,12 +124,14 @@ LINKS = (  # of files outside of the site, which have a page in it
 )
 
 
+FILE_NAME = re.compile(r"\[`?[\w/]+\.(md|py)`?\](?=\([\w./]+\.(md|py)(#[\w-]+)?\))")  # as a link; the site shows the title
 DOCTEST = re.compile(r"(```python\n>>> .*?)\n\n```\n", re.DOTALL)  # ends in an empty line, which ends the output for the test
 
 
 def adapt_page(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Lead links to examples and benchmark results to their pages; drop the empty lines at the end of doctests."""
+    """Lead links to examples and benchmark results to their pages, by title; drop the empty lines at the end of doctests."""
     source[0] = DOCTEST.sub(r"\1\n```\n", source[0])
+    source[0] = FILE_NAME.sub("[]", source[0])
     for pattern, page in LINKS:
         source[0] = pattern.sub(page, source[0])
 

@@ -142,7 +142,7 @@ class GroupDROSaddle(SaddleProblem):
         return primal, onto_simplex(np.nan_to_num(dual), 1.0)
 
     def primal_reach(self, dual: np.ndarray) -> float:
-        """Return the largest weight of a record, ``n_min / n_g`` times that of its group, between `divisor` and 1."""
+        """Return the largest weight of a record, ``n_min / n_g`` times that of its group, between ``divisor`` and 1."""
         return float((self._weights * dual).max())
 
     def penalized(self, primal: np.ndarray) -> np.ndarray:
