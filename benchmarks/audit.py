@@ -82,6 +82,7 @@ TABLE = np.zeros((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2  # records of zeros c
 # step size, or noise that sets the penalty, at which the model hardly moves, so that the canary's gradient stays the largest
 STILL = 1e-3
 QUICK = {"n_steps": 4, "step_size": STILL}  # settings of a solver without a line in ``AUDITED``, as far as it has them
+CLIPPING = 0.1  # clip norm of such a solver: far below the gradient of the canary, so that it contributes as much as it may
 BROKEN: dict[type[DPEstimator], tuple[type[DPEstimator], type[DPEstimator]]] = {  # with half the noise, and with releases more
     DPLogisticRegression: (HalvedNoise, UnscheduledReleases),
     DPLinearRegression: (HalvedNoiseRegression, UnscheduledReleasesRegression),
@@ -108,6 +109,8 @@ class Audited:
         What fits.
     shown_by_model : frozenset of str, default=frozenset()
         Twins whose answers have the stated noise: it is the final model that has to exceed the claim.
+    clip_norm : float or None, default=None
+        Clip norm of the estimator; None leaves it to the solver.
     """
 
     solver: Solver
@@ -115,10 +118,11 @@ class Audited:
     twins: Twins
     kind: type[DPEstimator] = DPLogisticRegression
     shown_by_model: frozenset[str] = frozenset()
+    clip_norm: float | None = None
 
     def estimator(self, adjacency: str) -> BaseEstimator:
         """Return what must pass."""
-        return build(self.kind, self.solver, adjacency)
+        return build(self.kind, self.solver, adjacency, self.clip_norm)
 
     def shown_by(self, twin: str) -> str:
         """Return the view in which a twin has to exceed the claim."""
@@ -127,16 +131,16 @@ class Audited:
     def twin(self, name: str, adjacency: str) -> BaseEstimator:
         """Return what must fail."""
         kind, solver = self.twins[name]
-        return build(kind, solver, adjacency)
+        return build(kind, solver, adjacency, self.clip_norm)
 
 
-def build(kind: type[DPEstimator], solver: Solver, adjacency: str) -> BaseEstimator:
+def build(kind: type[DPEstimator], solver: Solver, adjacency: str, clip_norm: float | None = None) -> BaseEstimator:
     """Estimator with the claim of the audit."""
     bounds = {"target_bounds": (-1, 1)} if issubclass(kind, (DPLinearRegression, DPQuantileRegressor)) else {}
     if "vertices" in solver.needs:
         bounds = {"constraint": Segment(STILL)}
     if not issubclass(kind, DPAUCMaximizer):  # which always has one
-        bounds |= {"fit_intercept": False}
+        bounds |= {"fit_intercept": False} | ({} if clip_norm is None else {"clip_norm": clip_norm})
     return kind(**BUDGET, adjacency=adjacency, solver=solver, data_norm=1.0, **bounds)
 
 
@@ -153,7 +157,7 @@ def usual(solver: type[Solver]) -> Audited:
     kind = next((kind for kind in BROKEN if fits(build(kind, chosen, "replace_one"))), None)
     if kind is None:
         raise LookupError(f"No estimator of the audit fits {solver.__name__}; expected a line in AUDITED.")
-    return Audited(chosen, 0.7, twins(chosen, understated(solver)(**quick), kind), kind)
+    return Audited(chosen, 0.7, twins(chosen, understated(solver)(**quick), kind), kind, clip_norm=CLIPPING)
 
 
 def fits(estimator: BaseEstimator) -> bool:

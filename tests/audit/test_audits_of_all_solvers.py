@@ -17,7 +17,7 @@ from skdp.audit import audit
 from skdp.audit._attack import planned
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SOLVERS
+from skdp.solvers import SOLVERS, GradientDescent
 
 pytestmark = pytest.mark.skipif(
     Version(sklearn.__version__) < Version("1.8"),
@@ -70,7 +70,7 @@ def test_every_solver_has_an_audit_and_twins():
     ),
 )
 def test_a_solver_without_settings_of_its_own_is_attacked_too(name, kind):
-    """On an estimator that it fits, with both twins; that of gd is the audit that it has."""
+    """On an estimator that it fits, with both twins; settings of gd are those that it has."""
     audited = usual(SOLVERS[name])
     assert audited.kind.__name__ == kind and type(audited.solver) is SOLVERS[name]
     assert list(audited.twins) == ["noise halved", "three releases unscheduled"]
@@ -78,7 +78,23 @@ def test_a_solver_without_settings_of_its_own_is_attacked_too(name, kind):
     assert isinstance(halved, Halved) and isinstance(halved, audited.kind) and type(halved.solver) is SOLVERS[name]
     assert issubclass(type(unscheduled.solver), SOLVERS[name]) and type(unscheduled.solver) is not SOLVERS[name]
     if name == "gd":
-        assert repr(audited) == repr(AUDITED[name])
+        assert repr(audited.solver) == repr(AUDITED[name].solver) and audited.tooth == AUDITED[name].tooth
+
+
+@pytest.mark.slow
+def test_the_audit_of_a_solver_without_settings_has_teeth():
+    """A solver that clips nothing by default: the clip norm of the audit makes the canary contribute all that it may."""
+    audited = usual(Unclipped)
+    assert attacked(audited.estimator("replace_one"), 1200).bound("transcript").epsilon >= (audited.tooth - LESS) * 4
+    for twin in audited.twins:
+        assert attacked(audited.twin(twin, "replace_one"), 1200).bound("transcript").epsilon > 4
+
+
+class Unclipped(GradientDescent):
+    """The clip norm is the largest norm of a gradient."""
+
+    def default_clip_norm(self, problem):
+        return problem.lipschitz
 
 
 @pytest.mark.parametrize("solver, adjacency", in_turn((solver,) for solver in AUDITED))
