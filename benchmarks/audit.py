@@ -335,23 +335,23 @@ def markdown(contents: dict[str, Any]) -> str:
     made_with = ", ".join(f"{name} {version}" for name, version in contents["versions"].items())
     text = f"""# Audit
 
-Each line is an attack on {settings["n_runs"]} real fits of each of two tables that differ in one record, the canary. The
-bound is an epsilon, at delta {settings["delta"]:g}, that these fits spend at least, with confidence {settings["confidence"]:g}.
-Where the guarantee holds it is below the claim, and the closer to it, the less room there is for a better attack. The
-adversary sees the transcript, which is every noisy answer, or the final model. The methods "gaussian", "subsampled" and "proof"
-rest on the trade-off curve of the schedule, "cover" on a Gaussian that covers the selections of a schedule and is wider than
-they are, "clopper-pearson" on the definition of (epsilon, delta) alone.
+Each row is an attack on {settings["n_runs"]} real fits of each of two tables that differ in one record, the canary. The bound
+is a lower bound on the epsilon that these fits spend at delta {settings["delta"]:g}, with confidence
+{settings["confidence"]:g}. If the guarantee holds, the bound is below the claim; the closer it is to the claim, the less room
+there is for a better attack. The adversary sees either the transcript, which has every noisy answer, or the final model. The
+methods "gaussian", "subsampled" and "proof" use the trade-off curve of the schedule. "cover" uses a Gaussian that covers the
+selections of a schedule with some slack. "clopper-pearson" uses only the definition of (epsilon, delta).
 
-Settings: claimed epsilon {settings["epsilon"]:g}; the other {N_SAMPLES - 1} records are zeros; no intercept; at most 4 steps or
-epochs of size {STILL:g}, of "frank_wolfe" 8 over a segment of that size; "sgd" samples every second record, four of five where
-releases are unscheduled, and its single pass uses every second record once, in public; "skgd" always draws the coordinate of
-the canary; saddle problems are linear in both sides. The noise is the one in earnest, from
-the operating system. Made by `python -m benchmarks audit` with {made_with}.
+The claimed epsilon is {settings["epsilon"]:g}, the other {N_SAMPLES - 1} records are zeros, and there is no intercept. There
+are at most 4 steps or epochs of size {STILL:g}; "frank_wolfe" makes 8 steps over a segment of that size. "sgd" samples every
+second record (four of five if releases are unscheduled), and its single pass uses every second record once, chosen publicly.
+"skgd" always draws the coordinate of the canary. Saddle problems are linear in both sides. The noise is real, from the
+operating system. Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
     parts = [text, row(heads), row(["---"] * len(heads))]
     parts += [cells(record, settings, [record["solver"]]) for record in records if record["twin"] is None]
-    about = "Twins that are broken on purpose: the bound of the transcript has to be above the claim, or of the model that leaks."
+    about = "These twins are broken on purpose: the bound of the transcript, or of the leaking model, must be above the claim."
     parts += ["", "## Broken twins", "", about, "", row(["solver", "twin", *heads[1:]]), row(["---"] * (len(heads) + 1))]
     parts += [cells(record, settings, [record["solver"], record["twin"]]) for record in records if record["twin"]]
     return "\n".join(parts) + "\n"

@@ -2,16 +2,16 @@
 A private model that can be read
 ================================
 
-Who earns more than 50 000 dollars? An additive model adds up one function per column: so much for the age, so much for the
-education. The functions are fitted with differential privacy, so they can be published, drawn and discussed, and what they say
-about any single person in the table is limited. The table is the census income table of UCI (Adult, 1994).
+Who earns more than 50 000 dollars? An additive model is a sum of one function per column, for example of age and of education.
+The functions are fitted with differential privacy. So they can be published, plotted and discussed, and they reveal little about
+any single person in the table. The table is the census income table of UCI (Adult, 1994).
 """
 
 # sphinx_gallery_thumbnail_path = "images/additive_adult_1.png"
 # %%
 # The table, and what is public about it
 # --------------------------------------
-# Bounds and categories come from a schema that was written from the documentation of the data set, not from its records.
+# Bounds and categories come from a schema that was written from the documentation of the data set, not from the records.
 
 import os
 import sys
@@ -40,8 +40,8 @@ print(f"{len(train)} people to learn from, {len(test)} to test on")
 # %%
 # Fit
 # ---
-# One call, on the columns as they are. The block repeats the noise, which is for examples only: fit a model to publish outside of
-# it.
+# One call fits the model to the unprepared columns. The ``with`` block makes the noise reproducible, which is for examples only:
+# fit a model that you publish outside of it.
 
 with reproducible_noise(0):
     model = DPAdditiveClassifier(epsilon=1.0, schema=schema).fit(train, train["income"])
@@ -49,7 +49,7 @@ auc = roc_auc_score(test["income"], model.decision_function(test))
 print(f"accuracy {model.score(test, test['income']):.3f}, area under the ROC curve {auc:.3f}")
 
 # %%
-# A model that is linear in the numbers, at the same epsilon:
+# For comparison, a model that is linear in the numbers, at the same epsilon:
 
 linear = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
 with reproducible_noise(0):
@@ -62,9 +62,9 @@ print(f"area under the ROC curve of the linear model {auc_linear:.3f}")
 # %%
 # Read
 # ----
-# The most important functions come first. A height of 1 multiplies the odds of a high income by e, 2.7; 0 is a usual record.
-# The band is the noise that was added for privacy: where there are hardly any records, as for capital gains of 100 dollars, it is
-# wide, and what the curve does there means nothing.
+# The most important functions come first. A height of 1 multiplies the odds of a high income by e, 2.7; 0 stands for an average
+# record. The band shows the noise that was added for privacy. Where there are hardly any records, as for capital gains of 100
+# dollars, the band is wide, and the shape of the curve has no meaning.
 
 AdditiveDisplay.from_estimator(model, order="value")
 plt.show()
@@ -72,7 +72,8 @@ plt.show()
 # %%
 # One person
 # ----------
-# What each column adds for one record. Together with the baseline, the log-odds of a usual record, it is the prediction.
+# ``explain`` returns the contribution of each column for one record. The contributions and the baseline, which is the log-odds of
+# an average record, add up to the prediction.
 
 person = test.iloc[[3]]
 parts = pd.DataFrame(
@@ -87,9 +88,9 @@ print(
 # %%
 # What must rise
 # --------------
-# Where it is known that more education can only help, the model can be told so. The released curve is brought in order after the
-# fit, which costs no privacy, and takes out wiggles that are noise. It is a second fit all the same, and spends a second time,
-# unless it is the only one: decide beforehand. (With the seed of the first fit, both have the same noise.)
+# If it is known that more education can only help, state it as a constraint. The released curve is made monotone after the fit,
+# which costs no privacy and removes fluctuations that are noise. But this is a second fit, which spends budget again, so decide
+# before the first one. (Both fits have the same seed, and so the same noise.)
 
 rising = DPAdditiveClassifier(epsilon=1.0, schema=schema, monotone={"education-num": 1})
 with reproducible_noise(0):
@@ -107,12 +108,12 @@ plt.show()
 # %%
 # What it cost
 # ------------
-# The report says what is guaranteed, what was assumed, and what counts as public.
+# The report states the guarantee, the assumptions, and what is public.
 
 print(model.privacy_report_)
 
 # %%
-# The linear model is beaten, and the curve rises:
+# The additive model beats the linear one, and the curve rises:
 
 education = rising.shape_functions_["education-num"].values
 assert auc > max(auc_linear + 0.005, 0.9) and (education[1:] >= education[:-1] - 1e-12).all()

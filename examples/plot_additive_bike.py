@@ -2,8 +2,8 @@
 Two columns that matter together
 ================================
 
-How many bicycles are hired in an hour? On working days people ride to work at eight and home at six; at weekends they ride in
-the afternoon. A sum of a function of the hour and a function of the day cannot say that. A pair of columns that somebody names
+How many bicycles are hired in an hour? On working days people ride to work at eight and home at six; at weekends they ride in the
+afternoon. A sum of a function of the hour and a function of the day cannot express that. A function of the pair of both columns
 can. The table is the bike sharing table of UCI (2011 and 2012). Its records are hours, so here an hour is what privacy protects;
 in a table of people it would be a person.
 """
@@ -54,7 +54,7 @@ train, test = table.iloc[place[: len(table) * 4 // 5]], table.iloc[place[len(tab
 # %%
 # One function per column
 # -----------------------
-# At most 1000 bicycles an hour is a public bound on what is predicted.
+# The public bound on the target is 1000 bicycles per hour.
 
 params = {"epsilon": 1.0, "schema": schema, "target_bounds": (0, 1000)}
 with reproducible_noise(0):  # for examples only: a model to publish is fitted outside of it
@@ -68,8 +68,8 @@ plt.show()
 # %%
 # And a function of two
 # ---------------------
-# The pair has 25 x 3 coefficients, one for each hour on each kind of day ("other" is what any unknown value would get), and each
-# of them brings noise. For this pair it is worth it.
+# The pair has 25 x 3 coefficients, one for each hour on each kind of day (including "other" for unknown values), and each
+# coefficient adds noise. For this pair the gain is larger than the noise.
 
 with reproducible_noise(0):
     together = DPAdditiveRegressor(interactions=[("hr", "workingday")], **params).fit(
@@ -106,11 +106,11 @@ print(parts.T.round().astype(int).to_string())
 # %%
 # What it cost
 # ------------
-# Two fits on the same records spend twice. The report is that of one:
+# Two fits on the same records spend budget twice. The report covers one of them:
 
 print(together.privacy_report_)
 
 # %%
-# The pair has paid:
+# The pair improves the model:
 
 assert together.score(test, test["cnt"]) > alone.score(test, test["cnt"]) + 0.08 > 0.7

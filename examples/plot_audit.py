@@ -2,15 +2,16 @@
 An attack on the guarantee
 ==========================
 
-Do not believe a proof, attack it. An audit fits an estimator many times on two tables that differ in one record and lets an
-adversary guess, from every noisy answer, which of the two it was. The success of the guesses proves that at least a certain
-epsilon was spent. Where the guarantee holds, that bound stays below the claim.
+You need not trust a proof: you can attack the guarantee. An audit fits an estimator many times on two tables that differ in one
+record. From all noisy answers, an adversary guesses which of the two tables it was. The success rate of the guesses gives a lower
+bound on the spent epsilon. If the guarantee holds, the bound is below the claim.
 """
 
 # %%
 # Attack
 # ------
-# Forty records of zeros leave the one record that differs alone: the worst case. Each audit below makes 2 x 400 fits.
+# The other 39 of the forty records are zeros, so nothing hides the record that differs. This is the worst case. Each audit makes
+# 2 x 400 fits.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,10 +40,10 @@ bounds = np.array([result.bounds[0].epsilon for result in results])
 # %%
 # The picture
 # -----------
-# Left: the errors of the adversary at epsilon 2. A false positive takes the second table for the first, a false negative the
-# first for the second. The claim forbids the shaded errors, and the attack comes close to them. Of 400 fits, the curve as
-# observed may cross the border by chance; the circle allows for that, and it decides. Right: what was proved, against what was
-# claimed. A point above the diagonal would prove that an estimator is broken.
+# Left: the errors of the adversary at epsilon 2. A false positive mistakes the second table for the first, a false negative the
+# first for the second. The claim forbids the shaded region, and the attack comes close to it. With 400 fits, the observed curve
+# may cross the border by chance; the circle takes this into account, and only the circle decides. Right: the proved epsilon
+# against the claimed one. A point above the diagonal would prove that an estimator is broken.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 TradeOffDisplay.from_audit(results[1], ax=axes[0])
@@ -57,7 +58,7 @@ axes[1].legend(loc="upper left")
 plt.show()
 
 # %%
-# No bound is above its claim, and those of the larger claims are not far below. With more fits all of them come closer.
+# No bound is above its claim, and the bounds of the larger claims are not far below. With more fits, all bounds get closer.
 
 for claim, bound in zip(claims, bounds, strict=True):
     print(f"claimed {claim:g}, at least {bound:.2f}")

@@ -2,16 +2,16 @@
 Bounds that are too wide or too narrow
 ======================================
 
-Bounds of columns are public knowledge: they are stated, not computed from the records. Nobody knows them exactly. What does it
-cost to state ten times the true range, or a tenth of it? Values beyond the bounds are clipped to them; values that fill only a
-small part of the bounds leave a weak signal among noise that is made for the whole of them.
+Bounds of columns are public knowledge: you state them, and do not compute them from the records. Nobody knows them exactly. What
+does it cost to state ten times the true range, or a tenth of it? Values outside the bounds are clipped. If the values fill only a
+small part of the bounds, the signal is weak, but the noise is as large as for the whole range.
 """
 
 # %%
 # One table, many bounds
 # ----------------------
-# Made up: ten columns, which in truth lie between 0 and 100. ``feature_bounds`` states that they lie between 0 and B. Where the
-# releases contradict that, ``fit`` warns; here the warnings are what we want to see as scores.
+# The table is made up: ten columns, whose true values lie between 0 and 100. ``feature_bounds`` states that they lie between 0
+# and B. If the releases contradict the bounds, ``fit`` warns. Here the warnings are ignored, because the scores show the effect.
 
 import warnings
 
@@ -60,14 +60,14 @@ ax.legend()
 plt.show()
 
 # %%
-# At epsilon 1, bounds that are three times too wide cost almost nothing, and those that are three times too narrow cost much:
-# most values are then clipped to the same number. So where you are not sure, state the wider bound, but at small epsilon not a
-# much wider one.
+# At epsilon 1, bounds that are three times too wide cost almost nothing. Bounds that are three times too narrow cost much,
+# because most values are clipped to the same number. If you are not sure, state the wider bound, but not a much wider one if
+# epsilon is small.
 
 print(pd.DataFrame(curves, index=bounds).rename_axis(index="bound", columns="epsilon").round(2))
 
 # %%
-# What the text says of epsilon 1 and of small epsilon:
+# The scores agree with the text, at epsilon 1 and at small epsilon:
 
 right = list(bounds).index(100)
 assert (

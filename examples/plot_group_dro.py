@@ -2,16 +2,17 @@
 For the group that fares worst
 ==============================
 
-A model that is right on average may be wrong half of the time for a small group that follows another rule.
-`skdp.DPGroupDROClassifier` minimises the loss of the group that has the largest one, where the groups are public. The patients of
-this example are made up: most are of a large hospital, some of a small one, whose laboratory works in another way. Who is a
-patient of which hospital is taken to be known; what is measured, and who is ill, is not.
+A model that is right on average may be wrong half of the time for a small group that follows a different rule.
+`skdp.DPGroupDROClassifier` minimises the largest loss of a group; the groups must be public. The patients of this example are
+made up: most are in a large hospital, some in a small one, whose laboratory works differently. The hospital of each patient is
+assumed to be public; the measurements and the illness are private.
 """
 
 # %%
 # Two hospitals
 # -------------
-# Six measurements in [-1, 1]. In the large hospital the first one tells of the illness, in the small one also the second.
+# There are six measurements in [-1, 1]. In the large hospital the first one indicates the illness, in the small one also the
+# second.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +34,7 @@ X_train, X_test, ill_train, ill_test, train, test = train_test_split(
 # %%
 # The noise before anything is spent
 # ----------------------------------
-# The smallest group sets the noise, which the plan compares with the mean gradient of that group.
+# The smallest group determines the noise. The plan compares the noise with the mean gradient of this group.
 
 names, sizes = np.unique(train, return_counts=True)
 model = DPGroupDROClassifier(epsilon=1.0)
@@ -42,8 +43,8 @@ print(model.plan(len(train), 6, group_sizes=sizes).noise_size)
 # %%
 # Two fits
 # --------
-# At the same epsilon and delta. Predictions need no group. The block repeats the noise, which is for examples only: fit a model
-# to publish outside of it.
+# Both fits have the same epsilon and delta. Predictions need no group. The ``with`` block makes the noise reproducible, which is
+# for examples only: fit a model that you publish outside of it.
 
 with reproducible_noise(0):
     model.fit(X_train, ill_train, groups=train)
@@ -68,8 +69,8 @@ for name, fitted in models.items():
     )
 
 # %%
-# The largest loss falls, and with it the difference between the hospitals. The price is paid where the plain model was at its
-# best, and as most patients are there, the average accuracy falls.
+# The largest loss falls, and so does the difference between the hospitals. The large hospital pays for it. Because most patients
+# are there, the average accuracy falls.
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharey=True, layout="constrained")
 for ax, scores, title in zip(
@@ -87,20 +88,20 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", 
 plt.show()
 
 # %%
-# The released weights of the groups, which add up to 1, say whose loss the fit was about:
+# The released weights of the groups add up to 1. They show which group the fit concentrated on:
 
 print(dict(zip(model.groups_.tolist(), model.group_weights_.round(2).tolist(), strict=True)))
 
 # %%
 # What it cost
 # ------------
-# The report says what is guaranteed, what was assumed, and what counts as public: here the groups, too. Groups that were made
-# from the labels, or from anything else that is to be protected, would not do.
+# The report states the guarantee, the assumptions, and what is public, which here includes the groups. Do not make groups from
+# the labels, or from anything else that must be protected.
 
 print(model.privacy_report_)
 
 # %%
-# The patients of the small hospital are better off, by far more than noise, and better than with a coin:
+# The accuracy in the small hospital improves by far more than the noise, and is better than guessing:
 
 assert (
     min(accuracy["DPGroupDROClassifier"]) > max(min(accuracy["DPLogisticRegression"]), 0.5) + 0.05

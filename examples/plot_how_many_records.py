@@ -2,15 +2,15 @@
 How many records does a fit need?
 =================================
 
-Noise does not grow with the table, the signal does. So for every epsilon there is a number of records below which a fit is
-useless. ``plan`` says which, from public facts alone: no records are needed, and nothing is spent.
+The signal grows with the table, the noise does not. So for every epsilon there is a number of records below which a fit is
+useless. ``plan`` computes this number from public facts alone. It needs no records and spends nothing.
 """
 
 # %%
 # Ask the plan
 # ------------
-# ``needed`` has the number of records that more than a constant takes at this epsilon, and the epsilon that it takes with these
-# records; a good model takes several times as much.
+# ``needed`` has the number of records that a fit at this epsilon needs to be better than a constant, and the epsilon that it
+# needs with this number of records. A good model needs several times as much.
 
 import warnings
 
@@ -27,13 +27,13 @@ print(plan.noise_size)
 print(plan.needed)
 
 # %%
-# For several numbers of features, as a function of epsilon:
+# The same for several numbers of features, as a function of epsilon:
 
 epsilons = np.geomspace(0.03, 10, 12)
 
 
 def least(epsilon, n_features):
-    """Records from which a model is likely to be more than a constant."""
+    """Return the number of records above which a model is likely to be better than a constant."""
     model = DPLogisticRegression(epsilon=epsilon, delta=1e-8, data_norm=1.0, classes=[0, 1])
     return model.plan(n_samples=10, n_features=n_features).needed.n_samples
 
@@ -45,8 +45,9 @@ curves = {
 # %%
 # And try it
 # ----------
-# Made-up records, twenty features, epsilon 0.3: the accuracy of ten fits for each size of the table. The block repeats the noise,
-# which is for examples only. On the small tables ``fit`` would warn; here that is what we want to see.
+# This measures the accuracy of ten fits for each size of a made-up table, with twenty features and epsilon 0.3. The ``with``
+# block makes the noise reproducible, which is for examples only. On the small tables ``fit`` would warn; here we ignore the
+# warning to see the effect.
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40_000, 20)) / np.sqrt(20)
@@ -56,7 +57,7 @@ sizes = np.array([200, 500, 1000, 2000, 5000, 20_000])
 
 
 def accuracies(size):
-    """Test accuracies of ten fits on the first records."""
+    """Return the test accuracies of ten fits on the first records."""
     model = DPLogisticRegression(epsilon=0.3, delta=1e-8, data_norm=1.0, classes=[0, 1])
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
@@ -69,7 +70,7 @@ threshold = least(0.3, 20)
 # %%
 # The picture
 # -----------
-# Left: the least number of records. Right: the accuracy; the dashed line is the number that the plan named.
+# Left: the minimum number of records. Right: the accuracy; the dashed line is the number that the plan computed.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for (n_features, records), colour in zip(
@@ -96,7 +97,7 @@ axes[1].legend(loc="lower right")
 plt.show()
 
 # %%
-# A larger epsilon needs fewer records, and a table beyond the number of the plan gives a model that is far from a coin:
+# A larger epsilon needs fewer records. With more records than the plan asks for, the model is much better than guessing:
 
 assert (
     all(np.diff(records).max() <= 0 for records in curves.values())

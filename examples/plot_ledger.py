@@ -2,16 +2,16 @@
 A budget for a data set
 =======================
 
-Every fit on the same records spends privacy again. A ledger keeps the account of a data set in a file: it charges each fit
-before the first release and refuses a fit that would exceed the ceiling. This example spends a budget on an exploratory model, a
-grid search and a final model, and draws where it went.
+Every fit on the same records spends budget. A ledger keeps the account of a data set in a file: it charges each fit before the
+first release, and refuses a fit that would exceed the ceiling. This example spends a budget on an exploratory model, a grid
+search and a final model, and plots the charges.
 """
 
 # %%
 # A ledger
 # --------
-# The ceiling of 3 is for everything that is ever released about these records. In a study the ledger is a file that stays,
-# ``PrivacyLedger("study.sqlite", ...)``.
+# The ceiling of 3 holds for everything that is ever released about these records. In a study, keep the ledger in a permanent
+# file, ``PrivacyLedger("study.sqlite", ...)``.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,9 +28,9 @@ ledger = PrivacyLedger(epsilon=3.0, delta=1e-6)
 # %%
 # Spend
 # -----
-# All fits inside the block are charged, those of the folds of a search as well: two candidates and three folds make six fits,
-# and the refit is the seventh. The folds do not depend on the labels: a stratified split would move many records when one label
-# changes.
+# All fits inside the block are charged, including those of a search on the folds: two candidates and three folds make six fits,
+# and the refit is the seventh. The folds do not depend on the labels: in a stratified split, one changed label would move many
+# records.
 
 private = {"delta": 1e-7, "data_norm": 2.0, "classes": [0, 1]}
 with ledger:
@@ -45,7 +45,8 @@ print(f"{len(ledger.entries)} fits of epsilon 0.5 have spent epsilon {together:.
 # %%
 # What is left
 # ------------
-# The largest epsilon of one more fit, at the delta of the ledger. Anything larger is refused before the records are touched.
+# ``epsilon_left`` is the largest epsilon of one more fit, at the delta of the ledger. A larger one is refused before the records
+# are touched.
 
 left = ledger.epsilon_left()
 print(f"left: one fit with epsilon {left:.2f}")
@@ -62,7 +63,7 @@ print(refused)
 # %%
 # Where it went
 # -------------
-# The steps grow smaller although the fits of the search have the same epsilon: fits compose better than by addition.
+# The steps get smaller, although all fits of the search have the same epsilon: the total is less than the sum.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 BudgetTimelineDisplay.from_ledger(ledger, ax=ax)

@@ -3,15 +3,15 @@ Shares that add up to one
 =========================
 
 A sample of soil is a mixture of minerals, and its spectrum is a mixture of theirs. Which shares explain the measured spectrum
-best? Shares are not negative and add up to one: the coefficients are in a *simplex*. `skdp.DPConstrainedRegression` keeps them
-there, at every step and in the released model.
+best? Shares are non-negative and add up to one, so the coefficients are in a *simplex*. `skdp.DPConstrainedRegression` keeps them
+in the simplex, at every step and in the released model.
 """
 
 # %%
 # Spectra
 # -------
-# Made up: twelve known minerals, each with two peaks, and a mixture of three of them. A record is one measured wavelength of one
-# of many samples of the same field; what is private is the measurement.
+# The spectra are made up: twelve known minerals, each with two peaks, and a mixture of three of them. A record is one wavelength
+# of one of many samples from the same field. The measurement is private.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ peaks, widths = rng.uniform(0, 1, size=(12, 2)), rng.uniform(0.02, 0.06, size=(1
 
 
 def spectra(wavelength):
-    """How much each mineral reflects, between 0 and 1."""
+    """Return the reflection of each mineral, between 0 and 1."""
     return np.exp(-(((wavelength[:, None, None] - peaks) / widths) ** 2) / 2).max(axis=-1)
 
 
@@ -37,8 +37,8 @@ y = X @ shares + rng.normal(scale=0.05, size=100_000)
 # %%
 # Fit
 # ---
-# ``"simplex"`` is the set, its ``radius`` the sum of the coefficients. The bounds are public: reflections are between 0 and 1.
-# The block repeats the noise, which is for examples only.
+# ``"simplex"`` is the constraint set, and its ``radius`` is the sum of the coefficients. The bounds are public: reflections are
+# between 0 and 1. The ``with`` block makes the noise reproducible, which is for examples only.
 
 bounds = {"feature_bounds": 1.0, "target_bounds": (0, 1)}
 fits = {}
@@ -72,7 +72,7 @@ axes[1].set(xlabel="mineral", ylabel="share", title="Shares", xticks=places)
 plt.show()
 
 # %%
-# The shares are shares, and at epsilon 1 the three minerals are those of the mixture:
+# The coefficients are non-negative and add up to one, and at epsilon 1 the three largest are the minerals of the mixture:
 
 found = fits[1.0].coef_.ravel()
 assert (

@@ -2,15 +2,14 @@
 Regression among wrong entries
 ==============================
 
-Every tenth price in this table is wrong: somebody typed it in cents. Least squares follows them, with or without privacy.
-The loss of `skdp.DPRobustRegressor` has a slope that falls back to zero, so that records that are far off have no influence
-at all.
+Every tenth price in this table is wrong: somebody typed it in cents. Least squares follows the wrong prices, with or without
+privacy. The slope of the loss of `skdp.DPRobustRegressor` falls back to zero for large errors, so outliers have no influence.
 """
 
 # %%
 # Prices
 # ------
-# Made up: the area of a flat is between 20 and 120 square metres, the price is in thousands.
+# The records are made up: the area of a flat is between 20 and 120 square metres, the price is in thousands.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,10 +29,10 @@ X = (area[:, None] - 70) / 50
 # %%
 # Three fits
 # ----------
-# The squared loss needs the public range of prices; up to 5000 thousand is possible, so it lets the wrong ones in. The robust
-# loss needs a threshold instead, the error from which on a record counts less, and a typical price, from which to start: 250
-# here. Both are public knowledge about prices, not taken from the records. The block repeats the noise, which is for examples
-# only.
+# The squared loss needs the public range of prices. Prices up to 5000 thousand are possible, so the range does not exclude the
+# wrong ones. The robust loss needs a threshold instead, which is the error above which a record has less influence, and a typical
+# price to start from, here 250. Both are public knowledge about prices, and are not computed from the records. The ``with`` block
+# makes the noise reproducible, which is for examples only.
 
 with reproducible_noise(0):
     squared = DPLinearRegression(epsilon=1.0, target_bounds=(0, 5000), data_norm=1.0).fit(X, price)
@@ -46,7 +45,7 @@ not_private = LinearRegression().fit(X, price)
 # %%
 # The picture
 # -----------
-# The wrong entries are far above it.
+# The wrong entries are far above the figure.
 
 grid = np.linspace(20, 120, 101)
 place = (grid[:, None] - 70) / 50
@@ -74,11 +73,11 @@ ax.legend(loc="upper left", ncols=2)
 plt.show()
 
 # %%
-# The error of the robust fit is less than a fifth of that of the other one:
+# The error of the robust fit is less than a fifth of the error with the squared loss:
 
 
 def off(predicted):
-    """Mean distance of predictions from the truth."""
+    """Return the mean distance of predictions from the truth."""
     return np.mean(np.abs(predicted - true))
 
 

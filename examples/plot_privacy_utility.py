@@ -2,16 +2,16 @@
 What privacy costs in accuracy
 ==============================
 
-A smaller epsilon promises more and adds more noise. How much accuracy does that cost? This example fits the breast cancer table
-of scikit-learn, which has only 426 training records, thirty times at each of several values of epsilon. The records are public,
-so the comparison is allowed; on private records every one of these fits would spend budget.
+A smaller epsilon gives a stronger guarantee and adds more noise. How much accuracy does that cost? This example fits
+scikit-learn's breast cancer table, which has only 426 training records, thirty times for each of several values of epsilon. The
+records are public, so the comparison is harmless. On private records, every fit would spend budget.
 """
 
 # %%
 # Records and what is public about them
 # -------------------------------------
-# The bounds stand for what a laboratory knows of its instrument: round numbers, not the largest values of the table. Each
-# measurement comes as a mean, an error and a worst value.
+# The bounds stand for what a laboratory knows about its instrument: they are round numbers, not the largest values of the table.
+# For each measurement there is a mean, a standard error and a worst value.
 
 import warnings
 
@@ -37,15 +37,15 @@ X_train, X_test, y_train, y_test = train_test_split(
 # %%
 # Thirty fits per epsilon
 # -----------------------
-# ``data_norm`` is the bound on the length of a row: rows of thirty columns in [-1, 1] have a length of at most 5.5, and those
-# that are longer than 3 are shortened. Below epsilon 0.6 ``fit`` warns that 426 records are too few; the example goes on all the
-# same. The block repeats the noise, which is for examples only.
+# ``data_norm`` is the bound on the length of a row. Rows of thirty columns in [-1, 1] have a length of at most 5.5, and rows that
+# are longer than 3 are scaled down to it. Below epsilon 0.6, ``fit`` warns that 426 records are too few; the example ignores the
+# warning. The ``with`` block makes the noise reproducible, which is for examples only.
 
 epsilons = np.array([0.1, 0.2, 0.5, 1, 2, 5, 10])
 
 
 def accuracies(epsilon):
-    """Test accuracies of thirty private fits."""
+    """Return the test accuracies of thirty private fits."""
     model = DPLogisticRegression(epsilon=epsilon, data_norm=3.0, classes=[0, 1])
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
@@ -59,8 +59,8 @@ larger_class = max(y_test.mean(), 1 - y_test.mean())
 # %%
 # The picture
 # -----------
-# The dark band holds half of the fits, the light band eight of ten. At epsilon 0.1 a model is hardly better than a guess of the
-# larger class, and may be worse.
+# The dark band contains half of the fits, the light band eight of ten. At epsilon 0.1 a model is hardly better than always
+# predicting the larger class, and may be worse.
 
 lowest, low, middle, high, highest = np.quantile(scores, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

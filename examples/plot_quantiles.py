@@ -2,16 +2,16 @@
 A fan of quantiles
 ==================
 
-How long does a repair take? A mean says little where times vary, and vary more for large repairs. Five quantile regressions
-give the whole picture: half of the repairs take less time than the middle line, nine of ten less than the uppermost. They need no
-bounds of the times: where these are, and in which unit they vary, is learnt with a part of the budget.
+How long does a repair take? A mean says little if times vary, and if they vary more for large repairs. Five quantile regressions
+give the whole picture: half of the repairs take less time than the middle line, and nine of ten take less than the uppermost
+line. The models need no bounds of the times: a part of the budget is used to learn their location and scale.
 """
 
 # %%
 # Repairs
 # -------
-# Made up: the size of a repair is between 0 and 10, and the time in minutes has a long tail. The columns are powers of the size,
-# so that the lines may bend, and are brought to [-1, 1] by public bounds.
+# The records are made up: the size of a repair is between 0 and 10, and the time in minutes has a long tail. The columns are
+# powers of the size, so that the lines can be curved. Public bounds scale them to [-1, 1].
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,7 +26,7 @@ minutes = 30 + 12 * size + (2 + size**1.5) * rng.gamma(2.0, 2.0, size=40_000)
 
 
 def powers(size):
-    """The size and its square, in [-1, 1]."""
+    """Return the size and its square, scaled to [-1, 1]."""
     place = size / 5 - 1
     return np.column_stack([place, place**2])
 
@@ -36,8 +36,8 @@ X, X_test, y, y_test = train_test_split(powers(size), minutes, random_state=0)
 # %%
 # Five fits, one budget
 # ---------------------
-# Five fits on the same records spend five times. The ledger adds them up: epsilon 0.5 each is less than 1.5 together. The
-# ``reproducible_noise`` block repeats the noise, which is for examples only.
+# Five fits on the same records spend budget five times. The ledger adds them up: five times epsilon 0.5 is less than 1.5
+# together. The ``reproducible_noise`` block makes the noise reproducible, which is for examples only.
 
 quantiles = (0.1, 0.25, 0.5, 0.75, 0.9)
 ledger = PrivacyLedger(epsilon=2.5, delta=1e-6)
@@ -54,7 +54,7 @@ for q, share in zip(quantiles, below, strict=True):
 # %%
 # The picture
 # -----------
-# The dots are test records: here they are made up; on private records such a plot would not be private.
+# The dots are test records. Here they are made up; with private records, such a plot would not be private.
 
 grid = np.linspace(0, 10, 101)
 lines = [fit.predict(powers(grid)) for fit in fits]
@@ -83,6 +83,6 @@ ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# The share of unseen times below each line is close to what was asked for:
+# The share of the test times below each line is close to the requested one:
 
 assert np.abs(np.subtract(below, quantiles)).max() < 0.03

@@ -2,15 +2,15 @@
 A ranking where positives are rare
 ==================================
 
-Fewer than two transactions in a hundred are fraud. A model that never says fraud is right in 98 cases of 100, so accuracy says
-nothing; an office that can look at a few hundred transactions a day wants the suspicious ones on top. `skdp.DPAUCMaximizer` fits
-scores for that, and is judged by the area under the ROC curve (AUC).
+Fewer than two transactions in a hundred are fraud. A model that never predicts fraud is right in 98 of 100 cases, so accuracy is
+not informative. An office that can check a few hundred transactions a day needs a ranking with the suspicious ones on top.
+`skdp.DPAUCMaximizer` fits scores for such a ranking; they are evaluated by the area under the ROC curve (AUC).
 """
 
 # %%
 # Transactions
 # ------------
-# Made up: twelve features in [-1, 1], of which four tell something, and few positives.
+# The records are made up: twelve features in [-1, 1], four of them informative, and few positives.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,8 @@ print(f"{y_train.sum()} of {len(y_train)} training records are fraud")
 # %%
 # Three budgets
 # -------------
-# The share of fraud is released with a small part of the budget. The block repeats the noise, which is for examples only.
+# The share of fraud is released with a small part of the budget. The ``with`` block makes the noise reproducible, which is for
+# examples only.
 
 fits = {}
 for epsilon in (0.1, 0.3, 1.0):
@@ -42,7 +43,7 @@ for epsilon in (0.1, 0.3, 1.0):
 # %%
 # The picture
 # -----------
-# Left: the ROC curve. Right: how many frauds are among those transactions with the highest scores.
+# Left: the ROC curve. Right: the share of the frauds that are among the transactions with the highest scores.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 looked_at = np.arange(1, len(y_test) + 1)
@@ -69,7 +70,7 @@ axes[0].set(title="ROC curve, test records")
 plt.show()
 
 # %%
-# At epsilon 1 the ranking is almost as good as that by the true odds:
+# At epsilon 1 the ranking is almost as good as the ranking by the true odds:
 
 auc = {epsilon: fit.score(X_test, y_test) for epsilon, fit in fits.items()}
 print({epsilon: round(value, 3) for epsilon, value in auc.items()})

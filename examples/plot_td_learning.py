@@ -1,21 +1,21 @@
 """
-What a policy is worth, from private transitions
-================================================
+The value of a policy, from private transitions
+===============================================
 
 Ten thousand people own a machine that keeps a pole upright on a cart, all with the same controller. After a shove, each machine
-reports what 0.04 seconds of its life were: how the pole stood, how well that went, and how it stood then. How well will it go on
-from any state? Temporal-difference learning answers that from single transitions. Here it is a saddle problem, which
-`skdp.DPMinimax` solves with differential privacy. A record is one transition of one machine, and that is what is protected: an
-owner whose machine reported several would be protected less.
+reports 0.04 seconds: the state of the pole, the reward, and the next state. What is the expected future reward from any state?
+Temporal-difference learning answers this from single transitions. Here it is a saddle problem, which `skdp.DPMinimax` solves with
+differential privacy. A record is one transition of one machine, and the guarantee protects one record: an owner whose machine
+reported several transitions would be protected less.
 """
 
 # %%
 # The machine
 # -----------
 # The equations of the pole are those of Barto, Sutton and Anderson (1983), in steps of 0.02 seconds. The controller, which is
-# public, pushes the cart with a force that is linear in the angle of the pole and its speed, and disturbed. It knows nothing of
-# where the cart is, and there is no end to the track, so a state is an angle and its speed. After a shove, it is anywhere within
-# public bounds.
+# public, pushes the cart with a force that is linear in the angle of the pole and its speed, plus a disturbance. It does not know
+# the position of the cart, and the track is endless, so a state is an angle and its speed. After a shove, the state is anywhere
+# within public bounds.
 
 import itertools
 
@@ -33,12 +33,12 @@ DISCOUNT = 0.9  # for 0.04 seconds
 
 
 def fallen(state):
-    """Whether a pole is down, and it stays so."""
+    """Return whether a pole is down; it then stays down."""
     return np.abs(state[:, 0]) > BOUNDS[0]
 
 
 def advance(state, rng):
-    """Angles and their speeds 0.04 seconds later, and rewards: from 1 for an upright pole to -1 for one that is down."""
+    """Return the states 0.04 seconds later, and the rewards: from 1 for an upright pole to -1 for one that is down."""
     force = np.clip(state @ GAINS + 2 * rng.normal(size=len(state)), -10, 10)
     for _ in range(2):
         angle, speed = state.T
@@ -53,7 +53,7 @@ def advance(state, rng):
 
 
 def returns(state, rng, n_runs=20, n_moves=80):
-    """Mean discounted sums of rewards of many runs from each state: what the value is, at the price of many transitions."""
+    """Return the mean discounted sum of rewards of many runs from each state: the true value, estimated from many transitions."""
     runs, total = np.repeat(state, n_runs, axis=0), np.zeros(len(state) * n_runs)
     for move in range(n_moves):
         before = fallen(runs)
@@ -65,15 +65,15 @@ def returns(state, rng, n_runs=20, n_moves=80):
 # %%
 # Features
 # --------
-# The value is to be a sum of coefficients times ten cosines of the state (a Fourier basis: Konidaris, Osentoski, Thomas 2011).
-# They are public, between -1 and 1, and worked out from one state alone. A pole that is down is worth 0 from then on: its
-# features are zeros. A record has the features of both states as columns, and the reward as target.
+# The value is modelled as a linear combination of ten cosines of the state (a Fourier basis: Konidaris, Osentoski, Thomas 2011).
+# They are public, between -1 and 1, and computed from one state alone. The value of a pole that is down is 0, so its features are
+# zeros. A record has the features of both states as columns, and the reward as target.
 
 ORDERS = np.array([order for order in itertools.product(range(4), repeat=2) if sum(order) <= 3])
 
 
 def features(state):
-    """Cosines of states within the bounds."""
+    """Return the cosines of states within the bounds."""
     place = np.clip((state / BOUNDS + 1) / 2, 0, 1)
     return np.where(fallen(state)[:, None], 0.0, np.cos(np.pi * place @ ORDERS.T))
 
@@ -81,16 +81,15 @@ def features(state):
 # %%
 # The saddle problem
 # ------------------
-# A transition with the features :math:`\phi` before and :math:`\phi'` after has the temporal-difference error
-# :math:`\delta = r + \gamma \phi'^\top \theta - \phi^\top \theta`, and learning is to make :math:`E[\delta \phi]` zero. The
-# squared length of that vector in the metric of :math:`E[\phi \phi^\top]^{-1}` is the mean squared projected Bellman error. It is
-# no mean over records, but half of it is a maximum of one, in dual variables w (Liu et al. 2015; Du et al. 2017):
+# A transition with the features :math:`\phi` before and :math:`\phi'` after has the temporal-difference error :math:`\delta = r +
+# \gamma \phi'^\top \theta - \phi^\top \theta`, and learning should make :math:`E[\delta \phi]` zero. The squared length of this
+# vector in the metric of :math:`E[\phi \phi^\top]^{-1}` is the mean squared projected Bellman error. It is not a mean over
+# records, but half of it is the maximum of a mean, over dual variables w (Liu et al. 2015; Du et al. 2017):
 #
 # .. math:: \min_\theta \max_w \; E\bigl[\delta\, \phi^\top w - \tfrac12 (\phi^\top w)^2\bigr] - \tfrac\rho2 \|w\|^2
-#
-# The last term is public, and curves the problem in w whatever the records are; where :math:`E[\delta \phi]` can be zero, it
-# changes nothing. The gradients of a record are numbers times vectors, :math:`\phi^\top w\, (\gamma \phi' - \phi)` and
-# :math:`(\delta - \phi^\top w)\, \phi`, and are handed over as such.
+# The last term is public, and makes the problem strongly concave in w for any records; if :math:`E[\delta \phi]` can be zero, it
+# does not change the solution. The gradients of a record are numbers times vectors, :math:`\phi^\top w\, (\gamma \phi' - \phi)`
+# and :math:`(\delta - \phi^\top w)\, \phi`, and the problem returns them in this form.
 
 
 class PolicyEvaluation(SaddleProblem):
@@ -143,12 +142,12 @@ class PolicyEvaluation(SaddleProblem):
 # %%
 # Made-up machines first
 # ----------------------
-# The controller and the equations are public, so anybody can make up machines. On those the gradients are compared with finite
-# differences of ``value``, and clip norms and steps are chosen. Nothing of that touches the records of people.
+# The controller and the equations are public, so anybody can simulate machines. With simulated machines we compare the gradients
+# with finite differences of ``value``, and choose clip norms and steps. This does not touch the records of people.
 
 
 def transitions(n, rng):
-    """Features before and after, and rewards, of machines that were shoved."""
+    """Return the features before and after, and the rewards, of machines that were shoved."""
     before = rng.uniform(-BOUNDS, BOUNDS, size=(n, 2))
     after, reward = advance(before, rng)
     return np.hstack([features(before), features(after)]), reward
@@ -159,13 +158,13 @@ check_saddle(PolicyEvaluation(2 * len(ORDERS)), *transitions(200, np.random.defa
 # %%
 # Fit
 # ---
-# The block repeats the noise, for examples only: a model to publish is fitted outside of it.
+# The ``with`` block makes the noise reproducible, which is for examples only: fit a model that you publish outside of it.
 
 X, y = transitions(10_000, np.random.default_rng(4))
 
 
 def learnt(epsilon):
-    """The model that a budget allows."""
+    """Return the model at a given epsilon."""
     with reproducible_noise(0):
         return DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3)).fit(
             X, y
@@ -177,8 +176,9 @@ model = learnt(epsilon=1.0)
 # %%
 # How good is it?
 # ---------------
-# On fresh states, the value is compared with the mean return of 20 runs. Before learning, all values are 0; the best constant
-# would be off by their standard deviation. Least squares temporal differences (LSTD) is the exact solution, without privacy.
+# On new states, the learnt value is compared with the mean return of 20 runs. Before learning, all values are 0; the error of the
+# best constant is the standard deviation of the values. Least squares temporal differences (LSTD) is the exact solution without
+# privacy.
 
 rng = np.random.default_rng(2)
 states = rng.uniform(-BOUNDS, BOUNDS, size=(500, 2))
@@ -186,7 +186,7 @@ value = returns(states, rng)
 
 
 def error(coefficients):
-    """Root mean square of the difference from what the states are worth."""
+    """Return the root mean square of the difference from the true values of the states."""
     return np.sqrt(np.mean((features(states) @ coefficients - value) ** 2))
 
 
@@ -198,8 +198,8 @@ print(
 print(f"error of LSTD, which is not private, {error(lstd):.2f}")
 
 # %%
-# The value over all states: a pole that leans and moves the same way is lost. The last panel has other fits, one for each
-# epsilon; on private records, each would spend as well. At 0.1 there is more noise than value.
+# The value over all states: a pole that leans and moves in the same direction will fall. The last panel shows further fits, one
+# for each epsilon; with private records, each would spend budget. At epsilon 0.1 the noise exceeds the signal.
 
 angle, speed = np.meshgrid(*(np.linspace(-bound, bound, 41) for bound in BOUNDS))
 grid = np.column_stack([angle.ravel(), speed.ravel()])
@@ -229,11 +229,11 @@ plt.show()
 # %%
 # What it cost
 # ------------
-# The report says what is guaranteed, what was assumed, and what counts as public.
+# The report states the guarantee, the assumptions, and what is public.
 
 print(model.privacy_report_)
 
 # %%
-# The error is less than half of what it was before learning, and of that of the best constant:
+# The error is less than half of the error before learning, and less than half of that of the best constant:
 
 assert error(model.primal_) < 0.5 * min(error(np.zeros(len(ORDERS))), value.std())

@@ -3,16 +3,16 @@ Handwritten digits that nobody wrote
 ====================================
 
 A generator turns random numbers into images. It is trained against a critic, which looks for a function that is larger on real
-images than on generated ones. The largest difference that a critic can find is a distance between the two, and the generator
-makes it small. That is a saddle problem, which `skdp.DPMinimax` solves with differential privacy: all that leaves the table of
-real images is the critic's gradients, with noise. The images are those that come with scikit-learn. A record is one image and
-its label, and that is what is protected.
+images than on generated ones. The largest difference that a critic can find is a distance between the two kinds of images, and
+the generator minimises it. This is a saddle problem, which `skdp.DPMinimax` solves with differential privacy: only the critic's
+noisy gradients leave the table of real images. The images come with scikit-learn. A record is one image with its label, and the
+guarantee protects one record.
 """
 
 # %%
 # The images
 # ----------
-# There are 1797 of them, of 8 x 8 pixels. That is few: ten times as many would have a tenth of the noise.
+# There are 1797 images of 8 x 8 pixels. These are few: with ten times as many images, the noise would be a tenth.
 
 import warnings
 
@@ -29,22 +29,22 @@ from skdp.solvers import SGDA
 from skdp.testing import reproducible_noise
 
 N_DIGITS, N_PIXELS, N_LATENT = 10, 64, 4
-GREY = 0.3  # about the ink of a digit: pixels less that much have a shorter norm, and so less noise
+GREY = 0.3  # about the mean of a pixel; subtracting it makes the norm of an image smaller, and so the noise
 
 images, labels = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(images / 16, labels, test_size=397, random_state=0)
 
 
 def one_hot(labels):
-    """One column for each digit."""
+    """Return indicators, with one column for each digit."""
     return (np.asarray(labels)[:, None] == np.arange(N_DIGITS)).astype(float)
 
 
 # %%
 # The generator
 # -------------
-# An image is a logistic function, pixel by pixel, of an image of its digit plus four images, each times a random number. The
-# random numbers are public, drawn once, for 50 images of each digit.
+# An image is a logistic function, pixel by pixel, of a sum: a fixed image of its digit, plus four images, each multiplied by a
+# random number. The random numbers are public and drawn once, for 50 images of each digit.
 
 DRAWS = np.hstack(
     [one_hot(np.arange(500) % N_DIGITS), np.random.default_rng(1).normal(size=(500, N_LATENT))]
@@ -52,29 +52,28 @@ DRAWS = np.hstack(
 
 
 def generate(variables, draws):
-    """Images, one row for each draw."""
+    """Return generated images, one row for each draw."""
     return expit(draws @ variables.reshape(N_DIGITS + N_LATENT, N_PIXELS))
 
 
 # %%
 # The critic
 # ----------
-# Wasserstein's distance takes all functions of slopes up to 1. This critic is of a smaller class: linear in public features
-# of an image x and its label y, with a weight for each pixel of each digit and one for each product of two pixels. With a penalty
-# on the weights v, the saddle problem is
+# Wasserstein's distance uses all functions with slopes up to 1. This critic is from a smaller class: it is linear in public
+# features of an image x and its label y, with one weight for each pixel of each digit, and one for each product of two pixels.
+# With a penalty on the weights v, the saddle problem is
 #
 # .. math:: \min_w \max_v \; \frac1n \sum_i D_v(x_i, y_i) - E_z D_v(G_w(z)) - \tfrac12 \|v\|^2 ,
-#
-# and its maximum is half the squared distance between the mean features of real and of generated images. Records are in the
-# first term alone, and the generator's variables w are not: the primal gradient of every record is 0. Clipped to next to nothing,
-# it has next to no noise, and next to all of the budget is for the dual gradients. The rest is public, and so is its gradient,
-# worked out by hand.
+# and its maximum is half the squared distance between the mean features of real and of generated images. Only the first term
+# contains records, and it does not contain the generator's variables w. So the primal gradient of every record is 0. With a tiny
+# clip norm, it has almost no noise, and almost all of the budget is used for the dual gradients. The rest of the problem is
+# public, and so is its gradient, which is computed by hand.
 
-PRODUCTS = 0.3  # weight of the products of pixels beside the pixels
+PRODUCTS = 0.3  # weight of the products of pixels, relative to the pixels
 
 
 def sides(labels_one_hot, images):
-    """The two vectors whose product are the features of an image."""
+    """Return the two vectors whose product gives the features of an image."""
     grey = images - GREY
     return np.hstack([labels_one_hot, PRODUCTS * grey]), grey
 
@@ -125,14 +124,15 @@ check_saddle(Generator(), made_up, np.arange(40) % N_DIGITS)
 # %%
 # Fit
 # ---
-# The first block repeats the noise, for examples only: a model to publish is fitted outside of it. Each fit warns that noise is
-# likely to drown the signal of so few records. The second block hides the warning; the distances below show what is left.
+# The first ``with`` block makes the noise reproducible, which is for examples only: fit a model that you publish outside of it.
+# Each fit warns that the noise is likely to drown the signal, because there are few records. The second block hides the warning;
+# the distances below show the remaining signal.
 
 solver = SGDA(dual_share=1 - 1e-6)
 
 
 def learnt(epsilon):
-    """The model that a budget allows."""
+    """Return the model at a given epsilon."""
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
         return DPMinimax(Generator(), epsilon=epsilon, solver=solver).fit(X, y)
@@ -143,8 +143,8 @@ model = learnt(epsilon=3.0)
 # %%
 # How far from real?
 # ------------------
-# The same class of critics, those of norm 1, now looks at images that were kept apart, and at fresh generated ones. It finds a
-# distance between two sets of real images as well, because the sets are small.
+# The same class of critics, with norm 1, now compares held-out images with newly generated ones. The distance between two sets of
+# real images is not zero either, because the sets are small.
 
 fresh = np.hstack(
     [one_hot(np.arange(2000) % N_DIGITS), np.random.default_rng(3).normal(size=(2000, N_LATENT))]
@@ -152,13 +152,13 @@ fresh = np.hstack(
 
 
 def mean_features(labels, images):
-    """What critics know of a set of images."""
+    """Return the mean features of a set of images."""
     left, right = sides(one_hot(labels), images)
     return left.T @ right / len(images)
 
 
 def distance(variables):
-    """Of generated images from those that were kept apart."""
+    """Return the distance between generated and held-out images."""
     made = mean_features(np.arange(2000) % N_DIGITS, generate(variables, fresh))
     return np.linalg.norm(made - mean_features(y_test, X_test))
 
@@ -170,7 +170,7 @@ print(
 )
 
 # %%
-# And of what use are they? A classifier that was trained on generated images alone is tested on real ones:
+# To see whether the images are useful, a classifier that was trained only on generated images is tested on real ones:
 
 classifier = LogisticRegression(max_iter=1000).fit(
     generate(model.primal_, fresh), np.arange(2000) % N_DIGITS
@@ -184,7 +184,7 @@ print(
 # %%
 # Look
 # ----
-# They can be read, and they are blurred: a critic of pixels and their products knows means and variances, not strokes.
+# They are readable but blurred: a critic of pixels and products of pixels knows means and variances, not strokes.
 
 real = np.array([X_test[y_test == digit][0] for digit in range(N_DIGITS)])
 rows = {"kept apart": real, "before": generate(start, fresh[:N_DIGITS])}
@@ -201,7 +201,7 @@ for line, (title, drawn) in zip(axes, rows.items(), strict=True):
 plt.show()
 
 # %%
-# Other fits, one for each epsilon, which would each spend as well if the images were private:
+# Further fits, one for each epsilon; if the images were private, each would spend budget:
 
 budgets = (0.5, 1.0, 2.0, 5.0, 10.0)
 fits = [learnt(epsilon) for epsilon in budgets]
@@ -216,12 +216,12 @@ plt.show()
 # %%
 # What it cost
 # ------------
-# The report says what is guaranteed, what was assumed, and what counts as public. Its line on noise is about primal gradients, of
-# which there are none here.
+# The report states the guarantee, the assumptions, and what is public. Its line on noise describes primal gradients, which are
+# zero here.
 
 print(model.privacy_report_)
 
 # %%
-# The critic's distance has fallen to less than a third, and the images are of use:
+# The critic's distance has fallen to less than a third, and the images are useful:
 
 assert distance(model.primal_) < distance(start) / 3 and accuracy > 0.75
