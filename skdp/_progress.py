@@ -31,10 +31,12 @@ class Progress:
         Number of releases on the schedule.
     verbose : int
         0 prints nothing, 1 prints about ten lines, 2 prints one line per release.
+    X, y : array-like
+        Training data as given; kept only for callbacks that ask for them.
     """
 
-    def __init__(self, estimator: Any, total: int, verbose: int) -> None:
-        self._shows_data = _reads_data(estimator)
+    def __init__(self, estimator: Any, total: int, verbose: int, X: Any, y: Any) -> None:
+        self._data = (X, y) if _reads_data(estimator) else (None, None)
         self._estimator, self._total, self._done = estimator, total, 0
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
         has_callbacks = hasattr(estimator, "_init_callback_context")
@@ -56,10 +58,10 @@ class Progress:
         if self._every and (self._done % self._every == 0 or self._done == self._total):
             print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
 
-    def end(self, attributes: dict[str, Any], X: Any, y: Any) -> None:
+    def end(self, attributes: dict[str, Any]) -> None:
         """Announce the end of the fit; callbacks get the released model, and those that ask for the data get the data."""
         if self._context is not None:
-            X, y = (X, y) if self._shows_data else (None, None)
+            X, y = self._data
             self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from grouped import brief as brief_groups
 from packaging.version import Version
 from pairwise import pairwise
 from products import GIVEN, brief, fitting, kinds_of, labels_of, of_kind, released_by
@@ -137,7 +138,7 @@ def arrays_in(value, depth=2):
     return [array for part in (*held, *attributes) for array in arrays_in(part, depth - 1)]
 
 
-def frames_with_data(estimator, X, y):
+def frames_with_data(estimator, X, y, **more):
     """Files and functions of the package that are entered after validation and hold the table, its labels or their codes."""
     guarded = [y] if isinstance(X, list) else [*stored_arrays(X), y]
     found, validated = set(), []
@@ -150,6 +151,7 @@ def frames_with_data(estimator, X, y):
         if name == "privacy/data/training_data.py" and frame.f_code.co_name == "_clip" and event == "return":
             rows = frame.f_locals["self"]
             guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
+            guarded.extend([] if rows._groups is None else [rows._groups])
             validated.append(True)
         if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
             return
@@ -161,7 +163,7 @@ def frames_with_data(estimator, X, y):
 
     sys.setprofile(watch)
     try:
-        fitted(estimator, X, y)
+        fitted(estimator, X, y, **more)
     finally:
         sys.setprofile(None)
     assert validated
@@ -225,6 +227,15 @@ def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
     assert model.basis_.placed and width < finest(model.basis_).n_features
     leak(monkeypatch, lambda rows: rows._blocks.table if rows.n_features == width else None)
     assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
+
+
+def test_no_frame_holds_the_groups(rng, monkeypatch):
+    """Nor the numbers that stand for them behind the oracle; the twin hands these out."""
+    X, y, groups = rng.normal(size=(300, 3)), LABELS["binary"], np.arange(300) % 3
+    model = brief_groups()
+    assert frames_with_data(model, X, y, groups=groups) == set()
+    leak(monkeypatch, lambda rows: rows._groups)
+    assert frames_with_data(model, X, y, groups=groups) == {("solvers/_base.py", "peek")}
 
 
 def training_values(thing, X, y):

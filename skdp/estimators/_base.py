@@ -107,10 +107,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         fourth puts the records behind the oracle: whatever depends on them, beside the checks of the table, comes after.
         """
         table = self._checked(X, y, unsupported, read or self._read)
-        fit = PlannedFit.of(self, table.facts)
+        fit = PlannedFit.of(self, table.facts, X, y)
+        del X, y  # no frame holds them from here on
         pay(fit.spending, self._ledgers)
         result = self._released(fit, table)
-        return self._attributed(fit, result, X, y)
+        return self._attributed(fit, result)
 
     def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> Table:
         """Check the parameters, then the training table; ``read`` is `_read`, or a reader of more than X and y."""
@@ -147,19 +148,19 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Whatever comes before the solver, and what it returns."""
         return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
-    def _attributed(self, fit: PlannedFit, result: SolverResult, X: Any, y: Any) -> Any:
+    def _attributed(self, fit: PlannedFit, result: SolverResult) -> Any:
         """Set all fitted attributes at once, then warn of assumptions that the releases contradict."""
-        self._commit(self._attributes(fit, result, X, y))
+        self._commit(self._attributes(fit, result))
         for sentence in self._contradictions(fit.plan, result, fit.facts):  # the model is there, whatever a warning does
             warn(sentence, UserWarning)
         return self
 
     @_told_when_interrupted()
-    def _attributes(self, fit: PlannedFit, result: SolverResult, X: Any, y: Any) -> dict[str, Any]:
-        """All attributes of the fitted estimator. Callbacks see them, and X and y as given if they ask for the training data."""
+    def _attributes(self, fit: PlannedFit, result: SolverResult) -> dict[str, Any]:
+        """All attributes of the fitted estimator, which callbacks see."""
         attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        fit.progress.end(attributes, X, y)
+        fit.progress.end(attributes)
         return attributes
 
     def _commit(self, attributes: dict[str, Any]) -> None:
