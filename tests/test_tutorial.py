@@ -18,6 +18,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.replace("\\\n", "").splitlines()]
 
 
+@pytest.mark.slow
 def test_the_tutorial_ends_with_a_published_model(tmp_path):
     """Files are written as printed; the template of the schema, which the reader fills in, gives way to the filled one."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}

@@ -1,7 +1,7 @@
 """scikit-learn's own checks, at epsilon 1 and without noise: none is expected to fail.
 
-With noise they run twice: as they are, but for those that compare fits, and all with reproducible noise. As they are, estimators
-with other parameters than the defaults are slow.
+With noise they run twice: as they are, but for those that compare fits, and all with reproducible noise. Estimators with noise
+and other parameters than the defaults are slow.
 """
 
 import math
@@ -86,6 +86,7 @@ def changed(estimator):
 
 
 PLAIN = [estimator for estimator in NOISY if not isinstance(estimator, FREE) and not changed(estimator)]
+OTHERS = [estimator for estimator in NOISY if estimator not in PLAIN]
 
 
 def name_of(value):
@@ -117,17 +118,24 @@ def test_with_noise(estimator, check):
 
 
 @pytest.mark.slow
-@checks_of([estimator for estimator in NOISY if estimator not in PLAIN], left_out=COMPARING | SCORING)
+@checks_of(OTHERS, left_out=COMPARING | SCORING)
 def test_with_noise_and_other_parameters(estimator, check):
     check(estimator)
 
 
 with reproducible_noise(SEED):  # where the tag is off
-    ALL_CHECKS = checks_of(NOISY)
+    ALL_CHECKS, ALL_CHECKS_OF_OTHERS = checks_of(PLAIN), checks_of(OTHERS)
 
 
 @ALL_CHECKS
 def test_with_reproducible_noise(estimator, check):
+    with reproducible_noise(SEED):
+        check(estimator)
+
+
+@pytest.mark.slow
+@ALL_CHECKS_OF_OTHERS
+def test_with_reproducible_noise_and_other_parameters(estimator, check):
     with reproducible_noise(SEED):
         check(estimator)
 

@@ -38,7 +38,7 @@ def test_delta_equals_its_integral(mu, epsilon):
 
 
 @pytest.mark.parametrize("adjacency", RELATIONS)
-@pytest.mark.parametrize("noise_over_clip", (1.0, 4.0, 20.0))
+@pytest.mark.parametrize("noise_over_clip", (pytest.param(1.0, marks=pytest.mark.slow), 4.0, 20.0))
 def test_delta_equals_the_pld_accountant(adjacency, noise_over_clip):
     factor, relation = RELATIONS[adjacency]
     accountant = PLDAccountant(neighboring_relation=relation, value_discretization_interval=1e-5)
