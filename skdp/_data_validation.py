@@ -1,4 +1,4 @@
-"""Tables: what is learnt of them is public; what is wrong with them is said as a rule.
+"""Validate tables, recording only public facts; errors name the violated rule.
 
 No message quotes a value or a row of the training data, because messages are published too.
 """
@@ -37,20 +37,20 @@ __all__ = [
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
-DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # kept as they are; anything else becomes float64
-LARGEST_TARGET = 1e150  # in the solver's units, without a public range
-SAFE = re.compile(  # beginnings of messages that quote shapes and names only
+DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # X keeps these dtypes; any other one is converted to float64
+LARGEST_TARGET = 1e150  # without target_bounds, targets in units of the threshold are clipped to this, so that squares are finite
+SAFE = re.compile(  # beginnings of messages of scikit-learn that quote only shapes and names, so users may see them
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
     r"|This \w+ estimator requires y|Sparse data was passed"
 )
-MOST_NAMED = 10  # columns that a message lists
+MOST_NAMED = 10  # largest number of columns that a message lists
 MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
     "fitted on the records leaks."
 )
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
-RULES = {  # messages that quote data, by how they begin, and what is said instead
+RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
     "Expected unique column names": "The columns of X need names of their own: some are named alike.",
@@ -60,7 +60,7 @@ RULES = {  # messages that quote data, by how they begin, and what is said inste
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public about a training table.
+    """Hold what is public about a training table.
 
     Parameters
     ----------
