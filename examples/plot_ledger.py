@@ -55,9 +55,8 @@ with ledger:
         DPLogisticRegression(epsilon=10.0, **private).fit(X, y)
     except BudgetExceededError as error:
         refused = str(error)
-    final = DPLogisticRegression(epsilon=round(0.9 * left, 2), **private | {"delta": 1e-6}).fit(
-        X, y
-    )
+    rest = private | {"epsilon": round(0.9 * left, 2), "delta": 1e-6}
+    final = DPLogisticRegression(**rest).fit(X, y)
 print(refused)
 
 # %%

@@ -117,7 +117,7 @@ class Problem:
         An intercept is the coefficient of one more feature, the constant ``intercept_scaling`` that is appended to every row of
         the table. It stands in row ``n_features``, the last one, of every array that solvers and queries call ``coef``, and its
         value there is ``intercept_ / intercept_scaling``. Algorithms treat it as any other coefficient. Penalty and constraint
-        leave it out: `penalty_gradient`, `prox` and `project` act on the rows before it (`Solver.penalizes_intercept` tells the
+        leave it out: `penalty_gradient`, `prox` and `project` act on the rows before it (``Solver.penalizes_intercept`` tells the
         exceptions). `unpack` splits it off at the end of a fit. With ``intercept_scaling=0`` there is neither constant nor row.
         """
         return self.n_features + bool(self.intercept_scaling), self.loss.n_outputs
