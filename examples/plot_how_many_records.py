@@ -99,7 +99,5 @@ plt.show()
 # %%
 # A larger epsilon needs fewer records. With more records than the plan asks for, the model is much better than guessing:
 
-assert (
-    all(np.diff(records).max() <= 0 for records in curves.values())
-    and np.median(scores[sizes > 2 * threshold]) > 0.7
-)
+falling = all(np.diff(records).max() <= 0 for records in curves.values())
+assert falling and np.median(scores[sizes > 2 * threshold]) > 0.7

@@ -75,8 +75,5 @@ plt.show()
 # The coefficients are non-negative and add up to one, and at epsilon 1 the three largest are the minerals of the mixture:
 
 found = fits[1.0].coef_.ravel()
-assert (
-    found.min() >= -1e-9
-    and abs(found.sum() - 1) < 1e-9
-    and set(np.argsort(found)[-3:]) == {1, 4, 9}
-)
+on_simplex = found.min() >= -1e-9 and abs(found.sum() - 1) < 1e-9
+assert on_simplex and set(np.argsort(found)[-3:]) == {1, 4, 9}
