@@ -108,10 +108,14 @@ class Table:
         Class numbers, or targets.
     groups : ndarray of shape (n_samples,) or None, default=None
         Number of each record's public group.
+    given : tuple of array-like, default=(None, None)
+        X and y as given to ``fit``, if callbacks ask for them.
     """
 
-    def __init__(self, facts: Facts, X: Any, y: np.ndarray, groups: np.ndarray | None = None) -> None:
-        self.facts = facts
+    def __init__(
+        self, facts: Facts, X: Any, y: np.ndarray, groups: np.ndarray | None = None, *, given: tuple[Any, Any] = (None, None)
+    ) -> None:
+        self.facts, self.given = facts, given
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
     def take(self) -> tuple[Any, np.ndarray, np.ndarray | None]:

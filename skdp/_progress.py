@@ -17,7 +17,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Progress", "asks_for_data", "with_callbacks"]
 
 
 class Progress:
@@ -31,12 +31,10 @@ class Progress:
         Number of releases on the schedule.
     verbose : int
         0 prints nothing, 1 prints about ten lines, 2 prints one line per release.
-    X, y : array-like
-        Training data as given; kept only for callbacks that ask for them.
     """
 
-    def __init__(self, estimator: Any, total: int, verbose: int, X: Any, y: Any) -> None:
-        self._data = (X, y) if _reads_data(estimator) else (None, None)
+    def __init__(self, estimator: Any, total: int, verbose: int) -> None:
+        _warn_of_readers(estimator)
         self._estimator, self._total, self._done = estimator, total, 0
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
         has_callbacks = hasattr(estimator, "_init_callback_context")
@@ -58,20 +56,27 @@ class Progress:
         if self._every and (self._done % self._every == 0 or self._done == self._total):
             print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
 
-    def end(self, attributes: dict[str, Any]) -> None:
-        """Announce the end of the fit; callbacks get the released model, and those that ask for the data get the data."""
+    def end(self, attributes: dict[str, Any], given: tuple[Any, Any]) -> None:
+        """Announce the end of the fit; callbacks get the released model, and X and y as ``given`` if they ask for them."""
         if self._context is not None:
-            X, y = self._data
+            X, y = given
             self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
 
 
-def _reads_data(estimator: Any) -> bool:
-    """Return whether a callback of the estimator asks for training data, and warn if one does."""
-    readers = [type(callback).__name__ for callback in _callbacks(estimator) if _asks_for_data(callback)]
-    if readers:
+def asks_for_data(estimator: Any) -> bool:
+    """Return whether a callback of the estimator asks for the training data."""
+    return bool(_readers(estimator))
+
+
+def _warn_of_readers(estimator: Any) -> None:
+    """Warn if a callback of the estimator asks for the training data."""
+    if readers := _readers(estimator):
         message = f"The callbacks {readers} read the training data without noise: the guarantee does not cover what they show."
         warn(message, OutsideGuaranteeWarning)
-    return bool(readers)
+
+
+def _readers(estimator: Any) -> list[str]:
+    return [type(callback).__name__ for callback in _callbacks(estimator) if _asks_for_data(callback)]
 
 
 def _callbacks(estimator: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._data_validation import Facts, Table, read_unlabelled
-from skdp._progress import CallbackSupportMixin, Progress
+from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
     check_feature_bounds,
     check_integer,
@@ -107,18 +107,18 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         fourth puts the records behind the oracle: whatever depends on them, beside the checks of the table, comes after.
         """
         table = self._checked(X, y, unsupported, read or self._read)
-        fit = PlannedFit.of(self, table.facts, X, y)
-        del X, y  # no frame holds them from here on
+        del X, y  # no frame holds them from here on, but that of the caller
+        fit = PlannedFit.of(self, table.facts)
         pay(fit.spending, self._ledgers)
         result = self._released(fit, table)
-        return self._attributed(fit, result)
+        return self._attributed(fit, result, table.given)
 
     def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> Table:
         """Check the parameters, then the training table; ``read`` is `_read`, or a reader of more than X and y."""
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         self._check_parameters()
-        return Table(*read(self._scratch(), X, y))
+        return Table(*read(self._scratch(), X, y), given=(X, y) if asks_for_data(self) else (None, None))
 
     def _plan_of(self, facts: Facts) -> Plan:
         """Plan the fit from public facts."""
@@ -148,19 +148,19 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Whatever comes before the solver, and what it returns."""
         return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
-    def _attributed(self, fit: PlannedFit, result: SolverResult) -> Any:
+    def _attributed(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> Any:
         """Set all fitted attributes at once, then warn of assumptions that the releases contradict."""
-        self._commit(self._attributes(fit, result))
+        self._commit(self._attributes(fit, result, given))
         for sentence in self._contradictions(fit.plan, result, fit.facts):  # the model is there, whatever a warning does
             warn(sentence, UserWarning)
         return self
 
     @_told_when_interrupted()
-    def _attributes(self, fit: PlannedFit, result: SolverResult) -> dict[str, Any]:
+    def _attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
         """All attributes of the fitted estimator, which callbacks see."""
         attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        fit.progress.end(attributes)
+        fit.progress.end(attributes, given)
         return attributes
 
     def _commit(self, attributes: dict[str, Any]) -> None:

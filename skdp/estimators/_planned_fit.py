@@ -48,13 +48,13 @@ class PlannedFit:
     progress: Progress
 
     @classmethod
-    def of(cls, estimator: Any, facts: Facts, X: Any, y: Any) -> "PlannedFit":
+    def of(cls, estimator: Any, facts: Facts) -> "PlannedFit":
         """Plan a fit from public facts, and warn where noise is likely to drown the signal."""
         plan = _plan(estimator, facts)
         noise = NoiseSource(estimator.random_state)
         rng = _public_generator(estimator.random_state, noise)
         statement = report(estimator, plan, noise, facts)
-        progress = Progress(estimator, len(plan.schedule), estimator.verbose, X, y)
+        progress = Progress(estimator, len(plan.schedule), estimator.verbose)
         warn_of_low_signal(estimator, facts, plan)
         return cls(facts, plan, noise, rng, statement, progress)
 
