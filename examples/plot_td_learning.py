@@ -87,6 +87,7 @@ def features(state):
 # records, but half of it is the maximum of a mean, over dual variables w (Liu et al. 2015; Du et al. 2017):
 #
 # .. math:: \min_\theta \max_w \; E\bigl[\delta\, \phi^\top w - \tfrac12 (\phi^\top w)^2\bigr] - \tfrac\rho2 \|w\|^2
+#
 # The last term is public, and makes the problem strongly concave in w for any records; if :math:`E[\delta \phi]` can be zero, it
 # does not change the solution. The gradients of a record are numbers times vectors, :math:`\phi^\top w\, (\gamma \phi' - \phi)`
 # and :math:`(\delta - \phi^\top w)\, \phi`, and the problem returns them in this form.

@@ -64,6 +64,7 @@ def generate(variables, draws):
 # With a penalty on the weights v, the saddle problem is
 #
 # .. math:: \min_w \max_v \; \frac1n \sum_i D_v(x_i, y_i) - E_z D_v(G_w(z)) - \tfrac12 \|v\|^2 ,
+#
 # and its maximum is half the squared distance between the mean features of real and of generated images. Only the first term
 # contains records, and it does not contain the generator's variables w. So the primal gradient of every record is 0. With a tiny
 # clip norm, it has almost no noise, and almost all of the budget is used for the dual gradients. The rest of the problem is

@@ -128,3 +128,4 @@ def test_every_example_has_a_place_in_the_gallery(generated):
     assert [path.stem.removeprefix("plot_") for path in places] == list(generated.EXAMPLES)
     for text in (path.read_text() for path in examples):
         assert "plt.show()" in text and isinstance(ast.parse(text).body[-1], ast.Assert)
+        assert not re.search(r"^# \.\. math::.*\n# \S", text, re.MULTILINE)  # the next line would be part of the formula
