@@ -26,62 +26,65 @@ MOST_LAYERS, WIDEST_LAYER = 16, 2**20
 
 
 class DPAUCMaximizer(DPClassifier):
-    r"""A score for two classes, learnt with differential privacy, whose area under the ROC curve is to be large.
+    r"""Maximise the area under the ROC curve of a score for two classes, with differential privacy.
 
-    The area (AUC) is the probability that a record of the second class scores higher than one of the first,
+    The area (AUC) is the probability that a record of the second class scores higher than a record of the first:
 
     .. math:: \Pr[s(x) > s(x') \mid y = 1, y' = 0], \qquad s(x) = x^\top w + b
 
-    Only the order of the scores counts. "auto" minimises the logistic loss of the score, on noisy answers only.
+    Only the order of the scores matters. "auto" uses only noisy answers about the data to minimise the logistic loss of the
+    score.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; pure epsilon-DP, 0, is not supported.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: ``"standardized_gd"``, which "auto" takes for a linear score; "sgda", which it takes for a network, and
-        "privatediff", on the least-squares saddle point of [1]_; "moments", that point in closed form, for a linear score; or a
-        solver object such as ``SGDA(batch_size=2048)``. The report names the choice and its reason.
+        Algorithm. ``"standardized_gd"`` minimises the logistic loss; "auto" takes it for a linear score. "sgda", which "auto"
+        takes for a network, and "privatediff" solve the least-squares saddle problem of [1]_; "moments" computes its solution in
+        closed form, for a linear score. Or a solver object such as ``SGDA(batch_size=2048)``. The report names the choice and its
+        reason.
     scorer : {"linear", "mlp"}, default="linear"
         Kind of score: linear in the features, or a network of dense layers with rectified linear units.
     hidden_layer_sizes : sequence of int, default=(256, 128)
-        Widths of the hidden layers of "mlp". The default is for images and tens of thousands of records; a network that is too
-        wide for a table ranks like chance: the line on noise of ``plan(n_samples, n_features)`` says where that is to be feared.
+        Widths of the hidden layers of "mlp". The default suits images and tens of thousands of records. A network that is too
+        wide for the table ranks no better than chance; the line on noise in ``plan(n_samples, n_features)`` warns of this.
     positive_rate : float or None, default=None
-        Share of ``classes_[1]``, in (0, 1), where it is publicly known; it must not be computed from y. None estimates it with
-        1 % of the squared Gaussian-DP parameter of the budget, up to 40 % on small tables (2 % for "sgda" and "privatediff"; for
-        "moments" counts are part of its release); the report shows the release.
+        Share of ``classes_[1]``, in (0, 1), if it is publicly known; it must not be computed from y. None estimates it with 1 %
+        of the squared Gaussian-DP parameter of the budget, and up to 40 % on small tables (2 % for "sgda" and "privatediff";
+        "moments" releases the counts anyway). The report shows this release.
     class_balance : float, default=0.0
         Power b in [0, 1]: a record of the larger class weighs ``(p_min / p_maj)**b`` in the gradient, before the clip, with the
-        released or public class frequencies. 1 makes both classes weigh the same; see Notes. Of "standardized_gd" only: the
-        others always weigh them the same ("moments" unless told otherwise), and ignore it.
+        released or public class frequencies. 1 gives both classes the same weight; see Notes. Only "standardized_gd" uses it: the
+        other solvers ignore it and give both classes the same weight ("moments" has a parameter for it).
     alpha : float or None, default=None
-        Strength of an L2 penalty, which spares the intercept. None leaves it to the solver, from public facts. "sgda" and
-        "privatediff" penalise what they move: coefficients of standardised features, all parameters of a network.
+        Strength of an L2 penalty, which excludes the intercept. If None, the solver sets it from public facts. "sgda" and
+        "privatediff" penalise the variables they optimise: the coefficients of the standardised features, or all parameters of a
+        network.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
-        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
-        None takes X as it is.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. The fit clips the columns to these bounds and divides each column by the larger absolute value of
+        its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
+        intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
+        the coefficients of the scaled columns. None takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
-        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
-        exceed but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
+        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
+        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     classes : array-like or None, default=None
-        Both class labels; the second in sorted order is the one that scores high. None reads the label set from y; the
+        Both class labels; records of the second one, in sorted order, should score higher. None reads the label set from y; the
         guarantee then holds between tables with the same label set.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
@@ -90,50 +93,53 @@ class DPAUCMaximizer(DPClassifier):
     coef_ : ndarray of shape (1, n_features)
         Released coefficients of a linear score.
     intercept_ : ndarray of shape (1,)
-        Released intercept of it, which moves no AUC but the labels that `predict` gives.
+        Released intercept of a linear score. It does not change the AUC, but changes the labels that `predict` returns.
     coefs_ : list of ndarray of shape (n_inputs, n_outputs)
         Released weights of "mlp", a matrix per layer, as in scikit-learn's MLPClassifier.
     intercepts_ : list of ndarray of shape (n_outputs,)
         Released biases of "mlp".
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, which is public.
     privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting; with samples, as networks take, numerical.
+        ``(epsilon, delta)`` of this fit, by exact accounting, or by numerical accounting if the solver samples, as it does for
+        networks.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, or another number of classes than two, before anything is released.
+        ``fit`` raises them for parameters or data out of range and for any number of classes but two, before anything is
+        released.
 
     See Also
     --------
-    DPLogisticRegression : With probabilities, and more classes.
+    DPLogisticRegression : Has probabilities and more than two classes.
     skdp.solvers.StandardizedGradientDescent : The solver "standardized_gd".
 
     Notes
     -----
-    The surrogate of "auto" is the logistic loss, since it gives a higher AUC at equal epsilon than the square-loss saddle point
-    of [1]_ and [2]_: the optimum of that is class-balanced discriminant analysis, whose AUC is lower on most tables, and its
-    noise is larger. What "auto" does is `DPLogisticRegression` without its last stage, which calibrates probabilities and leaves
-    the order of the scores as it is; its share of the budget goes to the steps. Hence there are no probabilities, and the
-    threshold of `predict`, 0, is a rough one.
+    The surrogate of "auto" is the logistic loss, because it gives a higher AUC at equal epsilon than the square-loss saddle
+    problem of [1]_ and [2]_. The optimum of that problem is a class-balanced discriminant analysis, whose AUC is lower on most
+    tables, and its noise is larger. "auto" runs `DPLogisticRegression` without its last stage, which calibrates probabilities and
+    does not change the order of the scores; the budget of that stage goes to the steps. Hence there are no probabilities, and the
+    threshold 0 of `predict` is only approximate.
 
-    With ``class_balance`` the rare class counts for more, and fewer records carry the gradient. On some tables that ranks better,
-    on others worse, more so where noise limits the fit, and a table does not tell which without spending budget: hence it is off.
+    With ``class_balance`` the rare class has more weight, and fewer records determine the gradient. This ranks better on some
+    tables and worse on others, above all where noise limits the fit. Finding out which would spend budget, so it is off by
+    default.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
-    class frequencies enter as a release or as the given ``positive_rate``, never from y in the clear. Public are the shape of X,
-    its column names, the class labels, all parameters, ``positive_rate`` among them, and the number of steps;
-    that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice;
-    cross-validation and grid searches fit many times; ``score`` on training records is not private. A fit that is interrupted
-    leaves no partial model, and its budget stays spent.
+    chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
+    class frequencies are a release or the given ``positive_rate``; they are never read from y without noise. The following are
+    public: the shape of X, its column names, the class labels, all parameters (including ``positive_rate``) and the number of
+    steps. The guarantee assumes that X is finite and that every label is one of the classes. It treats one record as one person.
+    Two fits spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records is not
+    private. An interrupted fit leaves no partial model, and its budget stays spent.
 
     References
     ----------
@@ -235,7 +241,7 @@ class DPAUCMaximizer(DPClassifier):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Larger for records that are rather of ``classes_[1]``.
+            Higher means more likely ``classes_[1]``.
         """
         if not hasattr(self, "coefs_"):
             return super().decision_function(X)
@@ -252,15 +258,15 @@ class DPAUCMaximizer(DPClassifier):
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records.
         y : array-like of shape (n_samples,)
-            Labels out of ``classes_``, both of them present.
+            Labels from ``classes_``; both must be present.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the records.
 
         Returns
         -------
         float
-            1 if every record of ``classes_[1]`` scores higher than every one of ``classes_[0]``, 1/2 for a constant score. Not
-            private: on records that are private it is to be kept as they are.
+            1 if every record of ``classes_[1]`` scores higher than every record of ``classes_[0]``; 1/2 for a constant score. If
+            the records are private, so is the score: keep it as secret as they are.
 
         Raises
         ------

@@ -46,7 +46,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,)
             Class labels.
         **unsupported : dict
@@ -55,7 +55,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         Returns
         -------
         self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
+            The fitted estimator. An interrupted fit leaves it unchanged.
         """
         return self._fit(X, y, unsupported)
 
@@ -88,7 +88,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels out of ``classes_``.
+            Labels from ``classes_``.
         """
         raw = self.decision_function(X)
         return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""Private linear models whose coefficients lie in a given set."""
+"""Private linear models with constrained coefficients."""
 
 from typing import Any, ClassVar
 
@@ -14,105 +14,108 @@ __all__ = ["DPConstrainedClassifier", "DPConstrainedRegression"]
 class DPConstrainedRegression(DPRegressor):
     r"""Linear regression over a set of coefficients, whose fitted model is differentially private.
 
-    One call of ``fit`` minimises, on noisy answers only,
+    One call of ``fit`` uses only noisy answers about the data to minimise
 
     .. math:: \frac1n \sum_i \ell(x_i^\top w - y_i) + \frac{\alpha}{2} \|w\|^2 \quad \text{over } w \in \mathcal{C},
 
-    for example over a ball of the l1 norm, where noise costs little even with many features.
+    for example over an l1 ball, for which the noise costs little accuracy even with many features.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
         supports.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
+        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
         ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
-        Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
-        `skdp.constraints`, or any object with its methods ``project`` and ``scaled``.
+        Set of allowed coefficients; the intercept is free. Either the name of a set of size ``radius``, an object of
+        `skdp.constraints`, or any object with the methods ``project`` and ``scaled``.
     radius : float, default=1.0
         Size of a set given by its name, in units of y per unit of X; not used for an object.
     loss : {"squared", "huber"}, default="squared"
-        Half the squared residual, which needs a range of y; or Huber's loss, whose slope is bounded by ``threshold``.
+        Half the squared residual, which needs a range of y, or Huber's loss, whose slope is at most ``threshold``.
     threshold : float, default=1.0
-        Residual from which on Huber's loss is linear, in the units of y; positive.
+        Residual beyond which Huber's loss is linear, in the units of y; positive.
     target_bounds : pair of float or None, default=None
-        Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None means (-1, 1) for the squared loss, and
-        warns; Huber's loss then takes y to lie near 0, and warns if ``threshold`` is 1 and ``solver`` is "auto".
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y
+        lies near 0, and warns if ``threshold`` is 1 and ``solver`` is "auto".
     alpha : float or None, default=0.0
-        Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
+        Strength of an additional L2 penalty. If None, the solver sets it from public facts.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip
-        norms; of a pair the larger absolute value counts. Nothing is scaled by them, because the set of coefficients is in the
-        units of X; nor are entries clipped: those beyond lengthen the row, see ``data_norm``.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. They set the default of ``data_norm``, and the clip norms of solvers that work coordinate by
+        coordinate; only the larger absolute value of a pair matters. They do not scale the columns, because the set of
+        coefficients is in the units of X, and they do not clip entries: an entry beyond its bound makes the row longer (see
+        ``data_norm``).
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
+        norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver.
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it.
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" cannot. Without one, y is not centred.
+        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it. Without one, y is not
+        centred.
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X; the noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Released coefficients, in the set to within rounding.
+        Released coefficients, in the set up to rounding.
     intercept_ : float
-        Released intercept, zero without ``fit_intercept``.
+        Released intercept; zero if ``fit_intercept=False``.
     target_bounds_ : tuple of float or None
-        The range of predictions, where it was given.
+        Range of the predictions; None if it was not given.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, which is public.
     noise_multiplier_ : float
-        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
+        release.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
-    DPConstrainedClassifier : The same for class labels.
-    DPLinearRegression : Without constraint.
+    DPConstrainedClassifier : For class labels.
+    DPLinearRegression : Without a constraint.
     skdp.solvers.AcceleratedMirrorDescent : The solver "accmd".
     skdp.solvers.FrankWolfe : The solver "frank_wolfe".
 
     Notes
     -----
-    The solver works in units of half the width of ``target_bounds``, of the threshold where there are none; the set is scaled to
-    them, and ``alpha`` and ``clip_norm`` are in them.
+    The solver's unit of y is half the width of ``target_bounds``, or the threshold if there are no bounds. The set is scaled to
+    this unit, and ``alpha`` and ``clip_norm`` are in this unit.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, all parameters, ``target_bounds`` and the constraint among them, and the number
-    of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
-    and grid searches fit many times; ``score`` on training records is not private.
+    chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
+    following are public: the shape of X, its column names, all parameters (including ``target_bounds`` and the constraint) and
+    the number of steps. The guarantee assumes that X and y are finite. It treats one record as one person. Two fits spend twice
+    the budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------
@@ -180,7 +183,7 @@ class DPConstrainedRegression(DPRegressor):
 class DPConstrainedClassifier(DPProbabilisticClassifier):
     r"""Logistic regression over a set of coefficients, whose fitted model is differentially private.
 
-    One call of ``fit`` minimises, on noisy answers only,
+    One call of ``fit`` uses only noisy answers about the data to minimise
 
     .. math:: \frac1n \sum_i \ell(x_i^\top w, y_i) + \frac{\alpha}{2} \|w\|^2 \quad \text{over } w \in \mathcal{C}
 
@@ -189,90 +192,94 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
         supports.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
+        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
         ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
-        Set that the coefficients are to lie in, the intercept apart: one of the given ``radius`` by its name, an object of
-        `skdp.constraints`, or any object with its methods ``project`` and ``scaled``. With more than two
-        classes it is one set for the coefficients of all, feature by feature.
+        Set of allowed coefficients; the intercept is free. Either the name of a set of size ``radius``, an object of
+        `skdp.constraints`, or any object with the methods ``project`` and ``scaled``. With more than two classes, a single set
+        constrains the coefficients of all classes, feature by feature.
     radius : float, default=1.0
         Size of a set given by its name, in log-odds per unit of X; not used for an object.
     alpha : float or None, default=0.0
-        Strength of an L2 penalty in addition. None leaves it to the solver, from public facts.
+        Strength of an additional L2 penalty. If None, the solver sets it from public facts.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. They give ``data_norm`` its default, and solvers that work coordinate by coordinate their clip
-        norms; of a pair the larger absolute value counts. Nothing is scaled by them, because the set of coefficients is in the
-        units of X; nor are entries clipped: those beyond lengthen the row, see ``data_norm``.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. They set the default of ``data_norm``, and the clip norms of solvers that work coordinate by
+        coordinate; only the larger absolute value of a pair matters. They do not scale the columns, because the set of
+        coefficients is in the units of X, and they do not clip entries: an entry beyond its bound makes the row longer (see
+        ``data_norm``).
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means the norm of the feature bounds, ``sqrt(n_features)`` without such. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
+        norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver.
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it.
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" cannot.
+        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it.
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X; the noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``.
     classes : array-like or None, default=None
         All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
-        Positive number per class label, 1 where a label is missing; from public knowledge, not from y.
+        Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
+        from y.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients, in the set to within rounding; one row for two classes.
+        Released coefficients, in the set up to rounding; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercept, zero without ``fit_intercept``.
+        Released intercept; zero if ``fit_intercept=False``.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, which is public.
     noise_multiplier_ : float
-        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
+        release.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
-    DPConstrainedRegression : The same for numbers.
-    DPLogisticRegression : Without constraint.
+    DPConstrainedRegression : For numbers as targets.
+    DPLogisticRegression : Without a constraint.
     skdp.solvers.AcceleratedMirrorDescent : The solver "accmd".
     skdp.solvers.FrankWolfe : The solver "frank_wolfe".
 
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, the class labels, all parameters, the constraint among them,
-    and the number of steps; that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits
-    spend twice; cross-validation and grid searches fit many times; ``score`` on training records is not private.
+    chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
+    following are public: the shape of X, its column names, the class labels, all parameters (including the constraint) and the
+    number of steps. The guarantee assumes that X is finite and that every label is one of the classes. It treats one record as
+    one person. Two fits spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records
+    is not private.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Private linear classification for the group that fares worst."""
+"""Private linear classification that minimises the loss of the worst group."""
 
 from dataclasses import replace
 from functools import partial
@@ -24,9 +24,9 @@ __all__ = ["DPGroupDROClassifier"]
 
 
 class DPGroupDROClassifier(DPProbabilisticClassifier):
-    r"""Logistic regression for two classes whose worst group counts, learnt with differential privacy.
+    r"""Logistic regression for two classes that minimises the loss of the worst group, with differential privacy.
 
-    One call of ``fit`` looks, on noisy answers only, for the saddle point of
+    One call of ``fit`` uses only noisy answers about the data to approach the saddle point of
 
     .. math:: \min_{w, b} \max_{v \ge 0, \sum_g v_g = 1}
        \sum_g v_g \frac{1}{n_g} \sum_{i \in g} \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2,
@@ -36,34 +36,34 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; pure epsilon-DP, 0, is not supported.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other one of its
-        group, or in one record replaced by a null record of its group, which contributes nothing.
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record of the same
+        group ("replace_one") or by a null record of the same group that contributes nothing ("zero_out").
     solver : "auto", str or Solver, default="auto"
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``SGDA(300)``.
     alpha : float or None, default=None
-        Strength of an L2 penalty on the coefficients of the standardised features, which spares the intercept. None is 0.
+        Strength of an L2 penalty on the coefficients of the standardised features, excluding the intercept. None means 0.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
-        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
-        None takes X as it is.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. The fit clips the columns to these bounds and divides each column by the larger absolute value of
+        its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
+        intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
+        the coefficients of the scaled columns. None takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
-        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
-        exceed but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
+        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
+        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     classes : array-like or None, default=None
         Both class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
@@ -74,55 +74,55 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     intercept_ : ndarray of shape (1,)
         Released intercept.
     groups_ : ndarray of shape (n_groups,)
-        Sorted labels of the groups, public; 0 for the one group of ``groups=None``.
+        Sorted group labels, which are public; the single label 0 if ``groups=None``.
     group_sizes_ : ndarray of shape (n_groups,)
-        Number of training records of each group, public.
+        Number of training records in each group, which is public.
     group_weights_ : ndarray of shape (n_groups,)
-        Released weights v of the groups: the larger, the more the fit was about that group.
+        Released weights v of the groups; the larger the weight, the more the group influenced the fit.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, which is public.
     privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting; with samples numerical.
+        ``(epsilon, delta)`` of this fit, by exact accounting, or by numerical accounting if the solver samples.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, another number of classes than two, or groups that do not go with the
-        records, before anything is released.
+        ``fit`` raises them for parameters or data out of range, for any number of classes but two, and for groups that do not
+        match the records, before anything is released.
 
     See Also
     --------
-    DPLogisticRegression : Where the mean over all records counts; more accurate on average.
+    DPLogisticRegression : Minimises the mean over all records; more accurate on average.
     skdp.minimax.GroupDROSaddle : The saddle problem.
     skdp.solvers.SGDA : The solver "sgda".
 
     Notes
     -----
-    Predictions need no group. The average accuracy falls, and the smallest group sets the noise: where all of the weight is on
-    it, that of a gradient is ``n / n_min`` times that of the mean over all records.
+    Predictions need no group. The average accuracy falls, and the smallest group sets the noise: if it has all the weight, the
+    noise of a gradient is ``n / n_min`` times the noise for the mean over all records.
 
-    With ``groups=None`` there is one group, and the fit is a logistic regression by gradient descent; `DPLogisticRegression` is
-    better at that. Cross-validation and searches give ``groups`` to the splitter only, unless metadata routing is on and
-    ``set_fit_request(groups=True)`` asks for them (or ``params={"groups": groups}``, in ``cross_validate``): ``groups_`` tells.
-    Two attributes make groups together once they are joined into one label. A fit takes several times as long as one of
+    With ``groups=None`` there is one group, and the fit is a logistic regression by gradient descent; `DPLogisticRegression` does
+    that better. Cross-validation and searches give ``groups`` to the splitter only, unless metadata routing is on and
+    ``set_fit_request(groups=True)`` asks for them (or ``params={"groups": groups}``, in ``cross_validate``): check ``groups_``.
+    To form groups from two attributes, join them into one label. A fit takes several times as long as one of
     `DPLogisticRegression`.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     adjacency in force, *if the groups are public*: their sizes are read without noise, and neighbouring tables have the same
-    group for every record. Groups that anybody may know, such as the hospital or the year, are meant. Groups that were made from
-    the labels make the labels public, and a column that is to be protected must not be given as groups; no software can see
-    that. One record's gradient has the weight ``n_min / n_g`` times that of its group, and is clipped with it: the bound holds
-    for a record of any group, and sums are divided by sizes that are public, so a record of a small group is protected as one of
-    a large one is. Everything else is as for the solver: attributes are computed from its releases and from public values. Public
-    are also the shape of X, its column names, the class labels, all parameters, and the number of steps; that
-    X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
-    and grid searches fit many times; ``score`` on training records is not private.
+    group for every record. Use groups that anybody may know, such as the hospital or the year. Groups that are made from the
+    labels make the labels public, and a column that must be protected must not be given as groups; the software cannot check
+    this. One record's gradient is multiplied by ``n_min / n_g`` times the weight of its group before it is clipped: the bound
+    holds for a record of any group, and sums are divided by public sizes, so records of small and of large groups are protected
+    equally. Everything else is as for the solver: the attributes are computed from its releases and from public values. The
+    following are public, too: the shape of X, its column names, the class labels, all parameters and the number of steps. The
+    guarantee assumes that X is finite and that every label is one of the classes. It treats one record as one person. Two fits
+    spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------
@@ -133,7 +133,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
 
     Examples
     --------
-    A tenth of the records follow another rule than the others:
+    A tenth of the records follow a different rule:
 
     >>> import numpy as np
     >>> from skdp import DPGroupDROClassifier
@@ -201,19 +201,19 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,)
             Labels of two classes.
         groups : array-like of shape (n_samples,) or None, default=None
-            Public label of every record's group, all text or all numbers, at least two records in each. None is one group. Must
-            not be made from y.
+            Public label of every record's group, all text or all numbers, with at least two records per group. None means one
+            group. They must not be made from y.
         **unsupported : dict
             Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
 
         Returns
         -------
         self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
+            The fitted estimator. An interrupted fit leaves it unchanged.
         """
         if groups is not None and groups is y:
             raise ValueError(

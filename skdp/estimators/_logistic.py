@@ -12,59 +12,61 @@ __all__ = ["DPLogisticRegression"]
 class DPLogisticRegression(DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
-    One call of ``fit`` minimises, on noisy answers only,
+    One call of ``fit`` uses only noisy answers about the data to minimise
 
     .. math:: \frac1n \sum_i \ell(x_i^\top w + b, y_i) + \frac{\alpha}{2} \|w\|^2
 
-    with the logistic loss for two classes and the softmax cross-entropy for more; the penalty may be L1 or an elastic net, too.
+    with the logistic loss for two classes and the softmax cross-entropy for more. The penalty can also be L1 or an elastic net.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "objective" and
         "output" support.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
+        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
-        Strength of the penalty, which spares the intercept ("objective" and "output" include it); ``1 / (C n_samples)`` in
-        terms of scikit-learn's ``C``. 0 is no penalty; None leaves it to the solver, from public facts.
+        Strength of the penalty, which excludes the intercept (only "objective" and "output" include it); ``1 / (C n_samples)`` in
+        terms of scikit-learn's ``C``. 0 means no penalty. If None, the solver sets it from public facts.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
-        between is elastic net. "auto" takes "gd" then.
+        and a value in between is an elastic net. If it is positive, "auto" takes "gd".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
-        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
-        The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. The fit clips the columns to these bounds and divides each column by the larger absolute value of
+        its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
+        intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
+        the coefficients of the scaled columns. The solver "skgd" does not scale columns: it sets its clip norms from the bounds.
+        None takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
-        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
-        exceed but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
+        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
+        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the
-        solver ("standardized_gd": from its first release; "gd": from public facts).
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it
+        ("standardized_gd" from its first release, "gd" from public facts).
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" has its own.
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" sets its own constant.
     classes : array-like or None, default=None
         All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
-        Positive number per class label, 1 where a label is missing; from public knowledge, not from y.
+        Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
+        from y.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
@@ -73,24 +75,25 @@ class DPLogisticRegression(DPProbabilisticClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Released coefficients; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercept, zero without ``fit_intercept``.
+        Released intercept; zero if ``fit_intercept=False``.
     n_iter_ : int
-        Number of steps, public; not for "objective" and "output", where it would depend on the data.
+        Number of steps, which is public. Absent for "objective" and "output", whose number of steps depends on the data.
     noise_multiplier_ : float
-        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
+        release.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
@@ -100,10 +103,10 @@ class DPLogisticRegression(DPProbabilisticClassifier):
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, the class labels, all parameters and the number of steps;
-    that X is finite and y within the classes is assumed. One record is taken to be one person. Two fits spend twice;
-    cross-validation and grid searches fit many times; ``score`` on training records is not private.
+    chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
+    following are public: the shape of X, its column names, the class labels, all parameters and the number of steps. The
+    guarantee assumes that X is finite and that every label is one of the classes. It treats one record as one person. Two fits
+    spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Private fits of a saddle problem that the user brings."""
+"""Private fits of a user-defined saddle problem."""
 
 import math
 from collections.abc import Callable
@@ -22,36 +22,36 @@ __all__ = ["DPMinimax"]
 
 
 class DPMinimax(DPEstimator):
-    r"""The variables of a saddle problem of one's own, learnt with differential privacy.
+    r"""Solve a user-defined saddle problem with differential privacy.
 
     .. math:: \min_w \max_v \frac1n \sum_i f(w, v; x_i, y_i) + r(w, v)
 
-    The problem says what the gradients of f are, record by record, as products (see `skdp.minimax.SaddleProblem`); clipping,
-    sums, noise and accounting are this package's.
+    The problem defines the gradients of f, record by record, as products (see `skdp.minimax.SaddleProblem`). The package does the
+    clipping, the sums, the noise and the accounting.
 
     Parameters
     ----------
     saddle : SaddleProblem or callable
-        The problem, or what makes it of the number of features.
+        The problem, or a function that returns it for a given number of features.
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
-        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; pure epsilon-DP, 0, is not supported.
+        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``PrivateDiff(200, batch_size=512)``.
     alpha : float or None, default=None
-        Strength of an L2 penalty on the primal variables. None is 0.
+        Strength of an L2 penalty on the primal variables. None means 0.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X; longer rows are scaled down to it during the fit.
-        None means ``sqrt(n_features)``, which features in [-1, 1] never exceed. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means
+        ``sqrt(n_features)``: rows of features in [-1, 1] never exceed it. It must not be computed from the data.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
@@ -60,39 +60,39 @@ class DPMinimax(DPEstimator):
     dual_ : ndarray of shape (n_dual,)
         Released dual variables v.
     n_iter_ : int
-        Number of primal steps, public.
+        Number of primal steps, which is public.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact or numerical accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, or for a problem that fails on made-up records, before anything is
-        released.
+        ``fit`` raises them for parameters or data out of range and for a problem that fails on synthetic records, before anything
+        is released.
 
     See Also
     --------
-    skdp.minimax.SaddleProblem : What a problem has to say.
+    skdp.minimax.SaddleProblem : What a problem must define.
     skdp.solvers.SGDA : The solver "sgda".
     skdp.solvers.PrivateDiff : The solver "privatediff".
 
     Notes
     -----
-    Before anything is paid for, the problem runs once on made-up records of the shape and storage of the table, which finds most
-    errors in it, among them gradients of a record that depend on the other ones.
+    Before anything is charged, ``fit`` runs the problem once on synthetic records with the number of features and the storage of
+    the table. This finds most errors in it, such as gradients of a record that depend on other records.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force, if the problem keeps to three things: its methods work out a record's gradients from that record, the
-    point and public constants alone, keep nothing of what they see, and fail for no record, whatever it is: that a fit ends with
-    an error is seen, and no noise hides it. Numbers that are not finite do no harm. The report names it as unreviewed for these
-    reasons. Public are the shape of X, its column names, the problem, all parameters, and the number of steps;
-    that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice.
+    adjacency in force, if the problem meets three conditions. Its methods compute a record's gradients only from that record, the
+    point and public constants; they store nothing that they see; and they never raise for an individual record: a failing fit is
+    observable, and no noise hides it. Gradients that are not finite do no harm. The report names the problem as unreviewed for
+    these reasons. The following are public: the shape of X, its column names, the problem, all parameters and the number of
+    steps. The guarantee assumes that X and y are finite. It treats one record as one person. Two fits spend twice the budget.
 
     References
     ----------
@@ -171,16 +171,16 @@ class DPMinimax(DPEstimator):
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,) or None, default=None
-            Targets, finite numbers, which the problem sees as they are. None is zeros.
+            Targets, finite numbers, which the problem sees unchanged. None means zeros.
         **unsupported : dict
             Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
 
         Returns
         -------
         self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
+            The fitted estimator. An interrupted fit leaves it unchanged.
         """
         return self._fit(X, y, unsupported)
 

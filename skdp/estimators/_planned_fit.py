@@ -35,7 +35,7 @@ class PlannedFit:
     rng : Generator
         For choices that need no secrecy: initial weights, public blocks, the order of a single pass.
     statement : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     progress : Progress
         Counts the releases.
     """

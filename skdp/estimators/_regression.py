@@ -20,86 +20,88 @@ __all__ = ["DPLinearRegression"]
 class DPLinearRegression(DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
-    One call of ``fit`` minimises, on noisy answers only,
+    One call of ``fit`` uses only noisy answers about the data to minimise
 
     .. math:: \frac1{2n} \sum_i (x_i^\top w + b - y_i)^2 + \frac{\alpha}{2} \|w\|^2
 
-    in units in which the public range of y is [-1, 1]; the penalty may be L1 or an elastic net, too.
+    in units in which the public range of y is [-1, 1]. The penalty can also be L1 or an elastic net.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
-        Algorithm: a name out of `skdp.solvers.SOLVERS` such as ``"ssp"``, or a solver object such as
+        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"ssp"``, or a solver object such as
         ``WhitenedGradientDescent(n_steps=60)``. "auto" chooses from public facts; the report names the choice and its reason.
     target_bounds : pair of float or None, default=None
-        Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None means (-1, 1), and warns.
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None means (-1, 1) and warns.
     alpha : float or None, default=None
-        Strength of the penalty, which spares the intercept. 0 is no penalty; None leaves it to the solver, from public facts (0
-        for "whitened_gd", which shrinks by what it knows of the noise).
+        Strength of the penalty, which excludes the intercept. 0 means no penalty. If None, the solver sets it from public facts:
+        0 for "whitened_gd", which shrinks the coefficients according to the known noise instead.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
-        between is elastic net. The L1 part is in the units of the solver: scikit-learn's ``Lasso(alpha)`` is ``alpha``
-        over half the width of ``target_bounds``. "auto" takes "gd" then.
+        and a value in between is an elastic net. The L1 part is in the units of the solver: ``Lasso(alpha)`` of scikit-learn
+        corresponds to ``alpha`` divided by half the width of ``target_bounds``. If ``l1_ratio`` is positive, "auto" takes "gd".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from column name (x0, x1, ... for arrays) to such, with every column in it. Must not be
-        computed from the data. The columns are clipped to them and divided by the larger absolute value during the fit, so that
-        columns of different scales count alike; ``coef_`` is in the units of X. Models with an intercept shift columns whose
-        bounds leave out zero, so that the nearer bound is zero. Penalties are on the coefficients of the scaled columns.
-        The solver "skgd" scales nothing: it takes its clip norms from them. None takes X as it is.
+        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
+        computed from the data. The fit clips the columns to these bounds and divides each column by the larger absolute value of
+        its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
+        intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
+        the coefficients of the scaled columns. The solver "skgd" does not scale columns: it sets its clip norms from the bounds.
+        None takes X as it is.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, and with ``feature_bounds`` of the scaled columns;
-        longer rows are scaled down to it during the fit. None means ``sqrt(n_features)``, which features in [-1, 1] never
-        exceed but one-hot columns stay far below. Must not be computed from the data.
+        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
+        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
+        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. None leaves it to the solver
-        ("whitened_gd": from a release).
+        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it
+        ("whitened_gd" from a release).
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without one, y is not centred, so its range should include 0.
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" has its own.
+        ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" sets its own constant.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Released coefficients.
     intercept_ : float
-        Released intercept, zero without ``fit_intercept``.
+        Released intercept; zero if ``fit_intercept=False``.
     target_bounds_ : tuple of float
-        The range of predictions.
+        Range of the predictions.
     uncertainty_ : Uncertainty
-        What intervals are made of, where the solver tells it.
+        Data of the intervals. Present only if the solver reports them.
     n_iter_ : int
-        Number of steps, public; 0 where only the mean of y was estimated, absent for "ssp".
+        Number of steps, which is public; 0 if only the mean of y was estimated. Absent for "ssp".
     noise_multiplier_ : float
-        Standard deviation of the noise over the clip norm; only where the schedule has one kind of Gaussian release.
+        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
+        release.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
@@ -109,10 +111,10 @@ class DPLinearRegression(DPRegressor):
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: the fitted attributes are computed from the releases of the solver's schedule and from public values.
-    Public are the shape of X, its column names, all parameters, ``target_bounds`` among them, and the number
-    of steps; that X and y are finite is assumed. One record is taken to be one person. Two fits spend twice; cross-validation
-    and grid searches fit many times; ``score`` on training records is not private.
+    chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
+    following are public: the shape of X, its column names, all parameters (including ``target_bounds``) and the number of steps.
+    The guarantee assumes that X and y are finite. It treats one record as one person. Two fits spend twice the budget;
+    cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     Examples
     --------
@@ -170,15 +172,15 @@ class DPLinearRegression(DPRegressor):
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
         return_interval : float or None, default=None
-            Level in (0, 1) of an interval for the mean target of records like this one. It covers and assumes the same as
-            `coef_interval`: it covers neither the bias of clipping nor a wrong model.
+            Level, in (0, 1), of an interval for the mean target of records with the same features. It covers and assumes the same
+            as `coef_interval`: it covers neither the bias of clipping nor a wrong model.
 
         Returns
         -------
         predictions : ndarray of shape (n_samples,)
-            The only result without ``return_interval``.
+            Predicted targets; the only result if ``return_interval`` is None.
         intervals : ndarray of shape (n_samples, 2)
-            Lower and upper ends, within ``target_bounds``. They are around the model without shrinkage.
+            Lower and upper ends, within ``target_bounds``. They are centred at the predictions of the model without shrinkage.
         """
         if return_interval is None:
             return super().predict(X)
@@ -189,29 +191,30 @@ class DPLinearRegression(DPRegressor):
         return self._predicted(table), np.clip(intervals, *self.target_bounds_)
 
     def coef_interval(self, level: float = 0.95) -> np.ndarray:
-        """Return an interval for each coefficient, from the releases alone: no further budget is spent.
+        """Return an interval for each coefficient, computed from the releases at no cost in budget.
 
-        An interval covers the noise of the releases, and an estimate of the error of sampling under a linear model whose errors
-        are symmetric and independent of the rows. It covers neither the bias of clipping nor a wrong model: where residuals are
-        skewed, or larger for some rows than for others, it may miss the coefficients of least squares. It takes the choice of the
-        geometry and of the clip norm as given. A coefficient that owes more than half of its variance to directions in which
-        noise hides the features' variance gets infinite ends, and a `LowSignalWarning` says so; docs/defaults.md has the
-        coverage that was measured.
+        An interval covers the noise of the releases, and an estimate of the sampling error under a linear model whose errors are
+        symmetric and independent of the rows. It covers neither the bias of clipping nor a wrong model: if residuals are skewed,
+        or larger for some rows than for others, it may miss the least-squares coefficients. It takes the choice of the geometry
+        and of the clip norm as given. A coefficient gets infinite ends, with a `LowSignalWarning`, if more than half of its
+        variance comes from directions in which noise hides the variance of the features. docs/defaults.md lists the measured
+        coverage.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability with which each interval is to hold its coefficient, in (0, 1).
+            Nominal probability, in (0, 1), that an interval contains its coefficient.
 
         Returns
         -------
         ndarray of shape (n_features, 2)
-            Lower and upper ends, around the coefficients without shrinkage; infinite where nothing can be said.
+            Lower and upper ends, centred at the coefficients without shrinkage; infinite where noise hides the variance of the
+            features.
 
         Raises
         ------
         AttributeError
-            If the solver of the fit tells no uncertainty; "whitened_gd" does.
+            If the solver of the fit reports no uncertainty; "whitened_gd" does.
         """
         check_is_fitted(self)
         check_number("level", level, above=0.0, below=1.0)

@@ -54,7 +54,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; a data frame's column names are kept. Not copied where its dtype is an integer, float32 or float64.
+            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,)
             Targets, finite numbers.
         **unsupported : dict
@@ -63,7 +63,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         Returns
         -------
         self
-            The fitted estimator. A fit that is interrupted leaves it as it was.
+            The fitted estimator. An interrupted fit leaves it unchanged.
         """
         return self._fit(X, y, unsupported)
 

@@ -16,68 +16,69 @@ __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     r"""Additive logistic regression whose fitted model is differentially private.
 
-    The log-odds are a sum of one function per column: piecewise linear in a number, one value per category, and for pairs of
-    columns that are named in ``interactions`` a function of both. For more than two classes there is one such sum per class.
-    The functions are combinations of public ones, which cost no privacy: hats on public knots, beside the scaled value itself,
-    and indicators. One call of ``fit`` finds the combination on noisy answers only. Nothing has to be tuned.
+    The log-odds are the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
+    columns in ``interactions`` adds a function of both. For more than two classes there is one such sum per class. The functions
+    are combinations of public basis functions, which cost no privacy: hats on public knots, the scaled value itself, and
+    indicators. One call of ``fit`` finds the combination from noisy answers only. There is nothing to tune.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm, as for `DPLogisticRegression`; "auto" takes "standardized_gd", which needs no tuning.
     schema : path-like, dict, Schema or None, default=None
-        Public facts of the columns of a data frame, as `skdp.preprocessing.from_schema` takes them: bounds of numbers, "log"
-        for amounts with a long tail, categories. Columns that it does not name are not looked at. Must not be computed from the
-        data.
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from column name (x0, x1, ... for
-        arrays) to such, with every column in it. None means 1, and warns. Values outside are clipped to them. Must not be
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
         computed from the data.
     interactions : list of pair of str or int, default=()
-        Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
-        two, and every product costs: name few, and those that are known to matter.
+        Pairs of columns, by name or position, whose joint effect the model includes. Each pair adds the products of the hats or
+        indicators of its two columns, and every product adds noise: name only a few pairs that are known to matter.
     knots : "auto", "private" or int, default="auto"
-        Number of even intervals between knots of a number; four more knots crowd under the first. 0 is no hats: linear in the
-        numbers. "auto" takes between 4 and 16, more where noise is smaller, and none where it would win. "private" has as many
-        knots, five of them even ones and the others where the records are, from a release with 5 % of the budget: for bounds
-        that are known to suit the values badly. Of six tables it gained .02 to .03 of AUC on one and up to .015 on another,
-        and lost up to .014 on the others.
+        Number of even intervals between the knots of a number; four more knots lie below the first of them. 0 means no hats: the
+        model is linear in the numbers. "auto" takes between 4 and 16, the more the smaller the noise is, and none when noise
+        would dominate. "private" has the same number of knots: five are even, the others follow the distribution of the records,
+        which a release with 5 % of the budget estimates. It is meant for bounds that are known to fit the values badly. Of six
+        tables, it gained .02 to .03 of AUC on one and up to .015 on another, and lost up to .014 on the others.
     monotone : dict or None, default=None
-        Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
-        in order by isotonic regression, which costs no budget; pairs are left as they are.
+        Columns of numbers, by name or position, whose function may only rise (1) or only fall (-1). Isotonic regression makes the
+        released function monotone, at no cost in budget; functions of pairs stay unchanged.
     alpha : float or None, default=None
-        Strength of a further L2 penalty on the coefficients of the basis, which spares the intercept; None leaves it to the
-        solver (0 for "standardized_gd", which has a ridge of its own).
+        Strength of an additional L2 penalty on the coefficients of the basis, excluding the intercept. If None, the solver sets
+        it: 0 for "standardized_gd", which has its own ridge.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a record's scaled numbers (in [-1, 1], 0 at zero or at the nearest bound) and
-        indicators together; longer ones are scaled down to it during the fit. None takes
-        ``sqrt(n_categories + n_numbers / 3 + 0.6 * sqrt(n_numbers))``, which one record in 40 exceeds where numbers are spread
-        evenly. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
+        indicators together. The fit scales longer records down to it. None means ``sqrt(n_categories + n_numbers / 3 + 0.6 *
+        sqrt(n_numbers))``, which one record in 40 exceeds if the numbers are spread evenly. No record exceeds
+        ``sqrt(n_columns)``. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; None leaves it to the solver.
+        Bound on the norm of one record's gradient. If None, the solver sets it.
     classes : array-like of shape (n_classes,) or None, default=None
-        Class labels, public. None takes those of the schema; where there are none either, they are read from y, and the
+        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
         guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
-        Public factor of the loss of a record, per class label; 1 for others. "balanced" would read y and is refused.
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
+        refused.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
     basis_ : AdditiveBasis
-        The functions, of public or released knots: ``terms`` says which coefficients belong to which column.
+        The basis functions, with public or released knots; ``terms`` lists the coefficients of each column.
     coef_ : ndarray of shape (1, n_functions) or (n_classes, n_functions)
         Released coefficients of the functions.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -85,26 +86,26 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels.
     noise_ : CoefficientNoise
-        What is known of the coefficients' noise, where the solver tells it.
+        Noise of the coefficients. Present only if the solver reports it.
     shape_functions_ : dict of ShapeFunction
-        The function of each column, with a band of noise.
+        The function of each column, with a band for the noise.
     baseline_ : ndarray of shape (1,)
-        Raw prediction of a usual record, of shape (n_classes,) for more than two classes.
+        Raw prediction of an average record, of shape (n_classes,) for more than two classes.
     n_iter_ : int
-        Number of steps, public.
+        Number of steps, which is public.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
@@ -115,13 +116,14 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: every record is mapped by itself, by public functions, and the fitted attributes are computed from the
-    releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
-    longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
-    are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
-    are the shape of X, its column names and their dtypes, schema or bounds, the class labels, all parameters and the number of
-    steps; that numbers of X are finite, or missing where the schema has a ``fill``, and y within the classes is assumed. One
-    record is taken to be one person. Two fits spend twice; ``score`` on training records is not private.
+    chosen adjacency: public functions map each record by itself, and the fitted attributes are computed from the releases of the
+    schedule on the mapped records and from public values. Hats have a bounded norm by construction, and rows that are longer than
+    the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats are released
+    first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. The following are
+    public: the shape of X, its column names and their dtypes, the schema or the bounds, the class labels, all parameters and the
+    number of steps. The guarantee assumes that the numbers in X are finite, or missing where the schema has a ``fill``, and that
+    every label is one of the classes. It treats one record as one person. Two fits spend twice the budget; ``score`` on training
+    records is not private.
 
     References
     ----------
@@ -191,64 +193,65 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
 class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     r"""Additive regression whose fitted model is differentially private.
 
-    The prediction is a sum of one function per column: piecewise linear in a number, one value per category, and for pairs of
-    columns that are named in ``interactions`` a function of both. The functions are combinations of public ones, which cost no
-    privacy: hats on public knots, beside the scaled value itself, and indicators. One call of ``fit`` finds the combination on
-    noisy answers only. Nothing has to be tuned.
+    The prediction is the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
+    columns in ``interactions`` adds a function of both. The functions are combinations of public basis functions, which cost no
+    privacy: hats on public knots, the scaled value itself, and indicators. One call of ``fit`` finds the combination from noisy
+    answers only. There is nothing to tune.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy parameter, positive: smaller is more private. ``float("inf")`` adds no noise and warns.
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables the guarantee makes indistinguishable: those that differ in one record replaced by any other, or in one
-        record replaced by a null record that contributes nothing (what DP-SGD libraries report).
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm, as for `DPLinearRegression`; "auto" takes "whitened_gd", which needs no tuning.
     target_bounds : pair of float or None, default=None
-        Public range (low, high) of y, in its units; targets outside are clipped to it during the fit, and predictions to it
-        afterwards. Must not be computed from the data. None takes those of ``schema``; without, it means (-1, 1), and warns.
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
     schema : path-like, dict, Schema or None, default=None
-        Public facts of the columns of a data frame, as `skdp.preprocessing.from_schema` takes them: bounds of numbers, "log"
-        for amounts with a long tail, categories. Columns that it does not name are not looked at. Must not be computed from the
-        data.
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from column name (x0, x1, ... for
-        arrays) to such, with every column in it. None means 1, and warns. Values outside are clipped to them. Must not be
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
         computed from the data.
     interactions : list of pair of str or int, default=()
-        Pairs of columns whose joint effect is wanted, by name or place. Each gives the products of hats or indicators of the
-        two, and every product costs: name few, and those that are known to matter.
+        Pairs of columns, by name or position, whose joint effect the model includes. Each pair adds the products of the hats or
+        indicators of its two columns, and every product adds noise: name only a few pairs that are known to matter.
     knots : "auto", "private" or int, default="auto"
-        Number of even intervals between knots of a number. 0 is no hats: linear in the numbers. "auto" takes 16, 8 or 4, as
-        many as the noise allows, and none where it would win. "private" has as many knots, a few of them even ones and the
-        others where the records are, from a release with 5 % of the budget: up to .004 more of R2 on one of two tables.
+        Number of even intervals between knots of a number. 0 means no hats: the model is linear in the numbers. "auto" takes 16,
+        8 or 4, as many as the noise allows, and none when noise would dominate. "private" has the same number of knots: a few are
+        even, the others follow the distribution of the records, which a release with 5 % of the budget estimates. It gained up to
+        .004 of R2 on one of two tables.
     monotone : dict or None, default=None
-        Columns of numbers, by name or place, whose function may only rise (1) or only fall (-1). The released function is brought
-        in order by isotonic regression, which costs no budget; pairs are left as they are.
+        Columns of numbers, by name or position, whose function may only rise (1) or only fall (-1). Isotonic regression makes the
+        released function monotone, at no cost in budget; functions of pairs stay unchanged.
     alpha : float or None, default=None
-        Strength of a further L2 penalty on the coefficients of the basis, which spares the intercept; None leaves it to the
-        solver (0 for "whitened_gd", which shrinks by what it knows of the noise).
+        Strength of an additional L2 penalty on the coefficients of the basis, excluding the intercept. If None, the solver sets
+        it: 0 for "whitened_gd", which shrinks the coefficients according to the known noise instead.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a record's scaled numbers (in [-1, 1], 0 at zero or at the nearest bound) and
-        indicators together; longer ones are scaled down to it during the fit. None takes
-        ``sqrt(n_categories + n_numbers / 3 + 0.6 * sqrt(n_numbers))``, which one record in 40 exceeds where numbers are spread
-        evenly. ``sqrt(n_columns)`` is never exceeded. Must not be computed from the data.
+        indicators together. The fit scales longer records down to it. None means ``sqrt(n_categories + n_numbers / 3 + 0.6 *
+        sqrt(n_numbers))``, which one record in 40 exceeds if the numbers are spread evenly. No record exceeds
+        ``sqrt(n_columns)``. It must not be computed from the data.
     clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; None leaves it to the solver.
+        Bound on the norm of one record's gradient. If None, the solver sets it.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of choices that need no secrecy: initial weights, public blocks, the order of a single pass. It never seeds the
-        noise, which comes from the operating system's cryptographic generator.
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress, 2 a line per release.
+        1 prints about ten lines of progress; 2 prints one line per release.
 
     Attributes
     ----------
     basis_ : AdditiveBasis
-        The functions, of public or released knots: ``terms`` says which coefficients belong to which column.
+        The basis functions, with public or released knots; ``terms`` lists the coefficients of each column.
     coef_ : ndarray of shape (n_functions,)
         Released coefficients of the functions.
     intercept_ : float
@@ -256,26 +259,26 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     target_bounds_ : tuple of float
         The range of predictions.
     noise_ : CoefficientNoise
-        What is known of the coefficients' noise, where the solver tells it.
+        Noise of the coefficients. Present only if the solver reports it.
     shape_functions_ : dict of ShapeFunction
-        The function of each column, with a band of noise.
+        The function of each column, with a band for the noise.
     baseline_ : ndarray of shape (1,)
-        Raw prediction of a usual record.
+        Raw prediction of an average record.
     n_iter_ : int
-        Number of steps, public; 0 where only the mean of y was estimated.
+        Number of steps, which is public; 0 if only the mean of y was estimated.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
-        The statement of guarantees.
+        The privacy report: guarantee, releases, noise and assumptions.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names, where X had them.
+        Column names. Present only if X has column names.
 
     Raises
     ------
     TypeError, ValueError
-        From ``fit``, for parameters or data out of range, before anything is released.
+        ``fit`` raises them for parameters or data out of range, before anything is released.
 
     See Also
     --------
@@ -286,13 +289,13 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     Notes
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force: every record is mapped by itself, by public functions, and the fitted attributes are computed from the
-    releases of the schedule on the result and from public values. Hats have a bounded norm by construction, and rows that are
-    longer than the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats
-    are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. Public
-    are the shape of X, its column names and their dtypes, schema or bounds, ``target_bounds``, all parameters and the number of
-    steps; that y and numbers of X are finite, or missing where the schema has a ``fill``, is assumed. One record is taken to be
-    one person. Two fits spend twice; ``score`` on training records is not private.
+    chosen adjacency: public functions map each record by itself, and the fitted attributes are computed from the releases of the
+    schedule on the mapped records and from public values. Hats have a bounded norm by construction, and rows that are longer than
+    the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats are released
+    first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. The following are
+    public: the shape of X, its column names and their dtypes, the schema or the bounds, ``target_bounds``, all parameters and the
+    number of steps. The guarantee assumes that y is finite and that the numbers in X are finite, or missing where the schema has
+    a ``fill``. It treats one record as one person. Two fits spend twice the budget; ``score`` on training records is not private.
 
     References
     ----------
