@@ -27,7 +27,7 @@ def test_a_ledger_is_made_charged_shown_and_kept(tmp_path, monkeypatch, capsys):
     assert not Path("b.skops").exists()
     for out in ("ledger.json", "ledger.png"):
         assert main(["ledger", "study.sqlite", "--out", out]) == 0
-        assert "1 charges" in capsys.readouterr().out
+        assert " by 1 charge, " in capsys.readouterr().out
         assert Path(out).stat().st_size > 500
     assert fit("--ledger", "other.sqlite", "--model", "b.skops") == 2
     assert main(["ledger", "other.sqlite"]) == 2

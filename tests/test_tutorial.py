@@ -32,10 +32,13 @@ def test_the_tutorial_ends_with_a_published_model(tmp_path):
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         printed[command] = done.stdout
-    assert {"back.skops", "back.html", "curves.skops", "predicted.csv"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"back.skops", "back.html", "curves.skops", "predicted.csv", "third.skops", "third.html"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
     accuracy, larger = re.search(r"accuracy (\S+), .*alone (\S+) ", "".join(printed.values())).groups()
     assert float(accuracy) > float(larger) + 0.05  # far from chance: 2400 records, a standard error of 0.009
     assert "PrivacySpent(epsilon=0.99" in printed["python use_model.py"]
     assert "2 charges" in printed["python -m skdp ledger patients-ledger.sqlite"]
+    assert "a model needs about" in printed["python fit_model.py"]
     shown = re.search(r"```text\n(patient,.*?)```", TUTORIAL, re.DOTALL).group(1).splitlines()
     assert set(shown) <= set((tmp_path / "patients.csv").read_text().splitlines())

@@ -77,4 +77,4 @@ def _of_numbers(fitted: Any, X: Any, y: np.ndarray) -> str:
         return f"{covered} ({model.quantile:g} is asked for), pinball loss {loss:.4g}; a constant alone {alone:.4g}"
     error, alone = (median_absolute_error(y, values) for values in (predicted, np.full(len(y), np.median(y))))
     score = r2_score(y, predicted) if len(y) > 1 else float("nan")
-    return f"R2 {score:.4f}, median absolute error {error:.4g}; a constant alone 0.0000, {alone:.4g}"
+    return f"R2 {score:.4f}, median absolute error {error:.4g}; a constant alone: R2 0, median absolute error {alone:.4g}"

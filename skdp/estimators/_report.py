@@ -89,7 +89,7 @@ def _noise_size(plan: Plan) -> str:
     noise, remark = gradient_noise(plan), plan.solver.remark(plan.problem)
     if noise is None:
         return remark or "see the releases"
-    advice = "near 1 and above, noise drowns the signal; rows shorter than data_norm give less signal"
+    advice = "if this is near 1 or above, noise drowns the signal; rows shorter than data_norm give less signal"
     if noise.together > DROWNED:
         verdict = "noise drowns the signal, expect a useless model" if noise.together > USELESS else "the model may be a constant"
         advice = f"{verdict}: take more records, fewer features or a larger epsilon"
@@ -161,8 +161,8 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
         "no parameter was computed from the data: data_norm and all other public values above",
-        "other fits on the same records, and anything else computed from them, spend in addition",
-        "one record is one person: who has k records is protected less, by about k times the epsilon and a larger delta",
+        "other fits on the same records, and anything else computed from them, spend more budget",
+        "one record is one person: a person with k records is protected less, by about k times the epsilon and a larger delta",
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
     )

@@ -105,7 +105,7 @@ def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan) -> None:
     warn(
         f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={problem.budget.epsilon:g} and "
         f"n_samples={problem.n_samples}: the model may be a constant, and the budget is spent all the same. {enough}; fewer "
-        "features or a smaller data_norm help, too. plan(n_samples, n_features) tells before a fit.",
+        "features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
         LowSignalWarning,
     )
 

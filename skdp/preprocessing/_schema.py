@@ -162,7 +162,10 @@ class Schema:
         names, outside = category_names(self.classes), ""
         texts = KnownCategories(names, other=outside).transform(_as_column(values))[:, 0]
         if (texts == outside).any():
-            raise ValueError(f"The target {self.target!r} has values that are missing or outside classes={list(self.classes)!r}.")
+            raise ValueError(
+                f"The target {self.target!r} has values that are missing or outside classes={list(self.classes)!r}; expected in "
+                "every record one of the classes, which the schema states as the table writes them."
+            )
         position = np.argsort(names)
         return np.array(self.classes)[position[np.searchsorted(np.array(names)[position], texts.astype(str))]]
 

@@ -72,7 +72,7 @@ def test_text_in_x_points_to_a_schema():
 
 def test_what_a_plan_asks_for_is_said_to_be_the_least():
     text = " ".join(str(DPLinearRegression(target_bounds=(0, 1)).plan(200, 10)).split())
-    assert "For more than a constant it takes about" in text and "for a good model, several times as much" in text
+    assert "To predict more than a constant, a model needs about" in text and "a good model needs several times as much" in text
 
 
 def test_entries_of_a_mapping_are_not_called_parameters_in_the_page():

@@ -33,10 +33,11 @@ def as_html(path: str, adjacency: str | None, rule: Filter, entries: tuple[Ledge
         HTML without a style sheet and without scripts.
     """
     spent = rule.spent_epsilon
+    number = "1 charge" if len(entries) == 1 else f"{len(entries)} charges"
     left = f"{rule.epsilon_left(rule.delta):.4g}"
     facts = (
         ("Ceiling", f"epsilon {rule.epsilon:g}, delta {rule.delta:g}; neighbours: {adjacency or 'open until the first charge'}"),
-        ("Spent", f"epsilon {spent:.4g} by {len(entries)} charges, however each was chosen"),
+        ("Spent", f"epsilon {spent:.4g} at this delta by {number}, even if each fit was chosen by earlier results"),
         ("Left", f"a full-data fit with epsilon up to {left}, at the ledger's delta"),
     )
     table = _table("".join(_row("td", fact, "th") for fact in facts))

@@ -151,11 +151,13 @@ class LedgerSummary:
     def __str__(self) -> str:
         tight = "not computed: delta is too small" if self.tight_epsilon is None else f"epsilon {self.tight_epsilon:.6g}"
         neighbours = self.adjacency or "open until the first charge"
+        number = "1 charge" if len(self.entries) == 1 else f"{len(self.entries)} charges"
+        spent = f"epsilon {self.spent_epsilon:.6g} at this delta by {number}"
         lines = [
             f"Ledger     {self.path}",
             f"Ceiling    epsilon {self.epsilon!r}, delta {self.delta!r}; neighbours: {neighbours}",
-            f"Spent      epsilon {self.spent_epsilon:.6g} by {len(self.entries)} charges, however each was chosen",
-            f"           {tight}, valid for a plan fixed in advance",
+            f"Spent      {spent}, even if each fit was chosen by earlier results",
+            f"           {tight}, if all fits were fixed in advance",
             f"Left       a full-data fit with epsilon up to {self.epsilon_left!r}, at the ledger's delta",
         ]
         return "\n".join([*lines, *(str(entry) for entry in self.entries)])

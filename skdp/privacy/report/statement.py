@@ -37,7 +37,7 @@ class Needed(NamedTuple):
         records = "no number of records" if self.n_samples is None else f"about {self.n_samples:,} records"
         budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"
         least = f"{records} at this epsilon, or {budget} with these records"
-        return f"For more than a constant it takes {least}; for a good model, several times as much"
+        return f"To predict more than a constant, a model needs {least}; a good model needs several times as much"
 
 
 @dataclass(frozen=True)

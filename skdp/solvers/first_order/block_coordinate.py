@@ -181,7 +181,9 @@ class BlockCoordinateDescent(Solver):
         noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), SMALLEST)))
         least, most = float(noise.min()), float(noise.max())
         times = f"{least:.3g}" if most < 1.001 * least else f"from {least:.3g} to {most:.3g}"
-        usual = f"{times} times in the average of all in which it is expected (near 1 and above, noise drowns the signal)"
+        usual = (
+            f"{times} times in the average of all in which it is expected (if this is near 1 or above, noise drowns the signal)"
+        )
         return f"{start}, {usual}; blocks are drawn in public"
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:

@@ -93,7 +93,7 @@ class SaddleSolver(Solver):
         facts = cast(MinimaxProblem, problem)
         about = "" if self._settings(facts).rate == 1 else "about "
         (average, together), size = self._noise_together(facts), facts.sizes[0]
-        advice = "near 1 and above, noise drowns the signal"
+        advice = "if this is near 1 or above, noise drowns the signal"
         if together > MUCH:
             advice = facts.advice
         return (

@@ -307,8 +307,8 @@ def test_entries_say_what_was_done_and_survive_the_session(ledger):
         [20, 0.1, pytest.approx(second.spending.composition.sampled[0][2])]
     ]
     text = str(again.summary())
-    assert "valid for a plan fixed in advance" in text
-    assert "however each was chosen" in text
+    assert "if all fits were fixed in advance" in text
+    assert "even if each fit was chosen by earlier results" in text
     assert "DPLogisticRegression: epsilon 0.2" in text
 
 

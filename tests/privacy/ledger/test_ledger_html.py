@@ -36,13 +36,13 @@ def test_a_notebook_shows_ceiling_spent_left_and_entries(tmp_path):
     ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=3, delta=1e-6, adjacency="zero_out")
     empty = Page(ledger._repr_html_())
     assert [row[0] for row in empty.rows] == ["Ceiling", "Spent", "Left"]
-    assert "epsilon 0 by 0 charges" in empty.text
+    assert "epsilon 0 at this delta by 0 charges" in empty.text
     ledger.add(0.5, note="histogram of ages")
     ledger.add(0.25, 1e-8, note="histogram of towns")
     page = Page(ledger._repr_html_())
     assert not page.open
     assert "epsilon 3, delta 1e-06; neighbours: zero_out" in page.text
-    assert "epsilon 0.75 by 2 charges" in page.text
+    assert "epsilon 0.75 at this delta by 2 charges" in page.text
     assert f"{ledger.epsilon_left():.4g}" in dict(row for row in page.rows if len(row) == 2)["Left"]
     assert [row[2:5] for row in page.rows if row[0] in ("1", "2")] == [
         ["histogram of ages", "0.5", "0"],
