@@ -1,4 +1,4 @@
-"""The estimators, one family per file."""
+"""Export the estimators; each family has its own file."""
 
 from skdp.estimators._auc import DPAUCMaximizer
 from skdp.estimators._constrained import DPConstrainedClassifier, DPConstrainedRegression

@@ -1,4 +1,4 @@
-"""What all private estimators share: `fit` in five lines (`DPEstimator._fit`), `plan`, and the public facts of a fit."""
+"""Define the base of all private estimators: `fit` in five lines (`DPEstimator._fit`), `plan`, and the public facts of a fit."""
 
 import math
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimato
 
 @contextmanager
 def _told_when_interrupted() -> Iterator[None]:
-    """Say, when Ctrl-C ends a fit that has been charged, what that means."""
+    """Explain the consequences when Ctrl-C ends a fit that has been charged."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -64,23 +64,23 @@ def _told_when_interrupted() -> Iterator[None]:
 
 
 class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
-    """Base of the private estimators. Subclasses have the parameters that it checks, read tables, state problems, make models."""
+    """Base of the private estimators. Subclasses declare the parameters, read tables, state problems and build models."""
 
-    l1_ratio: Any = 0.0  # where it is no parameter
+    l1_ratio: Any = 0.0  # for subclasses without this parameter
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse tables are welcome, and noise never repeats."""
+        """Return scikit-learn's tags: sparse tables are accepted, and secure noise is not reproducible."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self._is_noisy() and NoiseSource().secure
         tags.input_tags.sparse = True
         return tags
 
     def _is_noisy(self) -> bool:
-        """Whether there is noise, for tags, which are read before epsilon is checked."""
+        """Return whether the fit adds noise. Tags call it before epsilon is checked."""
         return not (isinstance(self.epsilon, Real) and self.epsilon == math.inf)
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of a solver object as ``solver__name``.
+        """Set parameters; ``solver__name`` sets a parameter of a solver object.
 
         Parameters
         ----------
@@ -97,14 +97,14 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     @property
     def partial_fit(self) -> Any:
-        """Refused: every call would be one more private fit."""
+        """Raise AttributeError: every call would be another private fit."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
-        The first two lines raise all errors of parameters and table. The third charges the ledgers, which may refuse. Only the
-        fourth puts the records behind the oracle: whatever depends on them, beside the checks of the table, comes after.
+        The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
+        Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
         table = self._checked(X, y, unsupported, read or self._read)
         del X, y  # no frame holds them from here on, but that of the caller
@@ -114,7 +114,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return self._attributed(fit, result, table.given)
 
     def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> Table:
-        """Check the parameters, then the training table; ``read`` is `_read`, or a reader of more than X and y."""
+        """Check the parameters, then the training table; ``read`` is `_read` or a reader with further inputs."""
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         self._check_parameters()
@@ -145,11 +145,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return result
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
-        """Whatever comes before the solver, and what it returns."""
+        """Run the solver and return its result; subclasses add releases that come before it."""
         return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
     def _attributed(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> Any:
-        """Set all fitted attributes at once, then warn of assumptions that the releases contradict."""
+        """Set all fitted attributes at once, then warn about assumptions that the releases contradict."""
         self._commit(self._attributes(fit, result, given))
         for sentence in self._contradictions(fit.plan, result, fit.facts):  # the model is there, whatever a warning does
             warn(sentence, UserWarning)
@@ -157,7 +157,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     @_told_when_interrupted()
     def _attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
-        """All attributes of the fitted estimator, which callbacks see."""
+        """Return all attributes of the fitted estimator, and pass them to the callbacks."""
         attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         fit.progress.end(attributes, given)
@@ -169,22 +169,22 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        """Check the training table: public facts, X, and what stands for y behind the oracle."""
+        """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle."""
 
     @abstractmethod
     def _problem_of(self, facts: Facts) -> Problem:
-        """State the problem that the solver gets, from public facts."""
+        """Return the problem for the solver, from public facts."""
 
     @abstractmethod
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        """Attributes of the fitted model."""
+        """Return the attributes of the fitted model."""
 
     @abstractmethod
     def _assumed_of_y(self) -> str:
-        """What the guarantee assumes of y, for the report."""
+        """Return what the guarantee assumes about y, for the report."""
 
     def _assumed_of_x(self) -> str:
-        """What the guarantee assumes of X."""
+        """Return what the guarantee assumes about X, for the report."""
         return "every entry of X is a finite number"
 
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
@@ -193,18 +193,18 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         Parameters
         ----------
         n_samples : int, tuple of int or table
-            Number of records, at least 2; or the shape (n_samples, n_features); or a table; only its shape is read.
+            Number of records, at least 2; or the shape (n_samples, n_features); or a table, of which only the shape is read.
         n_features : int or None, default=None
-            Number of columns, at least 1. None where a shape, a table or a schema tells it.
+            Number of columns, at least 1. None if a shape, a table or a schema gives it.
         n_classes : int or None, default=None
-            Number of classes, at least 2, where neither ``classes`` nor a schema tells it. None means 2 then, and the report
-            says that this is assumed. Regressors take None alone.
+            Number of classes, at least 2, if neither ``classes`` nor a schema gives it. None then means 2, and the report states
+            this assumption. Regressors accept only None.
 
         Returns
         -------
         PrivacyReport
-            Spent budget, releases, noise, how large the noise is against the signal, and how many records, or which epsilon,
-            would be enough.
+            Spent budget, releases, noise, the size of the noise relative to the signal, and the number of records or the epsilon
+            that would be enough.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return self._planned_report(*self._planned_facts(n_samples, n_features, n_classes))
 
     def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
-        """What is public about a planned fit, and what the report should say beside it."""
+        """Return the public facts of a planned fit, and further entries for the report."""
         shape = read_shape(n_samples, n_features)
         n_columns = self._n_columns(shape.n_features)
         self._check_parameters()
@@ -223,30 +223,30 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
     def _planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:
-        """The report of a plan, with further public facts."""
+        """Return the report of a plan, with further public facts."""
         plan = self._plan_of(facts)
         statement = report(self, plan, NoiseSource())
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 
     def _n_columns(self, n_features: int | None) -> int:
-        """Number of columns for a plan."""
+        """Return the number of columns for a plan."""
         if n_features is None:
             raise TypeError("n_features=None; expected an integer, or a shape or table as n_samples.")
         return n_features
 
     def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
-        """Classes for a plan, and what the report should say of them."""
+        """Return the classes for a plan, and what the report says about them."""
         if n_classes is not None:
             raise TypeError(f"n_classes={shown(n_classes)}; expected None: {type(self).__name__} predicts numbers.")
         return None, {}
 
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:
-        """Sentences about assumptions that the releases contradict; computed from releases and public facts only."""
+        """Return a sentence for each assumption that the releases contradict, from releases and public facts only."""
         names = None if facts.feature_names is None else facts.feature_names.tolist()
         return () if result.moments is None else contradictions(self, plan, result.moments, names)
 
     def _scaling(self, facts: Facts) -> ColumnScaling | None:
-        """Public map of the columns, where bounds scale them."""
+        """Return the public map of the columns; None if no bounds scale them."""
         return scaling_of(self, facts.n_features, facts.feature_names)
 
     def _check_parameters(self) -> None:
@@ -266,15 +266,15 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         check_feature_bounds(self.feature_bounds)
 
     def _constraint(self) -> Constraint | None:
-        """Set of the features' coefficients, in the units of y."""
+        """Return the constraint on the coefficients of the features, in the units of y."""
         return None
 
     def _units(self) -> tuple[float, float]:
-        """Centre and unit of the targets."""
+        """Return the centre and the unit of the targets."""
         return 0.0, 1.0
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
-        """Public facts of the fit; ``particular`` are those of one kind of estimator."""
+        """Return the public facts of the fit; ``particular`` are further fields of ``kind``."""
         constraint, (_, unit) = self._constraint(), self._units()
         return kind(
             n_samples=n_samples,
@@ -291,22 +291,22 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples)
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
-        """What is public about the rows behind the oracle, by the names of `Problem`."""
+        """Return the public facts about the rows behind the oracle, by field name of `Problem`."""
         return row_facts(self, n_features)
 
     def _rows_of(self, X: Any) -> Any:
-        """Rows of a table to predict for, in the columns of ``coef_``."""
+        """Return the rows of a table to predict for, with the columns of ``coef_``."""
         table = read_unlabelled(self, X)
         d, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
         warn_of_long_rows(table, row_facts(self, d)["data_norm"], scaling_of(self, d, names))
         return table
 
     def _described(self, plan: Plan) -> dict[str, Any]:
-        """Further public choices for the report, by name."""
+        """Return further public choices for the report, by name."""
         return described_units(self)
 
     def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (n_outputs, n_features) and intercept in the units of X and y, in the constraint also after rounding."""
+        """Return coefficients (n_outputs, n_features) and intercept in the units of X and y; projects again after rounding."""
         (centre, unit), constraint = self._units(), self._constraint()
         weights, intercept = plan.problem.unpack(coef)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -321,7 +321,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return weights, intercept
 
     def _scratch(self) -> Any:
-        """A copy without fitted attributes, for scikit-learn's validation to write to."""
+        """Return a copy without fitted attributes, which scikit-learn's validation writes to."""
         scratch = object.__new__(type(self))
         fitted = fitted_attributes(self)
         scratch.__dict__ = {name: value for name, value in vars(self).items() if name not in fitted}
@@ -329,7 +329,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:
-    """The set in other units; what a user's own object returns is checked."""
+    """Return the set in other units; check what a user's object returns."""
     scaled = constraint.scaled(factor)
     if not callable(getattr(scaled, "project", None)):
         raise TypeError(f"constraint={shown(constraint)}: scaled(factor) returned {shown(scaled)}; expected a set with project.")

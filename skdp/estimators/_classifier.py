@@ -1,4 +1,4 @@
-"""What the private linear classifiers share: labels in, labels out, and for some probabilities."""
+"""Define the bases of the private linear classifiers: reading labels, predicting labels and probabilities."""
 
 from abc import abstractmethod
 from typing import Any
@@ -19,13 +19,13 @@ from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes"]
 
-MOST_CLASSES = 2**20  # that a plan is made for
+MOST_CLASSES = 2**20  # largest number of classes of a plan; a choice
 
 
 class DPClassifier(ClassifierMixin, DPEstimator):
-    """Base of the classifiers with one raw prediction for two classes, and one per class for more.
+    """Base of the linear classifiers: one raw prediction for two classes, one per class for more.
 
-    Subclasses have the parameters ``classes`` and ``class_weight`` beside those of `DPEstimator`.
+    Subclasses declare the parameters ``classes`` and ``class_weight`` in addition to those of `DPEstimator`.
     """
 
     @abstractmethod
@@ -33,10 +33,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
-        """Loss of the raw predictions."""
+        """Return the loss of the raw predictions."""
 
     def _label_set(self) -> Any:
-        """The labels that are public, or None."""
+        """Return the public class labels, or None."""
         return self.classes
 
     @with_callbacks
@@ -70,15 +70,15 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one raw prediction, positive for ``classes_[1]``, the log-odds of a logistic model; one per class for
-            more.
+            For two classes, one raw prediction per record (the log-odds of a logistic model), positive for ``classes_[1]``; for
+            more classes, one per class.
         """
         check_is_fitted(self)
         raw = self._rows_of(X) @ self.coef_.T + self.intercept_
         return raw[:, 0] if self.classes_.size == 2 else raw
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class label of each record, that of the largest raw prediction.
+        """Return the class label with the largest raw prediction for each record.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
 
 class DPProbabilisticClassifier(DPClassifier):
-    """Base of those whose raw predictions are log-odds, or logarithms of probabilities up to a constant."""
+    """Base of classifiers whose raw predictions are log-odds, or logarithms of probabilities up to a constant."""
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
@@ -161,7 +161,7 @@ class DPProbabilisticClassifier(DPClassifier):
 
 
 def check_two_classes(n_classes: int, reason: str) -> None:
-    """Raise ValueError, in the words that scikit-learn's checks look for, unless there are two classes."""
+    """Raise ValueError unless there are two classes; scikit-learn's checks look for the first words of the message."""
     if n_classes != 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: there are "

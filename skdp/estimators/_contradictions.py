@@ -1,4 +1,4 @@
-"""Assumptions of a fit that its released moments contradict: post-processing of releases, at no cost."""
+"""Find assumptions of a fit that its released moments contradict: post-processing, at no cost in budget."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,19 +17,22 @@ from skdp.solvers import ReleasedMoments
 
 __all__ = ["contradictions", "of_columns", "surely", "warn_of_long_rows"]
 
-FALSE_ALARM = 1e-5  # probability, over all rules of a fit, that noise makes one speak of a table within its limits
-BEYOND = 1.1  # mean square of a column whose entries were taken to lie in [-1, 1]: above 1 they do not
-ALIKE = 0.97  # length of the mean row over data_norm: nearly all rows are cut to it, in nearly the same direction
-AT_END = 0.95  # place of a column's mean between its bounds, from which nearly all values are at the upper one, or above
+# Largest probability, over all rules of a fit, that noise alone triggers a warning for a table within its limits. A choice: a
+# smaller value makes the warnings rarer, the false and the true ones.
+FALSE_ALARM = 1e-5
+# Thresholds of the warnings. All are choices; values nearer to the limit warn about more tables.
+BEYOND = 1.1  # mean square of a column above which its entries are not all in [-1, 1]; the limit is 1
+ALIKE = 0.97  # norm of the mean row divided by data_norm above which nearly all rows are scaled down to nearly the same row
+AT_END = 0.95  # relative position of a column's mean between its bounds above which nearly all values are at the upper bound
 OTHERS = 0.9  # share of the records that are in no category of a column
-AT_BOUND = 0.97  # mean of targets in [-1, 1]: nearly all are at a bound
-FAR = 10.0  # length of a row over data_norm from which `predict` warns: no fit has seen what the model says there
-BLOCK = 4096  # rows whose lengths are worked out at a time
+AT_BOUND = 0.97  # absolute mean of targets in [-1, 1] above which nearly all of them are at a bound
+FAR = 10.0  # norm of a row divided by data_norm above which `predict` warns: the fit has seen no such row
+BLOCK = 4096  # number of rows whose norms are computed at a time; a choice that bounds memory
 ADVICE = "Expected feature_bounds from public knowledge, a pair (low, high) per column, in its units; they scale the columns."
 
 
 def surely(noise: float, size: int) -> float:
-    """Return a bound that normal noise exceeds in any of ``size`` numbers with probability `FALSE_ALARM` / 4 at most."""
+    """Return a bound that normal noise exceeds in any of ``size`` numbers with probability at most `FALSE_ALARM` / 4."""
     return noise * -float(ndtri(FALSE_ALARM / (4 * size)))
 
 
@@ -39,7 +42,7 @@ def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Se
     Parameters
     ----------
     estimator : estimator
-        For its parameters.
+        The estimator, for its parameters.
     plan : Plan
         Of the fit.
     found : ReleasedMoments
@@ -74,7 +77,7 @@ def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Se
 
 
 def _beyond(found: ReleasedMoments) -> np.ndarray:
-    """Columns that are surely not in [-1, 1]."""
+    """Return the columns that are surely not in [-1, 1]."""
     limit, d = math.sqrt(BEYOND), found.mean.size
     outside = np.abs(found.mean) > limit + surely(found.mean_noise, 2 * d)
     if found.squares is not None:
@@ -83,7 +86,7 @@ def _beyond(found: ReleasedMoments) -> np.ndarray:
 
 
 def _at_upper_end(scaling: ColumnScaling, found: ReleasedMoments) -> np.ndarray:
-    """Columns whose values are nearly all at the upper bound; a lower one may be usual, as 0 is for counts and indicators."""
+    """Return the columns with nearly all values at the upper bound; the lower may be usual, as 0 for counts and indicators."""
     low, high = (scaling.low - scaling.shift) / scaling.unit, (scaling.high - scaling.shift) / scaling.unit
     return np.flatnonzero(found.mean - surely(found.mean_noise, found.mean.size) >= low + AT_END * (high - low))
 
@@ -98,7 +101,7 @@ def _about_targets(estimator: Any, found: ReleasedMoments) -> Iterator[str]:
 
 
 def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:
-    """Yield a sentence for categories that nearly no record has, and for numbers at an end of their bounds.
+    """Yield a sentence for each column whose categories almost no record has, or whose numbers lie at an end of its bounds.
 
     Parameters
     ----------
@@ -134,13 +137,13 @@ def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> 
 
 
 def _listed(columns: np.ndarray, names: Sequence[str] | None) -> str:
-    """Columns by name, or by place."""
+    """Return the columns as text, by name or by position."""
     known = [str(place) if names is None else repr(names[place]) for place in columns[:10].tolist()]
     return f"column {', '.join(known)}" + (" and others" if columns.size > 10 else "")
 
 
 def warn_of_long_rows(table: Any, data_norm: float, scaling: ColumnScaling | None) -> None:
-    """Warn where rows to predict for are much longer than those of the fit could be; it says the rule and no value."""
+    """Warn if rows to predict for are much longer than the fit allowed; the message states the rule and no value."""
     with np.errstate(all="ignore"):
         far = any((_squares(rows, scaling) > (FAR * data_norm) ** 2).any() for rows in _parts(table))
     if far:
@@ -152,7 +155,7 @@ def warn_of_long_rows(table: Any, data_norm: float, scaling: ColumnScaling | Non
 
 
 def _parts(table: Any) -> Iterator[Any]:
-    """Blocks of rows of a dense table; a sparse table whole."""
+    """Yield blocks of rows of a dense table, or a sparse table as a whole."""
     if sparse.issparse(table):
         yield table
         return
@@ -161,7 +164,7 @@ def _parts(table: Any) -> Iterator[Any]:
 
 
 def _squares(rows: Any, scaling: ColumnScaling | None) -> np.ndarray:
-    """Squared lengths of rows, those of scaled columns where the fit scaled them, without a clip."""
+    """Return the squared norms of rows, of scaled columns if the fit scaled them, without clipping."""
     if sparse.issparse(rows):
         weights = np.ones(rows.shape[1]) if scaling is None else scaling.unit**-2
         return np.asarray(rows.multiply(rows) @ weights)

@@ -1,4 +1,4 @@
-"""Copies, clones and pickles of an estimator stay bound to the ledgers that pay for its fits."""
+"""Keep copies, clones and pickles of an estimator bound to the ledgers that its fits are charged to."""
 
 from copy import deepcopy
 from typing import Any
@@ -12,35 +12,35 @@ __all__ = ["BoundToLedgers"]
 
 
 class BoundToLedgers(BaseEstimator):
-    """Base of estimators whose copies carry the ledgers that are active where they are pickled, also into worker processes."""
+    """Base of estimators whose pickles carry the ledgers that are active at that moment, also into worker processes."""
 
-    _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that this copy is bound to
+    _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that fits of this copy are charged to
     _paid = False  # whether a fit of this very object was charged to them
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickles: all but a model that was fitted here, and leaves its worker, stay bound to who pays."""
+        """Return the state for pickles: with the active ledgers, and with its own unless its fit was charged to them."""
         state = {name: value for name, value in super().__getstate__().items() if name not in ("_ledgers", "_paid")}
         bound = dict.fromkeys((*(() if self._paid else self._ledgers), *carried()))
         return {**state, "_ledgers": tuple(bound)} if bound else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a copy; ledgers that are active here pay without being named."""
+        """Set the state of a copy; ledgers that are active here are charged anyway and are not kept."""
         paying = {account.token for account in active()}
         bound = tuple(token for token in state.get("_ledgers", ()) if token not in paying)
         state = {name: value for name, value in state.items() if name != "_ledgers"}
         super().__setstate__({**state, "_ledgers": bound} if bound else state)
 
     def __copy__(self) -> Any:
-        """Return a copy that is bound as this one is: copies do not leave the process."""
+        """Return a copy with the same bound ledgers: copies stay in the process."""
         return self._rebuilt(self.__getstate__(), object.__new__(type(self)))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """Return a deep copy that is bound as this one is."""
+        """Return a deep copy with the same bound ledgers."""
         memo[id(self)] = copied = object.__new__(type(self))
         return self._rebuilt(deepcopy(self.__getstate__(), memo), copied)
 
     def _rebuilt(self, state: dict[str, Any], copied: Any) -> Any:
-        """A copy of this state, with its ledgers."""
+        """Return a copy with this state and the ledgers of this estimator."""
         copied.__setstate__(state)
         if self._ledgers:
             copied._ledgers, copied._paid = tuple(dict.fromkeys((*copied._ledgers, *self._ledgers))), self._paid

@@ -1,4 +1,4 @@
-"""How an estimator is shown: its epsilon always, and what a fitted one has spent."""
+"""Show estimators with their epsilon, and with the spent budget once they are fitted."""
 
 import html
 from collections.abc import Callable
@@ -11,14 +11,14 @@ __all__ = ["Displayed", "TrueSignature", "without_default"]
 
 
 def without_default(init: Callable[..., None], name: str) -> Signature:
-    """Return a constructor's signature with one parameter shown as required: scikit-learn prints such at any value."""
+    """Return a constructor's signature in which one parameter is required: scikit-learn then prints it at any value."""
     given = signature(init)
     parameters = given.parameters.values()
     return given.replace(parameters=[p.replace(default=Parameter.empty) if p.name == name else p for p in parameters])
 
 
 class TrueSignature:
-    """The signature of a class as it is called, for help and completion."""
+    """Descriptor of the signature of a class, for help and completion."""
 
     def __get__(self, instance: Any, owner: type) -> Signature:
         """Return the signature of the undecorated constructor, without ``self``."""
@@ -27,22 +27,22 @@ class TrueSignature:
 
 
 class Displayed:
-    """Mixin of scikit-learn's estimators: ``print`` and notebooks say what a fitted one has spent."""
+    """Mixin for scikit-learn's estimators: ``print`` and notebooks show the budget that a fitted one has spent."""
 
     __signature__ = TrueSignature()
 
     def __str__(self) -> str:
-        """Return the parameters and, once fitted, what the fit has spent."""
+        """Return the parameters and, once fitted, the spent budget."""
         return "\n".join([repr(self), *self._spent_in_words()])
 
     @property
     def _repr_html_(self) -> Any:
-        """Diagram of scikit-learn, where its configuration asks for one, and the budget."""
+        """Diagram of scikit-learn, if its configuration asks for one, and the budget."""
         diagram = super()._repr_html_  # type: ignore[misc]
         return lambda: diagram() + self._budget_in_html()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """Both forms for notebooks."""
+        """Return the text and the HTML form for notebooks."""
         bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         page = {"text/html": bundle["text/html"] + self._budget_in_html()} if "text/html" in bundle else {}
         return {**bundle, "text/plain": str(self), **page}
@@ -52,6 +52,6 @@ class Displayed:
         return [] if statement is None else [statement.summary]
 
     def _budget_in_html(self) -> str:
-        """What was spent, or epsilon before a fit, for the line below the diagram."""
+        """Return the line below the diagram: the spent budget, or epsilon before a fit."""
         (line,) = self._spent_in_words() or [f"epsilon = {shown(self.epsilon)}"]  # type: ignore[attr-defined]
         return f'<p class="skdp-budget" style="font-family: monospace; margin: .3em 0">{html.escape(line)}</p>'

@@ -1,4 +1,4 @@
-"""A user's saddle problem on made-up records, before anything is paid for."""
+"""Try a user's saddle problem on synthetic records, before anything is charged."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,23 +17,25 @@ from skdp.solvers import MinimaxProblem
 
 __all__ = ["try_saddle"]
 
-FEWEST, MOST, CELLS = 9, 65, 2**18  # made-up records; the more, the surer is a rounding by place to show
-AWAY = 0.1  # from the start, where gradients may be alike
-DENSITY = 0.5
+# Number of synthetic records: CELLS divided by the number of features, between FEWEST and MOST. A choice: more records are more
+# likely to show rounding that depends on the position of a record, and cost more time.
+FEWEST, MOST, CELLS = 9, 65, 2**18
+AWAY = 0.1  # standard deviation of the step away from the start, where all gradients may be equal; a choice
+DENSITY = 0.5  # share of nonzero entries in synthetic sparse rows; a choice
 
 Point = tuple[np.ndarray, np.ndarray]
 Sides = tuple[Sequence[Factors], Sequence[Factors]]
 
 
 def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
-    """Raise TypeError or ValueError for a problem that fails on made-up records; all of it is public.
+    """Raise TypeError or ValueError for a problem that fails on synthetic records; everything here is public.
 
     Parameters
     ----------
     problem : MinimaxProblem
         Public facts, with the problem.
     sparse_rows : bool
-        Whether rows come in CSR.
+        Whether the rows are stored in CSR.
     """
     saddle = problem.saddle
     assert saddle is not None
@@ -59,7 +61,7 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
 
 
 def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Generator) -> tuple[Point, Point]:
-    """Where the problem starts and a point nearby, after checks of all that it states without records."""
+    """Return the problem's start and a point nearby, after checks of everything that needs no records."""
     check_numbers(saddle, problem.signal_to_noise if problem.budget.delta else math.inf, 100)  # no solver takes delta = 0
     start = variables(saddle, saddle.start(rng), "start")
     moved = [part + AWAY * rng.normal(size=part.size) for part in start]
@@ -72,7 +74,7 @@ def _points(saddle: SaddleProblem, problem: MinimaxProblem, rng: np.random.Gener
 
 @dataclass(frozen=True)
 class _MadeUp:
-    """What queries of saddle problems need of a table."""
+    """The part of a table that queries of saddle problems use."""
 
     batch: Batch
 
@@ -81,7 +83,7 @@ class _MadeUp:
 
 
 def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generator) -> Any:
-    """Records within the data norm, in the storage of the table."""
+    """Return synthetic records within the data norm, in the storage of the table."""
     rows = rng.normal(size=(min(max(FEWEST, CELLS // problem.n_features), MOST), problem.n_features))
     if sparse_rows:
         rows *= rng.random(rows.shape) < DENSITY
@@ -90,7 +92,7 @@ def _made_up(problem: MinimaxProblem, sparse_rows: bool, rng: np.random.Generato
 
 
 def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> None:
-    """Check that every record has the same factors alone and among others, to the last bit."""
+    """Raise ValueError unless every record has the same factors alone and among others, to the last bit."""
     whole = _gradients(saddle, rows, targets, point)
     for side, parts in zip(SIDES, whole, strict=True):
         if not_finite(parts).all():
@@ -108,12 +110,12 @@ def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point
 
 
 def _gradients(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point) -> Sides:
-    """Gradients of both sides; one that overflows is no error."""
+    """Return the gradients of both sides; an overflow is not an error."""
     with np.errstate(all="ignore"):
         return gradients(saddle, Batch(rows, targets), *point)
 
 
 def _matrices(sides: Sides) -> list[np.ndarray]:
-    """Both factors of every part of the gradients of both sides."""
+    """Return both factors of every part of the gradients of both sides."""
     matrices: list[Any] = [matrix for parts in sides for part in parts for matrix in (part.left, part.right)]
     return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]

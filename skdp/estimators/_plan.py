@@ -1,4 +1,4 @@
-"""A fit before any data is touched."""
+"""Plan a fit from public facts, before any data is read: solver, releases and noise."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """Public facts, the algorithm, its releases and their noise.
+    """Hold the public facts of a fit, the algorithm, its releases and their noise.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class Plan:
     schedule : Schedule
         All releases.
     scale : float
-        Standard deviation over sensitivity of a release of weight 1.
+        Standard deviation of the noise divided by the sensitivity, for a release of weight 1.
     rounding_allowances : tuple of float
-        Relative increase of the noise that covers rounding, per entry of the schedule.
+        Relative increase of the noise that covers rounding, for each entry of the schedule.
     scaling : ColumnScaling or None, default=None
         Public map of the columns; None leaves them in the units of X.
     """
@@ -53,9 +53,9 @@ class Plan:
     def make(
         cls, problem: Problem, solver: object, alpha: float | None, clip_norm: float | None, by_column: bool = False
     ) -> "Plan":
-        """Choose the solver, let it fill in what is None and schedule, and calibrate the noise to the budget.
+        """Choose the solver, let it set its defaults and its schedule, and calibrate the noise to the budget.
 
-        Noise that random bits could not resolve is refused here, before any data are read.
+        Raises an error for noise that random bits cannot resolve, before any data is read.
         """
         if problem.n_features > MAX_FEATURES:  # the noise covers the rounding of a row's norm up to there
             raise ValueError(f"X has {problem.n_features} features; expected at most {MAX_FEATURES}.")
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def row_bounds(self) -> dict[str, Any]:
-        """Public constants under which the training data go behind the oracle."""
+        """Public constants of the training data behind the oracle."""
         weights = None if self.problem.class_weight is None else np.array(self.problem.class_weight)
         return {
             "data_norm": self.problem.data_norm,
@@ -83,7 +83,7 @@ class Plan:
 
 
 def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
-    """The solver's schedule, after the release that comes first, where there is one."""
+    """Return the solver's schedule, preceded by the release that comes first, if there is one."""
     front, share = problem.particular.front, problem.particular.share
     if front is None:
         return schedule
@@ -96,7 +96,7 @@ def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedu
 
 
 def _check_constraint(problem: Problem) -> None:
-    """Raise ValueError for a constraint that is not for so many coefficients, before anything is paid for."""
+    """Raise ValueError, before anything is charged, if the constraint has another number of coefficients."""
     size = problem.n_features * problem.loss.n_outputs
     if problem.constraint is None or size > MAX_FEATURES:
         return
@@ -106,18 +106,18 @@ def _check_constraint(problem: Problem) -> None:
 
 
 def _rounding_allowances(problem: Problem, schedule: Schedule, scale: float, by_column: bool) -> tuple[float, ...]:
-    """Relative increase of the noise per entry, worked out once for releases that are alike."""
+    """Return the relative increase of the noise for each entry; equal releases are computed once."""
     kinds = {release for _, release in schedule.entries}
     allowances = {release: _rounding_allowance(problem, release, scale, by_column) for release in kinds}
     return tuple(allowances[release] for _, release in schedule.entries)
 
 
 def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """Relative increase of the noise of a release; a clip norm that earlier releases will set does not change it.
+    """Return the relative increase of a release's noise; it does not depend on a clip norm that earlier releases set.
 
-    The report states it, and noise that random bits cannot resolve is refused here. The oracle calibrates the noise again for
-    each query, by the clip norm and sensitivity of the query itself: earlier releases may set the clip norm, and no noise should
-    rest on what a plan says of a query that is not there yet.
+    The report states it. Raises an error for noise that random bits cannot resolve. The oracle calibrates the noise again for
+    each query, from the clip norm and the sensitivity of the query itself: earlier releases may set the clip norm, and noise must
+    not rely on what a plan states about a query that does not exist yet.
     """
     if not problem.budget.private or isinstance(release.mechanism, Curve):  # whose proof covers rounding
         return 0.0
@@ -138,7 +138,7 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
 
 
 def _selection_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """The same for a selection, in the units of its relative sensitivity."""
+    """Return the same for a selection, in the units of its relative sensitivity."""
     n_samples, sensitivity = problem.n_samples, release.query.relative_sensitivity[problem.budget.adjacency]
     rounding_of = getattr(release.query, "score_rounding", score_rounding)
     rounding = rounding_of(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))

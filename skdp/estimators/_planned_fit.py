@@ -1,4 +1,4 @@
-"""A planned fit: the plan, what the report says of it, and all that it needs beside the records."""
+"""Plan a fit: the plan, its report, and everything else that it needs except the records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ __all__ = ["PlannedFit"]
 
 @dataclass(frozen=True)
 class PlannedFit:
-    """A fit that is planned and not yet paid for.
+    """Hold a fit that is planned and not yet charged.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class PlannedFit:
     plan : Plan
         Problem, solver, releases and noise scale.
     noise : NoiseSource
-        Where the noise comes from.
+        Source of the noise.
     rng : Generator
-        For choices that need no secrecy: initial weights, public blocks, the order of a single pass.
+        Generator for choices that need no secrecy: initial weights, public blocks and the order of a single pass.
     statement : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     progress : Progress
@@ -49,7 +49,7 @@ class PlannedFit:
 
     @classmethod
     def of(cls, estimator: Any, facts: Facts) -> "PlannedFit":
-        """Plan a fit from public facts, and warn where noise is likely to drown the signal."""
+        """Plan a fit from public facts, and warn if noise is likely to drown the signal."""
         plan = _plan(estimator, facts)
         noise = NoiseSource(estimator.random_state)
         rng = _public_generator(estimator.random_state, noise)
@@ -60,7 +60,7 @@ class PlannedFit:
 
     @property
     def spending(self) -> Spending:
-        """What the fit will spend, for ledgers."""
+        """What the fit will spend, as the ledgers record it."""
         return spending(self.plan, self.statement)
 
     @property
@@ -73,7 +73,7 @@ class PlannedFit:
 
 
 def _plan(estimator: Any, facts: Facts) -> Plan:
-    """The plan for a table: bounds by name in the order of its columns."""
+    """Return the plan for a table; put bounds that are given by name in the order of its columns."""
     bounds = estimator.feature_bounds
     warn_of_two_numbers(bounds, facts.n_features)
     if isinstance(bounds, Mapping):
@@ -84,7 +84,7 @@ def _plan(estimator: Any, facts: Facts) -> Plan:
 
 
 def _public_generator(random_state: Any, noise: NoiseSource) -> np.random.Generator:
-    """A generator for choices that need no secrecy."""
+    """Return a generator for choices that need no secrecy."""
     if isinstance(random_state, Integral):
         return np.random.default_rng(int(random_state))
     read = noise.read if random_state is None else random_state.bytes

@@ -1,4 +1,4 @@
-"""The shape of a table that a plan is made for, from numbers, a shape or the table."""
+"""Read the shape of the table that a plan is for, from numbers, a shape or a table."""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +6,11 @@ from skdp._validation import check_integer, shown
 
 __all__ = ["Shape", "read_shape"]
 
-MOST = 2**53  # records or features that a plan is made for
+MOST = 2**53  # largest number of records or features of a plan; float64 holds all integers up to it
 
 
 class Shape(NamedTuple):
-    """Numbers of records and of features, None where it is not told, and whether they are those of a table."""
+    """Numbers of records and of features (None if unknown), and whether they were read from a table."""
 
     n_samples: int
     n_features: int | None
@@ -18,7 +18,7 @@ class Shape(NamedTuple):
 
 
 def read_shape(n_samples: Any, n_features: Any) -> Shape:
-    """Return the shape that a plan was asked for; of a table nothing else is read."""
+    """Return the shape that a plan is for; nothing but the shape of a table is read."""
     of_table = len(getattr(n_samples, "shape", ())) == 2
     pair = n_samples.shape if of_table else n_samples
     if isinstance(pair, (list, tuple, dict)) and not (isinstance(pair, tuple) and len(pair) == 2):  # perhaps records: not quoted

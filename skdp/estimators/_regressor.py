@@ -1,4 +1,4 @@
-"""What the private linear regressors share: units of the targets, predictions within their range."""
+"""Define the base of the private linear regressors: the units of the targets and the range of predictions."""
 
 import math
 from abc import abstractmethod
@@ -20,29 +20,34 @@ from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPRegressor"]
 
-REACH = 1.0  # length of a row over data_norm, up to which predictions without a public range of y follow the line: as in the fit
-USUAL_RANGE = -1.0, 1.0  # of y, where none is given for a loss that needs one: public, and most likely wrong, so it warns
+# Norm of a row divided by data_norm up to which predictions follow the line if y has no public range. The fit scales rows to this
+# norm; a larger value lets predictions for longer rows go farther.
+REACH = 1.0
+# Range of y, in its units, for a loss that needs one if none is given. A choice that is public and most likely wrong, so it warns.
+USUAL_RANGE = -1.0, 1.0
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
-UNLEARNT = frozenset(ROBUST) - {"epsilon_insensitive"}  # losses whose solver learns neither the place nor the unit of y
+# Losses whose solver learns neither the location nor the unit of y.
+UNLEARNT = frozenset(ROBUST) - {"epsilon_insensitive"}
 
 
 class DPRegressor(RegressorMixin, DPEstimator):
-    """Base of the regressors with one raw prediction, in units that public facts set.
+    """Base of the linear regressors: one raw prediction, in a unit that public facts set.
 
-    The solver's unit of y is half the width of ``target_bounds``, around their middle; where there are none, the threshold of
-    the loss. Subclasses have the parameter ``target_bounds`` beside those of `DPEstimator`, perhaps ``loss`` and ``threshold``.
+    The solver's unit of y is half the width of ``target_bounds``, around their middle; without bounds it is the threshold of the
+    loss. Subclasses declare the parameter ``target_bounds`` in addition to those of `DPEstimator`, and some ``loss`` and
+    ``threshold``.
     """
 
     loss: Any = "squared"
     threshold: Any = 1.0
     _losses: ClassVar[tuple[str, ...]] = ("squared",)
-    _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range without target_bounds, too
+    _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
 
     @abstractmethod
     def __init__(self) -> None: ...
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: noise makes the score on its small tables poor, and nothing else does."""
+        """Return scikit-learn's tags: the score on scikit-learn's small test tables is poor because of the noise alone."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = self._is_noisy()
         return tags
@@ -68,7 +73,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return self._fit(X, y, unsupported)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each record, within ``target_bounds_`` where there is such a range.
+        """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
 
         Parameters
         ----------
@@ -78,7 +83,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            In the units of y.
+            Predicted targets, in the units of y.
         """
         check_is_fitted(self)
         return self._predicted(self._rows_of(X))
@@ -108,11 +113,11 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     @property
     def _automatic(self) -> bool:
-        """Whether the solver is left to public facts."""
+        """Whether public facts choose the solver."""
         return isinstance(self.solver, str) and self.solver == "auto"
 
     def _warn_without_bounds(self) -> None:
-        """Warn of what a fit assumes of y where no range is stated."""
+        """Warn about what the fit assumes about y if no range is given."""
         if self.loss == "squared":
             warn(
                 f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
@@ -129,18 +134,18 @@ class DPRegressor(RegressorMixin, DPEstimator):
             )
 
     def _bounds(self) -> tuple[float, float] | None:
-        """The public range of y; the squared loss, which is not bounded, has one always."""
+        """Return the public range of y, or None; the squared loss, whose slope is unbounded, always has one."""
         given = self._given_bounds()
         if given is None:
             return USUAL_RANGE if self.loss == "squared" else None
         return check_bounds("target_bounds", given)
 
     def _given_bounds(self) -> Any:
-        """The range of y that the user stated."""
+        """Return the range of y that the user gave, or None."""
         return self.target_bounds
 
     def _units(self) -> tuple[float, float]:
-        """Centre and unit of the targets; without an intercept their range is taken around 0."""
+        """Return the centre and the unit of the targets; without an intercept the centre is 0."""
         bounds = self._bounds()
         if bounds is None:
             return 0.0, float(self.threshold)
@@ -148,7 +153,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
 
     def _threshold(self) -> float:
-        """The threshold in the solver's units."""
+        """Return the threshold in the solver's unit of y."""
         return float(self.threshold) / self._units()[1]
 
     def _loss(self) -> Loss:
@@ -171,7 +176,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": bounds}
 
     def _reach(self, plan: Plan, coef: np.ndarray) -> tuple[float, float]:
-        """Range of the predictions for rows up to `REACH` times as long as `data_norm`: public facts and releases only."""
+        """Return the range of predictions for rows of norm up to `REACH * data_norm`, from public facts and releases."""
         (weights,), (middle,) = plan.problem.unpack(coef)
         centre, unit = self._units()
         width = unit * REACH * plan.problem.data_norm * math.hypot(*weights.tolist())

@@ -1,4 +1,4 @@
-"""From a plan to its privacy report: what is public about a fit, and what is assumed."""
+"""Build the privacy report of a plan: what is public about a fit, and what it assumes."""
 
 import math
 import platform
@@ -40,12 +40,12 @@ GROUPS = (
     "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
     "made from the labels, or from anything else that is to be protected, would make that public"
 )
-LONGEST = 1000  # characters of a parameter's value that are shown in full
-USELESS = 0.5  # noise over signal from which 9 fits in 10 are constants; see DROWNED
+LONGEST = 1000  # largest number of characters for which the report shows a value in full; a choice
+USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants; measured together with DROWNED
 
 
 def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
-    """Return the statement of guarantees of a fit, or of a planned one where there are no facts of a table."""
+    """Return the privacy report of a fit, or of a planned fit if ``facts`` is None."""
     problem = plan.problem
     return PrivacyReport(
         estimator=type(estimator).__name__,
@@ -66,7 +66,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
 
 
 def spending(plan: Plan, statement: PrivacyReport) -> Spending:
-    """Return what a fit will spend, for ledgers."""
+    """Return what a fit will spend, as the ledgers record it."""
     budget = plan.problem.budget
     known = budget.private and plan.schedule.curve is None
     seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
@@ -135,12 +135,12 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
 
 
 def _short_list(values: list[Any]) -> Any:
-    """A list as it is; a long one in short."""
+    """Return a list unchanged, or abbreviated if it is long."""
     return values if len(repr(values)) <= LONGEST else shown(values)
 
 
 def brief(value: Any) -> str:
-    """Return the value of a parameter in words; long arrays and lists in short."""
+    """Return the value of a parameter as text; long arrays and lists are abbreviated."""
     text = repr(value)
     return text if len(text) <= LONGEST else shown(value)
 
@@ -169,7 +169,7 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
 
 
 def _grouped(problem: Problem) -> bool:
-    """Whether records are of several groups, which neighbours keep."""
+    """Return whether there are several groups; neighbouring tables have the same group for every record."""
     return isinstance(problem, GroupDROProblem) and len(problem.group_sizes) > 1
 
 

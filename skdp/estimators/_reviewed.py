@@ -1,4 +1,4 @@
-"""Which code of a fit is the package's own, by exact class: the report names all other code that sees data or makes noise."""
+"""Find the classes that see data or make noise and are not part of skdp; the report names them."""
 
 from typing import Any
 
@@ -24,10 +24,9 @@ NUMBERS = frozenset({type(None), bool, int, float, str, np.ndarray, *np.sctypeDi
 
 
 def unreviewed(plan: Plan) -> list[str]:
-    """Return the names of classes that see the data or make the noise of a fit and are not the package's own.
+    """Return the names of classes that see the data or make the noise of a fit and are not part of skdp.
 
-    A class counts as the package's own by identity. Its module and name are what its author says, and a derived class may
-    override anything.
+    Classes are compared by identity: an author can choose any module and name, and a derived class can override anything.
 
     Parameters
     ----------
@@ -43,21 +42,21 @@ def unreviewed(plan: Plan) -> list[str]:
 
 
 def checked(ask: Ask, plan: Plan) -> Ask:
-    """Return ``ask`` with a check that queries hold nothing from elsewhere that the report does not name.
+    """Return ``ask`` with a check that queries hold no foreign object that the report does not name.
 
-    A solver of one's own writes the queries; a loss that it puts into one would see un-noised data.
+    A user's solver makes the queries; a loss that it puts into one would see data without noise.
 
     Parameters
     ----------
     ask : callable
-        The oracle's.
+        Method `ask` of the oracle.
     plan : Plan
         The fit.
 
     Returns
     -------
     callable
-        Raises `PrivacyAccountingError` before a query is evaluated.
+        The checked function; it raises `PrivacyAccountingError` before a query is evaluated.
     """
     known = OWN | NUMBERS | _of(plan)
 
@@ -75,14 +74,14 @@ def checked(ask: Ask, plan: Plan) -> Ask:
 
 
 def _is_known(part: Any, known: frozenset[type]) -> bool:
-    """Whether nothing in a part of a query is from elsewhere; an array of objects may hold anything."""
+    """Return whether a part of a query holds known classes only; an array of objects may hold anything."""
     if type(part) is np.ndarray:
         return part.dtype.kind in KINDS
     return {type(part), type(getattr(part, "scorer", None))} <= known
 
 
 def _of(plan: Plan) -> set[type]:
-    """Classes of everything in a plan that sees the data or makes noise."""
+    """Return the classes of everything in a plan that sees the data or makes noise."""
     releases = [release for _, release in plan.schedule.entries]
     kinds = {
         type(plan.problem.loss),

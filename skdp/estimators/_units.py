@@ -1,4 +1,4 @@
-"""What public bounds of the features mean for a linear model: the unit of each column, or bounds in the units of X."""
+"""Interpret the bounds of the features of a linear model: as units of the columns, or as bounds in the units of X."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["described_units", "row_facts", "scaling_of"]
 
 
 def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
-    """Return what is public about the rows behind the oracle, by the names of `Problem`."""
+    """Return the public facts about the rows behind the oracle, by field name of `Problem`."""
     bounds = check_feature_bounds(estimator.feature_bounds, n_features)
     largest: Any = None if bounds is None else np.abs(bounds).max(axis=-1).tolist()
     largest = 1.0 if _scales_columns(estimator) else tuple(largest) if isinstance(largest, list) else largest
@@ -22,7 +22,7 @@ def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
 
 
 def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | None:
-    """Return the map of the columns that ``feature_bounds`` ask for; None where they scale nothing."""
+    """Return the map of the columns that ``feature_bounds`` define; None if they do not scale."""
     if not _scales_columns(estimator):
         return None
     bounds = check_feature_bounds(estimator.feature_bounds, n_features, column_labels(names, n_features))
@@ -30,7 +30,7 @@ def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | N
 
 
 def described_units(estimator: Any) -> dict[str, str]:
-    """Return what the report says of the columns."""
+    """Return what the report says about the columns."""
     if not _scales_columns(estimator):
         return {}
     return {"columns": "clipped to feature_bounds and divided by the larger one; data_norm is in these units"}
@@ -39,7 +39,7 @@ def described_units(estimator: Any) -> dict[str, str]:
 def _scales_columns(estimator: Any) -> bool:
     """Return whether ``feature_bounds`` scale the columns.
 
-    They do not where coefficients are constrained in the units of X, nor where the solver uses the bounds by itself.
+    They do not if the coefficients are constrained in the units of X, or if the solver itself uses the bounds.
     """
     named = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else estimator.solver
     bounded = isinstance(named, (type, Solver)) and getattr(named, "uses_bounds", False)
@@ -47,7 +47,7 @@ def _scales_columns(estimator: Any) -> bool:
 
 
 def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:
-    """Largest Euclidean norm of a row whose features keep to their bounds, 1 each where none are given."""
+    """Return the largest Euclidean norm of a row whose features are within their bounds, or within 1 without bounds."""
     if isinstance(bounds, tuple):
         return float(np.linalg.norm(bounds))
     return math.sqrt(n_features) * (1.0 if bounds is None else bounds)

@@ -1,4 +1,4 @@
-"""Parameters of the non-private twins that cannot exist here, each refused with the reason."""
+"""Refuse parameters of scikit-learn's estimators that cannot exist here, and explain why."""
 
 import functools
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def refuse(kind: type, given: dict[str, Any]) -> None:
-    """Raise the explaining TypeError for a parameter that cannot exist."""
+    """Raise a TypeError with the reason for a parameter that cannot exist."""
     reasons = {**REFUSED, **getattr(kind, "_refused", {})}
     for name in given:
         if name in reasons and name not in signature(kind).parameters:
@@ -51,7 +51,7 @@ def refuse(kind: type, given: dict[str, Any]) -> None:
 
 
 def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:
-    """Raise the explaining TypeError for any further argument of ``fit``."""
+    """Raise a TypeError, with the reason if there is one, for any further argument of ``fit``."""
     given = {name: value for name, value in given.items() if value is not None}
     refuse(kind, given)
     if given:
