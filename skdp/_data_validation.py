@@ -73,7 +73,7 @@ class Facts:
     classes : ndarray or None, default=None
         Sorted class labels; None for regression.
     particular : Particular, default=NOTHING
-        Facts of one kind of fit.
+        Public facts of one kind of fit.
     """
 
     n_samples: int
@@ -119,7 +119,7 @@ class Table:
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
     def take(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return X, y and groups, once, and let go of them: a copy that reading made lives no longer than who takes it."""
+        """Return X, y and groups, once, and drop the references, so that a copy made while reading can be freed."""
         if self._records is None:
             raise RuntimeError("The records of this table were taken out before.")
         records, self._records = self._records, None
@@ -169,9 +169,10 @@ def read_regression_table(
     X, y : array-like
         As given to ``fit``.
     centre, half_width : float
-        Of the public range of y; targets outside are clipped to it. Without a range, where to put 0 and 1.
+        Centre and half width of the public range of y, to which targets are clipped. Without a range, the origin and the unit of
+        y.
     bounded : bool, default=True
-        Whether there is a range; without one, targets are clipped to what float64 can square.
+        Whether y has a public range; otherwise targets are clipped to values that float64 can square.
 
     Returns
     -------
@@ -180,7 +181,7 @@ def read_regression_table(
     X : ndarray, CSR or CSC
         The table, not copied unless its format or dtype demands it.
     targets : ndarray of shape (n_samples,)
-        The clipped targets, in these units: in [-1, 1] where there is a range.
+        The clipped targets, in these units: in [-1, 1] if y has a range.
     """
 
     def read() -> tuple[Any, np.ndarray]:
@@ -215,7 +216,7 @@ def read_numbers(estimator: Any, X: Any) -> np.ndarray:
 
 
 def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc")) -> Any:
-    """Check a table to predict for: the features of the training table, finite numbers."""
+    """Check a table to predict for: it needs finite numbers and the features of the training table."""
     options = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}
     table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
     fitted, given = _fitted_names(estimator), _column_names(X)
@@ -235,7 +236,7 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
 
 
 def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """The table, the label set, and the class numbers unless a label is outside."""
+    """Return the table, the label set, and the class numbers (None if a label is outside the set)."""
     table, listed = _validated(estimator, X, y)
     if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
         check_classification_targets(listed)
@@ -244,7 +245,7 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any
 
 
 def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
-    """X and y as scikit-learn checks them, column names on the estimator."""
+    """Return X and y as checked by scikit-learn, and set the column names on the estimator."""
     X = _added_up(X)
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
     keep_names(estimator, X)
@@ -260,7 +261,7 @@ def refuse_dates(X: Any) -> None:
 
 
 def keep_names(estimator: Any, X: Any) -> None:
-    """Give the estimator the names of a frame's columns where scikit-learn did not."""
+    """Set the column names of a frame on the estimator if scikit-learn did not."""
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
 
@@ -276,14 +277,14 @@ def _column_names(X: Any) -> list[str] | None:
 
 
 def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
-    """Call a reader; other libraries put data into their messages, so only those known to be harmless pass.
+    """Call a reader, and replace error messages of other libraries that may quote data.
 
     Parameters
     ----------
     X : array-like
-        The table that is read, for the names of its columns.
+        The table that is read; messages use the names of its columns.
     read : callable
-        Reads it.
+        Function that reads the table.
 
     Returns
     -------
@@ -313,7 +314,7 @@ def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
 
 
 def _safe(error: Exception, X: Any) -> Exception:
-    """An error whose text quotes no data: a known one's first line, or a rule of ours."""
+    """Return an error that quotes no data: the first line of a known message, or one of our rules."""
     text = str(error)
     if SAFE.match(text):
         advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
@@ -360,7 +361,7 @@ def columns_with_gaps(X: Any) -> str:
 
 
 def _numbers_of(table: Any, place: int) -> np.ndarray:
-    """The stored entries of one column, as float64."""
+    """Return the stored entries of one column, as float64."""
     if sparse.issparse(table):
         return np.asarray(table.data[table.indptr[place] : table.indptr[place + 1]], dtype=np.float64)
     if hasattr(table, "iloc"):
@@ -371,7 +372,7 @@ def _numbers_of(table: Any, place: int) -> np.ndarray:
 
 
 def _added_up(X: Any) -> Any:
-    """A table of triples whose duplicates are added up; scikit-learn's conversion would add them in any order (`_canonical`)."""
+    """Return a COO table with duplicates added up; scikit-learn's conversion adds them in any order (see `_canonical`)."""
     if sparse.issparse(X) and X.format == "coo":
         X = X.copy()
         X.sum_duplicates()
@@ -379,10 +380,10 @@ def _added_up(X: Any) -> Any:
 
 
 def _canonical(X: Any) -> Any:
-    """A sparse table whose duplicate entries are added up: the norm of a row is computed from its stored entries.
+    """Return a sparse table with duplicate entries added up: the norm of a row is computed from its stored entries.
 
-    They are added in the order in which they are stored: by the unstable sort of compressed tables it, and with it their rounded
-    sum, could depend on other records.
+    They are added in the order in which they are stored. The unstable sort of compressed tables could make this order, and so the
+    rounded sum, depend on other records.
     """
     if not sparse.issparse(X):
         return X
@@ -398,7 +399,7 @@ def _canonical(X: Any) -> Any:
 
 
 def _encode(y: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
-    """Class numbers of y, in the smallest integer type; None if a label is not among ``labels``."""
+    """Return the class numbers of y, in the smallest integer type; None if a label is not among ``labels``."""
     codes = np.empty(len(y), dtype=np.min_scalar_type(-labels.size))
     for start in range(0, len(y), 4096):
         part = y[start : start + 4096]

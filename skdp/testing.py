@@ -1,4 +1,4 @@
-"""What tests and benchmarks of private estimators need: noise that repeats."""
+"""Provide reproducible noise for tests and benchmarks of private estimators."""
 
 from skdp.privacy.noise.source import reproducible_noise
 

@@ -1,4 +1,4 @@
-"""Public groups of records: their labels and their sizes, and the number of each record's group behind the oracle."""
+"""Read the public groups of records: their labels, their sizes and the number of each record's group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,33 +12,33 @@ from skdp._validation import check_integer, shown
 
 __all__ = ["Groups", "check_group_sizes", "read_groups"]
 
-FEWEST = 2
+FEWEST = 2  # smallest number of records in a group; a choice
 EXPECTED = "expected one label per record, text or a finite number"
 MISSING = "A category of its own can stand for missing."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Groups(Particular):
-    """Public groups of records.
+    """Hold the public groups of records.
 
     Parameters
     ----------
     labels : ndarray of shape (n_groups,) or None, default=None
-        Sorted labels; None in a plan without a table.
+        Sorted group labels; None in a plan without a table.
     sizes : tuple of int, default=()
-        Number of records of every group.
+        Number of records in each group.
     """
 
     labels: np.ndarray | None = None
     sizes: tuple[int, ...] = ()
 
     def resized(self, n_samples: int) -> "Groups":
-        """Return groups of the same shares of another number of records.
+        """Return groups with the same shares for another number of records.
 
         Raises
         ------
         ValueError
-            If there are fewer records than the groups need.
+            If there are too few records for all groups.
         """
         sizes = [max(size * n_samples // sum(self.sizes), FEWEST) for size in self.sizes]
         sizes[sizes.index(max(sizes))] += n_samples - sum(sizes)
@@ -53,7 +53,7 @@ def read_groups(groups: Any, n_samples: int) -> tuple[Groups, np.ndarray | None]
     Parameters
     ----------
     groups : array-like of shape (n_samples,) or None
-        Labels of the groups; None is one group.
+        Group label of each record; None means one group.
     n_samples : int
         Number of records.
 
@@ -67,7 +67,7 @@ def read_groups(groups: Any, n_samples: int) -> tuple[Groups, np.ndarray | None]
     Raises
     ------
     TypeError, ValueError
-        If a label is missing, or a group has one record only.
+        If a label is missing, or a group has only one record.
     """
     if groups is None:
         return Groups(labels=np.zeros(1, dtype=np.int64), sizes=(n_samples,)), None
@@ -79,14 +79,14 @@ def read_groups(groups: Any, n_samples: int) -> tuple[Groups, np.ndarray | None]
 
 
 def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
-    """Return the sizes of the groups of a planned fit, after a check that they add up.
+    """Return the group sizes of a planned fit, after checking that they add up.
 
     Parameters
     ----------
     group_sizes : sequence of int, dict or None
-        Number of records of every group, by label in a dict; None is one group.
+        Number of records in each group, by label in a dict; None means one group.
     n_samples : int
-        Number of all records.
+        Number of records in all groups.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
     Raises
     ------
     TypeError, ValueError
-        If they are no such numbers.
+        If they are not integers of at least 2 that add up to ``n_samples``.
     """
     if group_sizes is None:
         return (n_samples,)
@@ -112,7 +112,7 @@ def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
 
 
 def _labels(groups: Any, n_samples: int) -> np.ndarray:
-    """The labels as an array of text or of numbers."""
+    """Return the labels as an array of text or of numbers."""
     try:
         labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     except MemoryError:
@@ -137,7 +137,7 @@ def _labels(groups: Any, n_samples: int) -> np.ndarray:
 
 
 def _of_objects(labels: np.ndarray) -> np.ndarray:
-    """Labels of one kind, in an array of that."""
+    """Return labels that are all of one kind, in an array of that kind."""
     if all(isinstance(label, str) for label in labels):
         return labels.astype(str)
     if all(isinstance(label, (Integral, np.bool_)) for label in labels):

@@ -1,4 +1,4 @@
-"""Steps of a scikit-learn pipeline before a private estimator that learn from the training records without noise."""
+"""Warn about steps before a private estimator in a pipeline that learn from the training records without noise."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ LEARN = frozenset(
     "KMeans MiniBatchKMeans BisectingKMeans Birch FeatureAgglomeration RandomTreesEmbedding "
     "DictVectorizer CountVectorizer TfidfVectorizer TfidfTransformer".split()
 )
-LEARN_IF = {  # with these parameters
+LEARN_IF = {  # classes that learn from the records only with these parameters
     "OneHotEncoder": lambda step: isinstance(step.categories, str),
     "OrdinalEncoder": lambda step: isinstance(step.categories, str),
     "SimpleImputer": lambda step: step.strategy != "constant",
@@ -32,7 +32,7 @@ PARTS = ("steps", "transformers", "transformer_list")  # of pipelines, column tr
 
 
 def look_at_preparation() -> None:
-    """Warn where a pipeline that is being fitted publishes what another step learnt; only parameters are looked at."""
+    """Warn if the pipeline being fitted would publish what another step learns; only parameters are inspected."""
     owners = [owner for _, _, owner in callers()]
     learners = {name for owner in owners if hasattr(owner, "steps") for name in _learners(owner)}
     of_targets = {name for owner in owners if is_one(owner, *OF_TARGETS) for name in _learners(owner.transformer)}
@@ -52,7 +52,7 @@ def look_at_preparation() -> None:
 
 
 def _learners(step: Any) -> Iterator[str]:
-    """Names of the classes of scikit-learn in a preparation that learn."""
+    """Yield the names of the scikit-learn classes in a preparation that learn from records."""
     if is_one(step, *FROZEN):  # it shows the parts of what it holds as its own
         return
     for part in PARTS:

@@ -1,4 +1,4 @@
-"""The public facts of a table's columns, from a schema or from bounds, and the columns that a person names."""
+"""Read the public facts about columns, from a schema or from bounds, and the columns that the user names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')]
 
 
 def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
-    """Check both parameters, one of which may be given, and return the schema if that is one.
+    """Check both parameters, at most one of which may be given, and return the schema or None.
 
     Raises
     ------
     TypeError, ValueError
-        If both are given, or one is no schema or no bounds.
+        If both are given, or if one is invalid.
     """
     if schema is None:
         check_feature_bounds(feature_bounds)
@@ -32,28 +32,28 @@ def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
 
 
 def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Sequence[str] | None = None) -> Schema:
-    """Return what is public about the columns: the schema, or for a table of numbers their bounds.
+    """Return the public facts about the columns: the schema, or the bounds of a table of numbers.
 
     Parameters
     ----------
     schema : path-like, dict, Schema or None
         As given to the estimator.
     feature_bounds : float, array-like, dict or None
-        As given to the estimator; None stands for 1.
+        As given to the estimator; None means 1.
     n_features : int
-        Number of columns, where there is no schema.
+        Number of columns, if there is no schema.
     names : sequence of str or None, default=None
-        Their names. Columns of an array are called x0, x1, and so on.
+        Names of the columns. Columns of an array are called x0, x1, and so on.
 
     Returns
     -------
     Schema
-        In the order of the columns.
+        The facts, in the order of the columns.
 
     Raises
     ------
     TypeError, ValueError
-        If the bounds do not fit the table.
+        If the bounds do not match the table.
     """
     facts = check_public_columns(schema, feature_bounds)
     if facts is not None:
@@ -70,7 +70,7 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
 
 
 def check_interactions(interactions: Any) -> None:
-    """Raise TypeError or ValueError unless there are pairs of different names or places of columns, each once."""
+    """Raise TypeError or ValueError unless these are distinct pairs of different columns, by name or position."""
     if isinstance(interactions, (str, Mapping)) or not isinstance(interactions, Sequence):
         raise TypeError(f"interactions={shown(interactions)}; {PAIRS}.")
     for pair in interactions:
@@ -80,12 +80,12 @@ def check_interactions(interactions: Any) -> None:
 
 
 def named_pairs(interactions: Sequence[Any], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the names of pairs of columns that are given by name or place.
+    """Return the names of pairs of columns that are given by name or position.
 
     Raises
     ------
     ValueError
-        If there is no such column, or a pair is of one column, or twice there.
+        If there is no such column, if a pair names one column twice, or if a pair occurs twice.
     """
     pairs = [named_columns("interactions", pair, names) for pair in interactions]
     _check_distinct(interactions, pairs)
@@ -99,7 +99,7 @@ def _check_distinct(interactions: Any, pairs: Sequence[Any]) -> None:
 
 
 def named_columns(parameter: str, given: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns that are given by name or place.
+    """Return the names of columns that are given by name or position.
 
     Raises
     ------

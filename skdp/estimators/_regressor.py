@@ -23,7 +23,7 @@ __all__ = ["DPRegressor"]
 # Norm of a row divided by data_norm up to which predictions follow the line if y has no public range. The fit scales rows to this
 # norm; a larger value lets predictions for longer rows go farther.
 REACH = 1.0
-# Range of y, in its units, for a loss that needs one if none is given. A choice that is public and most likely wrong, so it warns.
+# Range of y, in its units, for a loss that needs one if none is given. A public choice that is most likely wrong, so it warns.
 USUAL_RANGE = -1.0, 1.0
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
 # Losses whose solver learns neither the location nor the unit of y.

@@ -1,4 +1,4 @@
-"""How large the noise of a planned fit is against its signal, and which table or epsilon would do."""
+"""Compare the noise of a planned fit with its signal, and find the number of records or the epsilon that is enough."""
 
 import math
 import warnings
@@ -21,15 +21,18 @@ __all__ = ["DROWNED", "GradientNoise", "gradient_noise", "needed", "noise_level"
 # 1 in 60), 1 in 8 from .2 to .25, 2 in 5 from .25 to .4, 1 in 2 from .4 to .5, 9 in 10 above. Of "ssp" (6 fits
 # each): 1 in 8 below .1, 4 in 9 from .1 to .2, 4 in 5 above; of "objective" and "output": 1 in 13 from .1 to .2, 3 in 10 above.
 DROWNED = 0.2
+# Range in which a search looks for the number of records and for epsilon. Choices; outside, the report gives no advice.
 FEWEST_RECORDS, MOST_RECORDS, LEAST_EPSILON, MOST_EPSILON = 2, 2**40, 2.0**-20, 10.0
-STEP, PRECISION = 4.0, 1.01  # of a search
-REFINEMENTS, MARGIN = 4, 1.05  # of one among samples
+# Factor between the first values of a search, and ratio of the limits at which it ends. Choices that trade time for precision.
+STEP, PRECISION = 4.0, 1.01
+# Number of plans of a search for solvers that sample, whose accounting is slow, and factor that covers its error. Choices.
+REFINEMENTS, MARGIN = 4, 1.05
 
 Level = Callable[[float], float]
 
 
 class GradientNoise(NamedTuple):
-    """Noise per coordinate over the largest possible mean gradient: of one release, of the average of all; and coordinates."""
+    """Noise per coordinate divided by the largest mean gradient, of one release and of the average; number of coordinates."""
 
     single: float
     average: float
@@ -37,12 +40,12 @@ class GradientNoise(NamedTuple):
 
     @property
     def together(self) -> float:
-        """Norm of the noise of the average over all coordinates."""
+        """Norm, over all coordinates, of the noise of the average."""
         return self.average * math.sqrt(self.size)
 
 
 def gradient_noise(plan: Plan) -> GradientNoise | None:
-    """Return the noise of the gradients of a plan; None where no release is a gradient of the model."""
+    """Return the noise of the gradients of a plan; None if no release is a gradient of the model."""
     problem = plan.problem
     relative = [  # noise over the largest possible sum of clipped gradients
         (useful, noise_multiplier(line, plan.scale, problem.budget.adjacency) / drawn)
@@ -57,7 +60,7 @@ def gradient_noise(plan: Plan) -> GradientNoise | None:
 
 
 def prediction_noise(plan: Plan) -> tuple[float, str]:
-    """Return the noise of the raw prediction of the longest row, of a solver that releases a minimiser, and its unit."""
+    """Return the noise of the raw prediction for the longest row, if the solver releases a minimiser, and its unit."""
     problem, curve = plan.problem, plan.schedule.curve
     (_, release), *_ = plan.schedule.entries
     if curve is None:
@@ -68,7 +71,7 @@ def prediction_noise(plan: Plan) -> tuple[float, str]:
 
 
 def noise_level(plan: Plan) -> float:
-    """Return the noise of a plan over the level from which a fit is likely to be a constant; 0 where nothing tells."""
+    """Return the noise of a plan divided by the level above which a fit is likely to be a constant; 0 if it is unknown."""
     if not plan.problem.budget.private:
         return 0.0
     if plan.solver.penalizes_intercept:
@@ -81,13 +84,13 @@ def noise_level(plan: Plan) -> float:
 
 
 def _tilt(plan: Plan) -> float:
-    """Noise of the gradient that moves the minimiser as far as its noise does, over the largest mean gradient."""
+    """Return the gradient noise that moves the minimiser as far as its own noise, divided by the largest mean gradient."""
     problem = plan.problem
     return prediction_noise(plan)[0] / problem.row_norm * problem.alpha * math.sqrt(math.prod(problem.shape)) / problem.lipschitz
 
 
 def needed(estimator: Any, facts: Facts, plan: Plan) -> Needed | None:
-    """Return how many records, or which epsilon, the same estimator needs on such a table; None where nothing tells."""
+    """Return the number of records, or the epsilon, that the same estimator needs on such a table; None if it is unknown."""
     n_samples, epsilon = facts.n_samples, float(estimator.epsilon)
     if not noise_level(plan):
         return None
@@ -98,7 +101,7 @@ def needed(estimator: Any, facts: Facts, plan: Plan) -> Needed | None:
 
 
 def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan) -> None:
-    """Warn, before anything is paid for, where a fit is likely to be a constant."""
+    """Warn, before anything is charged, if a fit is likely to be a constant."""
     if noise_level(plan) < 1:
         return
     problem, enough = plan.problem, needed(estimator, facts, plan)
@@ -111,7 +114,7 @@ def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan) -> None:
 
 
 def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
-    """Return how many of the releases carry a signal, and the number of records in each."""
+    """Return the number of releases that carry a signal, and the number of records in each."""
     if isinstance(release.mechanism, SinglePass):
         drawn = release.mechanism.batch_size
         return min(count, max(n_samples / (2 * drawn), 1.0)), drawn
@@ -119,7 +122,7 @@ def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
 
 
 def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> float:
-    """Noise level of a fit to ``n_samples`` records with this epsilon; infinite where no fit can be planned."""
+    """Return the noise level of a fit to ``n_samples`` records with this epsilon; infinite if no fit can be planned."""
     other = estimator._scratch()
     other.epsilon = epsilon
     with warnings.catch_warnings():
@@ -133,7 +136,7 @@ def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> floa
 
 
 def _least(level: Level, start: float, lowest: float, highest: float) -> float | None:
-    """The smallest value at which the level is below 1, within one per cent, around a start; None where there is none."""
+    """Return the smallest value near a start at which the level is below 1, within one per cent; None if there is none."""
     low = high = float(start)
     while level(high) >= 1:
         if high >= highest:
@@ -150,7 +153,7 @@ def _least(level: Level, start: float, lowest: float, highest: float) -> float |
 
 
 def _nearby(level: Level, start: float, lowest: float, highest: float) -> float | None:
-    """As `_least`, with few plans and a margin, for samples, whose accounting is slow: noise is nearly inverse to both."""
+    """Like `_least`, with few plans and a margin, for slow accounting of samples; noise is nearly inverse to the value."""
     value = float(start)
     for _ in range(REFINEMENTS):
         value = min(max(value * level(value), lowest), highest)
@@ -158,7 +161,7 @@ def _nearby(level: Level, start: float, lowest: float, highest: float) -> float 
 
 
 def _rounded(value: float) -> float:
-    """Rounded up to two digits."""
+    """Return the value, rounded up to two digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     rounded = math.ceil(value / unit * (1 - 1e-9)) * unit
     return float(f"{rounded:.6g}")

@@ -1,8 +1,8 @@
-"""What an estimator is part of, as far as it can be seen: meta-estimators of scikit-learn that copy it before they fit.
+"""Detect the scikit-learn meta-estimators that copy an estimator before they fit, and warn about or refuse some.
 
-scikit-learn clones an estimator in the process and thread that called ``fit``, before it hands copies to workers. So this
-module looks at the callers of `clone`, once per copy and in scikit-learn's own frames only: at the meta-estimator and its
-public parameters.
+scikit-learn clones an estimator in the process and thread that called ``fit``, before it hands copies to workers. So this module
+inspects the callers of `clone`, once per copy and only in scikit-learn's own frames: the meta-estimator and its public
+parameters.
 """
 
 import math
@@ -44,21 +44,21 @@ STRATIFIED = (
     model_selection.StratifiedGroupKFold,
     model_selection.RepeatedStratifiedKFold,
 )
-ROUNDED = 1.001  # what a ledger says is left is rounded down to four digits
+ROUNDED = 1.001  # factor that allows for rounding: a ledger rounds the epsilon that is left down to four digits
 
 
 def look_around(estimator: Any) -> None:
-    """Warn, or refuse, before an estimator is copied for fits that its guarantee or an active ledger does not cover.
+    """Warn or refuse before an estimator is copied for fits that its guarantee or an active ledger does not cover.
 
     Parameters
     ----------
     estimator : DPEstimator
-        What is copied.
+        The estimator that is copied.
 
     Raises
     ------
     BudgetExceededError
-        If a search has more fits than an active ledger has room for.
+        If a search has more fits than an active ledger can pay for.
     """
     stratified = ""
     for frame, name, owner in callers():
@@ -84,7 +84,7 @@ def look_around(estimator: Any) -> None:
 
 
 def callers() -> Iterator[tuple[FrameType, str, Any]]:
-    """Yield frames of scikit-learn from the innermost on: the name of a function or class, and the object whose method it is."""
+    """Yield scikit-learn's frames, innermost first, each with the name of its function or class and the object it belongs to."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -98,7 +98,7 @@ def callers() -> Iterator[tuple[FrameType, str, Any]]:
 
 
 def is_one(owner: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Return whether an object is of a public class of scikit-learn, which is not imported for that."""
+    """Return whether an object is an instance of public classes of scikit-learn, without importing them."""
     return module in sys.modules and isinstance(owner, tuple(getattr(sys.modules[module], name) for name in names))
 
 
@@ -107,37 +107,37 @@ def _warn(message: str) -> None:
 
 
 def is_private(estimator: Any) -> bool:
-    """Return whether an estimator, or the last step of a pipeline, is one of this package."""
+    """Return whether an estimator, or the last step of a pipeline, belongs to skdp."""
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     return any(kind.__module__.startswith("skdp.") for kind in type(last).__mro__)
 
 
 def _weighs(frame: FrameType) -> bool:
-    """Whether a method, or the function that called it, is given weights; where members are made that is the caller."""
+    """Return whether a method, or the function that called it, got sample weights; a bag's members are made one call deeper."""
     return any(given is not None and given.f_locals.get("sample_weight") is not None for given in (frame, frame.f_back))
 
 
 def _is_halving(owner: Any) -> bool:
-    """Whether an object is a search by halving of the number of candidates, for more records each time."""
+    """Return whether an object is a successive-halving search whose resource is the number of records."""
     return is_one(owner, *HALVING) and owner.resource == "n_samples"
 
 
 def _holds(outer: Any, estimator: Any) -> bool:
-    """Whether an estimator is this object or has it among its parameters: a copy, made later, is not counted again."""
+    """Return whether an estimator is this object or holds it as a parameter; later copies are not counted again."""
     return outer is estimator or any(value is estimator for value in outer.get_params(deep=True).values())
 
 
 def _stratified(frame: FrameType, name: str, owner: Any) -> str:
-    """The parameter that makes folds by the labels, with its value; empty where none does."""
+    """Return the parameter that makes folds from the labels, with its value; empty if there is none."""
     given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
     counted = hasattr(owner, "cv") and ((given is None and not is_one(owner, *CHAINS)) or isinstance(given, Integral))
     return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
 
 
 def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
-    """Refuse a search whose fits cannot all be charged, by what full-data fits of the same epsilon and delta cost at least.
+    """Refuse a search that exceeds a ledger's budget, by the least cost of full-data fits with its epsilon and delta.
 
-    Of a search by halving the first round is counted, in which every candidate takes part.
+    For successive halving it counts only the first round, which fits every candidate.
     """
     X: Any = frame.f_locals.get("X")
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0
@@ -162,7 +162,7 @@ def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
 
 
 def _candidates(estimator: Any, search: Any) -> Iterator[tuple[Any, Any]]:
-    """Epsilon and delta of each candidate; none where they are drawn."""
+    """Yield epsilon and delta of each candidate; nothing if they are drawn at random."""
     if hasattr(search, "param_grid"):
         candidates: Any = model_selection.ParameterGrid(search.param_grid)
     else:
@@ -177,12 +177,12 @@ def _candidates(estimator: Any, search: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _last(name: str) -> str:
-    """The parameter in ``step__parameter``."""
+    """Return the parameter name in ``step__parameter``."""
     return name.rpartition("__")[2]
 
 
 def _n_splits(search: Any) -> int:
-    """Number of folds; 1 where it depends on the table or is not known in advance."""
+    """Return the number of folds; 1 if it depends on the table or is not known in advance."""
     cv: Any = 5 if search.cv is None else search.cv
     if isinstance(cv, Integral):
         return int(cv)
@@ -193,7 +193,7 @@ def _n_splits(search: Any) -> int:
 
 
 def _cost(epsilon: Any, delta: Any, n_samples: int) -> float:
-    """Squared Gaussian-DP parameter that epsilon and delta admit; 0 where the cost is not known, or where they are no budget."""
+    """Return the squared Gaussian-DP parameter of epsilon and delta; 0 if they are unknown or not a valid budget."""
     delta = default_delta(n_samples) if delta is None else delta
     if not (isinstance(epsilon, Real) and isinstance(delta, Real)):
         return 0.0

@@ -1,4 +1,4 @@
-"""What a solver is: it plans releases from public facts, then computes with their answers. It never sees data or noise."""
+"""Define solvers: they plan releases from public facts, then compute with the answers, and never see data or noise."""
 
 import math
 from abc import ABC, abstractmethod
@@ -27,13 +27,13 @@ Ask = Callable[[Query], np.ndarray]
 
 
 def signal_to_noise(budget: Budget, n_samples: int) -> float:
-    """Return `Problem.signal_to_noise` of a budget, and of so many records."""
+    """Return `Problem.signal_to_noise` for a given budget and number of records."""
     return gaussian_mu(budget.epsilon, budget.delta) * n_samples / Gradient.relative_sensitivity[budget.adjacency]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Public facts of one fit: ``min_w (1/n) sum_i loss(x_i^T w, y_i) + penalty(w)``, over a constraint set where there is one.
+    """Hold the public facts of one fit: ``min_w (1/n) sum_i loss(x_i^T w, y_i) + penalty(w)``, perhaps over a constraint set.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Problem:
     intercept_scaling : float
         Constant appended to each row, whose coefficient is the intercept (see `shape`); 0 without intercept.
     class_weight : tuple of float or None, default=None
-        Factor of a record's loss, per class.
+        Weight per class, by which a record's loss is multiplied.
     alpha : float, default=0.0
         Strength of the penalty.
     clip_norm : float, default=inf
@@ -56,16 +56,16 @@ class Problem:
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty: 0 is ridge, 1 is lasso.
     constraint : Constraint or None, default=None
-        Set of the features' coefficients, flattened; the intercept is free.
+        Set of allowed coefficients of the features, flattened; the intercept is free.
     feature_bounds : float, tuple of float or None, default=None
-        Bound on the absolute value of every feature, or of each; None where nothing is known beside ``data_norm``. Rows are
-        not clipped by it: it sets clip norms of coordinates.
+        Bound on the absolute value of all features, or one bound per feature; None if only ``data_norm`` is known. It sets clip
+        norms of coordinates; rows are not clipped to it.
     target_bound : float, default=inf
-        Bound on the absolute value of the targets, where they have a public range: 1.
+        Bound on the absolute value of the targets: 1 if y has a public range, else inf.
     n_stored : int or None, default=None
-        Entries of a row that are not 0, at most, where that is public: a pass over a sparse table takes as long.
+        Upper bound on the number of nonzero entries of a row, if it is public; it sets the cost of a pass over a sparse table.
     particular : Particular, default=NOTHING
-        Facts of one kind of fit.
+        Public facts of one kind of fit.
     """
 
     n_samples: int
@@ -86,7 +86,7 @@ class Problem:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in ``NEEDS``."""
+        """Properties of the problem that solvers may need, by their names in ``NEEDS``."""
         facts = {
             "smooth": self.loss.smoothness < math.inf,
             "kinked": self.loss.smoothness == math.inf and self.loss.bounded,
@@ -107,7 +107,7 @@ class Problem:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the table as the estimator was given it."""
+        """Number of columns of the table that the estimator got."""
         return self.particular.n_columns or self.n_features
 
     @property
@@ -117,8 +117,9 @@ class Problem:
         An intercept is the coefficient of one more feature, the constant ``intercept_scaling`` that is appended to every row of
         the table. It stands in row ``n_features``, the last one, of every array that solvers and queries call ``coef``, and its
         value there is ``intercept_ / intercept_scaling``. Algorithms treat it as any other coefficient. Penalty and constraint
-        leave it out: `penalty_gradient`, `prox` and `project` act on the rows before it (``Solver.penalizes_intercept`` tells the
-        exceptions). `unpack` splits it off at the end of a fit. With ``intercept_scaling=0`` there is neither constant nor row.
+        exclude it: `penalty_gradient`, `prox` and `project` act on the rows before it (``Solver.penalizes_intercept`` marks the
+        exceptions). `unpack` splits it off at the end of a fit. With ``intercept_scaling=0`` there is neither a constant nor a
+        row.
         """
         return self.n_features + bool(self.intercept_scaling), self.loss.n_outputs
 
@@ -144,10 +145,10 @@ class Problem:
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Largest possible sum of clipped gradients over the noise of the solver's budget, ``mu n / k``; ``inf`` without noise.
+        """Largest sum of clipped gradients divided by the noise of the solver's budget, ``mu n / k``; ``inf`` without noise.
 
-        mu is the Gaussian-DP parameter of what a release before the solver leaves of the budget; k is 2 under ``replace_one``,
-        1 under ``zero_out``.
+        mu is the Gaussian-DP parameter of the budget that a release before the solver leaves; k is 2 under ``replace_one`` and 1
+        under ``zero_out``.
         """
         return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.particular.share)
 
@@ -155,7 +156,7 @@ class Problem:
     def start(self) -> np.ndarray:
         """Coefficients to start from, of shape `shape`: the best constant model if all classes were equally frequent.
 
-        That is zero, and with class weights, for the logistic loss, the logarithm of their ratios in the intercept.
+        This is zero. With class weights and the logistic loss, the intercept is the logarithm of the ratio of the weights.
         """
         start = np.zeros(self.shape)
         if self.class_weight is not None and self.intercept_scaling:
@@ -183,7 +184,7 @@ class Problem:
         return self.project(moved)
 
     def l1_prox(self, coef: np.ndarray, step_size: float) -> np.ndarray:
-        """Return the proximal step of the penalty's l1 part and the constraint: what `penalty_gradient` leaves out."""
+        """Return the proximal step of the l1 part of the penalty and of the constraint, which `penalty_gradient` leaves out."""
         moved = coef.copy()
         moved[: self.n_features] = self.penalty.l1_prox(coef[: self.n_features], step_size)
         return self.project(moved)
@@ -213,22 +214,22 @@ class Problem:
 
 @dataclass(frozen=True)
 class SolverResult:
-    """What a solver returns, all of it computed from releases and public facts.
+    """Hold what a solver returns, computed from releases and public facts only.
 
     Parameters
     ----------
     coef : ndarray of shape ``problem.shape``
         The released model, its intercept in the last row (see `Problem.shape`).
     n_iter : int or None
-        Number of steps, public; None where there is no such number.
+        Number of steps, which is public; None if there is no such number.
     uncertainty : Uncertainty or None, default=None
-        What intervals are made of.
+        Data from which intervals are computed.
     dual : ndarray of shape (n_dual,) or None, default=None
         Dual variables of a saddle problem.
     noise : CoefficientNoise or None, default=None
-        How much of the coefficients is noise.
+        Noise of the coefficients, if it is known.
     moments : ReleasedMoments or None, default=None
-        Of features and targets, where they were released.
+        Moments of the features and targets, if they were released.
     particular : Particular, default=NOTHING
         Facts of one kind of fit, which its estimator adds.
     """
@@ -248,17 +249,17 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     name : str
-        What ``solver=`` calls it.
+        Value of ``solver=`` that selects it.
     title : str
-        One line for the report.
+        One-line description for the report.
     needs : frozenset of str
-        What the algorithm rests on, out of `Problem.offers`.
+        Properties that the algorithm needs, from `Problem.offers`.
     pure : bool
         Whether it supports ``delta=0``.
     penalizes_intercept : bool
-        Whether the penalty is on all coefficients; else it spares the intercept.
+        Whether the penalty includes the intercept.
     uses_bounds : bool
-        Whether bounds of single features enter the algorithm; estimators scale columns by them where they do not.
+        Whether the algorithm uses the bounds of single features; otherwise estimators scale the columns by them.
     """
 
     name: ClassVar[str]
@@ -277,15 +278,15 @@ class Solver(BaseEstimator, ABC):
         return problem.lipschitz
 
     def remark(self, problem: Problem) -> str:
-        """Return what the report should say of these public facts beside the noise; usually nothing."""
+        """Return a remark for the report, from public facts; usually empty."""
         return ""
 
     def noise_level(self, problem: Problem) -> float | None:
-        """Return the noise over the level from which it drowns the signal; None where the noise of gradients tells it."""
+        """Return the noise divided by the level at which it drowns the signal; None to take that of the gradients."""
         return None
 
     def title_for(self, problem: Problem) -> str:
-        """Return the one line for the report of a fit: ``title``, less stages that these public facts leave out."""
+        """Return the line for the report of a fit: ``title`` without the stages that these public facts skip."""
         return self.title
 
     @abstractmethod

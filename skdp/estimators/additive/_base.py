@@ -1,4 +1,4 @@
-"""What the private additive models share: public functions of the columns, then an ordinary private fit on them."""
+"""Define the base of the additive models: map the columns by public functions, then run an ordinary private fit."""
 
 import warnings
 from abc import abstractmethod
@@ -34,17 +34,18 @@ from skdp.solvers import Problem, SolverResult, signal_to_noise
 
 __all__ = ["Additive", "AdditiveModel"]
 
+# Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class Additive(Particular):
-    """Public facts of a fit of an additive model: rows are functions of those of the table.
+    """Hold the public facts of a fit of an additive model, whose rows are functions of the rows of the table.
 
     Parameters
     ----------
     basis : AdditiveBasis
-        The functions: with even knots in `Facts` and `Problem`; in `SolverResult` the released knots, where they were released.
+        The basis functions: with even knots in `Facts` and `Problem`, and with the released knots, if any, in `SolverResult`.
     """
 
     basis: AdditiveBasis
@@ -56,13 +57,13 @@ class Additive(Particular):
 
 
 class AdditiveModel(DPEstimator):
-    """Base of additive models: sums of a function of each column, and of each pair that somebody names.
+    """Base of additive models: the sum of one function per column and per named pair of columns.
 
-    Subclasses have the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` beside those of `DPEstimator`,
-    and say how many hats are worth their noise.
+    Subclasses declare the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` in addition to those of
+    `DPEstimator`, and define how many hats are worth their noise.
     """
 
-    _dyadic: ClassVar[bool] = True  # whether knots crowd under the first even one
+    _dyadic: ClassVar[bool] = True  # whether there are more knots below the first even one
     l1_ratio: Any = 0.0  # what other estimators have as parameters
     fit_intercept: Any = True
     intercept_scaling: Any = 1.0
@@ -75,7 +76,7 @@ class AdditiveModel(DPEstimator):
     }
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text needs a schema, tables are dense; noise makes small ones poor."""
+        """Return scikit-learn's tags: text needs a schema, tables are dense, and scores on small tables are poor with noise."""
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score = self._is_noisy()
@@ -85,10 +86,10 @@ class AdditiveModel(DPEstimator):
 
     @abstractmethod
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        """Even intervals between knots that are worth their noise, 0 for no hats; from public facts."""
+        """Return the number of even intervals between knots that are worth their noise, from public facts; 0 for no hats."""
 
     def _n_columns(self, n_features: int | None) -> int:
-        """Number of columns for a plan."""
+        """Return the number of columns for a plan."""
         facts = check_public_columns(self.schema, self.feature_bounds)
         if facts is not None:
             return len(facts.columns)
@@ -100,9 +101,9 @@ class AdditiveModel(DPEstimator):
         return super()._n_columns(n_features)
 
     def _basis(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> AdditiveBasis:
-        """The functions of the columns, after a check of all that names columns.
+        """Return the functions of the columns, after checking all parameters that name columns.
 
-        Without names they are those of a plan, in which pairs of numbers are all alike.
+        Without names and schema they are for a plan, where any pair of numbers stands for any other.
         """
         facts = public_columns(self.schema, self.feature_bounds, n_columns, names)
         known = list(facts.columns)
@@ -118,7 +119,7 @@ class AdditiveModel(DPEstimator):
         return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._known_budget(n_samples), n_samples), basis))
 
     def _additive(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> Additive:
-        """The functions, and the release of how many records are where, if it is asked for and noise would not hide them."""
+        """Return the functions, and the release that places the knots, if it is requested and noise would not dominate it."""
         basis = self._basis(n_samples, n_columns, names)
         asked = isinstance(self.knots, str) and self.knots == "private"
         if not asked or drowned(self._known_budget(n_samples), n_samples, basis):
@@ -126,7 +127,7 @@ class AdditiveModel(DPEstimator):
         return Additive(basis=basis, front=front_of(basis), share=1 - SHARE)
 
     def _known_budget(self, n_samples: int) -> Budget:
-        """The budget, of whose weakness the plan warns; for delta = 0, which has no such parameter, with the usual delta."""
+        """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             budget = self._budget(n_samples)
@@ -160,7 +161,7 @@ class AdditiveModel(DPEstimator):
 
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
-        """The function of each column, by its name, and of each pair, by both: grid, values, band, importance."""
+        """The function of each column, by name, and of each pair, by both names: grid, values, band and importance."""
         shapes = self._shapes()
         return {
             term.names[0] if len(term.names) == 1 else term.names: shapes.function(term, squeeze=len(shapes.coef) == 1)
@@ -169,7 +170,7 @@ class AdditiveModel(DPEstimator):
 
     @property
     def baseline_(self) -> np.ndarray:
-        """Raw prediction of a usual record, of shape (n_outputs,): what `explain` starts from."""
+        """Raw prediction of an average record, of shape (n_outputs,), to which `explain` adds."""
         shapes = self._shapes()
         return np.ravel(self.intercept_) + shapes.coef @ shapes.centre
 
@@ -184,8 +185,8 @@ class AdditiveModel(DPEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_terms), or (n_samples, n_terms, n_classes) for more than two classes
-            In the order of ``shape_functions_``. With ``baseline_`` they add up to the log-odds of a classifier, or to the
-            prediction of a regressor before it is clipped to ``target_bounds``.
+            Contributions, in the order of ``shape_functions_``. Together with ``baseline_`` they add up to the log-odds of a
+            classifier, or to the prediction of a regressor before it is clipped to ``target_bounds``.
         """
         rows, shapes = self._rows_of(X), self._shapes()
         parts = [
@@ -212,7 +213,7 @@ class AdditiveModel(DPEstimator):
         return replace(facts, n_features=len(names), feature_names=known, particular=additive), table, labels
 
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
-        """The columns of a training table and their names; the scratch copy gets those of a frame, and the number."""
+        """Return the columns of a training table and their names; set the names of a frame and the number on the scratch copy."""
         if self.schema is not None:
             frame = columns_of(Schema.read(self.schema), X)
             validate_data(scratch, frame, skip_check_array=True)
@@ -239,12 +240,12 @@ class AdditiveModel(DPEstimator):
         return {**width, "data_norm": basis.data_norm, "particular": additive}
 
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
-        """Sentences about categories and bounds that do not fit the records, as released indicators and values show."""
+        """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
         if result.moments is not None:
             yield from of_columns(self, Additive.of(result).basis, result.moments)
 
     def _scaling(self, facts: Facts) -> None:
-        """None: the basis maps the columns."""
+        """Return None: the basis maps the columns."""
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan = super()._plan_of(facts)

@@ -1,4 +1,4 @@
-"""Private additive models: a sum of a function of each column, read like a scorecard."""
+"""Private additive models: the sum of one function per column, which can be read like a scorecard."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Knots of an additive model: how many are worth their noise, and where the records are, from one release before the solver's."""
+"""Choose the knots of an additive model: how many are worth their noise, and where, perhaps from a first release."""
 
 import math
 from dataclasses import replace
@@ -14,13 +14,17 @@ from skdp.solvers import Problem
 
 __all__ = ["SHARE", "drowned", "front_of", "intervals_for_classes", "intervals_for_numbers", "release_knots"]
 
-FAINTEST, USUAL = 6.0, 200.0  # signal-to-noise per number: the least for which hats are worth it, and that of the middle rule
-FEWEST_INTERVALS, MOST_INTERVALS = 4, 16
-REGRESSION_INTERVALS = 16, 8, 4
-SIGNAL_PER_INTERVAL = 15 / 4  # signal-to-noise per function that an interval of a regression is worth
+# Signal-to-noise ratio per column of numbers below which a classifier gets no hats, and ratio up to which it gets
+# FEWEST_INTERVALS; above it, the number grows with the cube root of the ratio. Choices: smaller values give more hats.
+FAINTEST, USUAL = 6.0, 200.0
+FEWEST_INTERVALS, MOST_INTERVALS = 4, 16  # limits of the number of even intervals of a classifier; choices
+REGRESSION_INTERVALS = 16, 8, 4  # numbers of even intervals that a regression tries, in this order; choices
+SIGNAL_PER_INTERVAL = 15 / 4  # signal-to-noise ratio per function that a regression needs for each interval; a choice
 
-SHARE = 0.05  # of the squared Gaussian-DP parameter
-DROWNED = 0.1  # standard deviation of a share of the records near a place: about ten places divide a quarter of the range
+SHARE = 0.05  # share of the squared Gaussian-DP parameter for the release that places knots; a choice
+# Largest standard deviation of the released share of the records near a place. A choice: a larger value releases knots with more
+# noise. About ten places divide a quarter of the range.
+DROWNED = 0.1
 
 
 def intervals_for_classes(signal: float, basis: AdditiveBasis) -> int:
@@ -32,13 +36,13 @@ def intervals_for_classes(signal: float, basis: AdditiveBasis) -> int:
 
 
 def intervals_for_numbers(signal: float, basis: AdditiveBasis) -> int:
-    """Return it for a regression, whose solver releases a second moment of all functions."""
+    """Return the same for a regression, whose solver releases the second moment of all functions."""
     sizes = {m: replace(basis, n_intervals=m).n_features for m in REGRESSION_INTERVALS if basis.numbers}
     return next((m for m, size in sizes.items() if signal / size >= SIGNAL_PER_INTERVAL * m), 0)
 
 
 def drowned(budget: Budget, n_samples: int, basis: AdditiveBasis) -> bool:
-    """Return whether noise would hide where records are, or there is nothing to place; a public fact."""
+    """Return whether noise would dominate the release that places knots, or there are none to place; from public facts."""
     if not basis.n_intervals or basis.knots.size < 4 or not basis.numbers:
         return True
     mu = math.sqrt(SHARE) * gaussian_mu(budget.epsilon, budget.delta)
@@ -47,26 +51,26 @@ def drowned(budget: Budget, n_samples: int, basis: AdditiveBasis) -> bool:
 
 
 def front_of(basis: AdditiveBasis) -> Release:
-    """Return the release by which knots are placed."""
+    """Return the release that places the knots."""
     return Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis)).size)
 
 
 def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> AdditiveBasis:
-    """Ask where the records are, place knots, and map the rows, which were of the finest basis, to the one with these knots.
+    """Ask where the records are, place the knots, and map the rows from the finest basis to the basis with these knots.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     basis : AdditiveBasis
-        With even knots.
+        The basis with even knots.
     oracle : Oracle
-        Holds rows of `finest`.
+        The oracle, which holds rows of the basis `finest`.
 
     Returns
     -------
     AdditiveBasis
-        With as many knots; it follows from the release and public facts.
+        The basis with the same number of knots, computed from the release and public facts.
     """
     fine = finest(basis)
     sums = oracle.ask(HatSums(hat_columns(fine)))
@@ -76,5 +80,5 @@ def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> Add
 
 
 def _share_per_unit(n_samples: int, basis: AdditiveBasis) -> float:
-    """What a unit of a sum of hats, which are divided by the root of their number, is of all records."""
+    """Return the share of all records that a unit of a sum of hats stands for; hats are divided by the root of their number."""
     return math.sqrt(len(basis.numbers)) / n_samples

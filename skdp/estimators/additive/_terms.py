@@ -1,4 +1,4 @@
-"""Reading an additive model: the function of each column, its band of noise, and what it adds for a record."""
+"""Read an additive model: the function of each column, its band for the noise, and monotone functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,30 +16,31 @@ from skdp.solvers import CoefficientNoise
 
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
 
-LEVEL = 0.95
-CELLS = 2**22  # of a dense part of a grid
-LEAST_WEIGHT = 1e-3  # of a knot, in averages over records: released frequencies are noisy
+LEVEL = 0.95  # pointwise coverage of the band for the noise; a choice
+CELLS = 2**22  # largest number of entries of a dense part of a grid; a choice that bounds memory
+LEAST_WEIGHT = 1e-3  # smallest relative weight of a knot in averages, because released frequencies are noisy; a choice
 
 
 @dataclass(frozen=True, eq=False)
 class ShapeFunction:
-    """What one column, or a pair of columns, adds to the raw prediction.
+    """Hold the contribution of one column, or of a pair of columns, to the raw prediction.
 
     Parameters
     ----------
     names : tuple of str
-        The column, or two.
+        Name of the column, or of both.
     grid : ndarray of shape (k,), or tuple of two of shape (k1,) and (k2,)
         Values of each column: increasing numbers in its units, or its categories.
     values : ndarray of shape (k,), (k1, k2), or with a last axis of n_classes
-        What is added there: log-odds of a classifier, units of y of a regressor. A usual record has 0.
+        Contribution at the grid: in log-odds for a classifier, in units of y for a regressor. It is 0 for an average record.
     lower, upper : ndarray of the same shape, or None
-        95 % band of the noise that was added for privacy: it covers, at each point, the mean of such curves over fits with fresh
-        noise to the same records. What other records would have given is not in it. None where the solver tells no noise.
+        95 % band for the noise that was added for privacy: at each point, it covers the mean of the curves of fits with fresh
+        noise to the same records. It does not cover the variation between samples of records. None if the solver reports no
+        noise.
     importance : float
-        Root mean square of the values over records, as far as released frequencies tell.
+        Root mean square of the values over records, estimated from released frequencies.
     scales : tuple of str
-        Of each column: "linear" or "log", as the schema says, or "category".
+        Scale of each column: "linear" or "log", as in the schema, or "category".
     """
 
     names: tuple[str, ...]
@@ -53,18 +54,18 @@ class ShapeFunction:
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Coefficients of a basis, seen term by term; all of it is computed from releases and public facts.
+    """Read the coefficients of a basis term by term, from releases and public facts only.
 
     Parameters
     ----------
     basis : AdditiveBasis
-        The functions.
+        The basis functions.
     coef : ndarray of shape (n_outputs, n_functions)
-        Their coefficients.
+        Coefficients of the functions.
     noise : CoefficientNoise or None
-        What is known of their noise.
+        Noise of the coefficients, if it is known.
     directions : dict
-        1 or -1 by column that is monotone.
+        1 or -1 for each monotone column, by name.
     """
 
     basis: AdditiveBasis
@@ -74,7 +75,7 @@ class Shapes:
 
     @cached_property
     def centre(self) -> np.ndarray:
-        """Functions of a usual record, of shape (n_functions,): released means, or what all values alike would give."""
+        """Functions of an average record, of shape (n_functions,): released means, or the means over the grid."""
         if self.noise is not None:
             return np.asarray(self.noise.geometry.centre)
         means = [np.asarray(self._rows(term).mean(axis=0)).ravel() for term in self.basis.terms]
@@ -97,7 +98,7 @@ class Shapes:
         return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, scales)
 
     def _standard_errors(self, term: Term, rows: Any) -> np.ndarray:
-        """Of the values on the grid, with the noise of where a usual record is, by parts of the grid that fit into memory."""
+        """Return the standard errors on the grid, with the noise of the average record, computed in parts to bound memory."""
         assert self.noise is not None
         step = max(1, CELLS // self.basis.n_features)
         parts = []
@@ -114,13 +115,13 @@ class Shapes:
         return len(term.names) == 1
 
     def _rows(self, term: Term) -> Any:
-        """Functions of the term on its grid, CSR; for a pair the second column changes first."""
+        """Return the functions of the term on its grid, in CSR; for a pair, the second column varies fastest."""
         grids = [self.basis.grid(name, self._fine(term)) for name in term.names]
         places = np.meshgrid(*grids, indexing="ij")
         return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
 
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
-        """How frequent the points of the grid are, from the released means of hats and indicators; all alike without such."""
+        """Return the weights of the grid's points, from released means of hats and indicators; all equal without them."""
         if len(term.names) == 1 and term.names[0] in self.basis.numbers and not self.basis.n_intervals:
             return np.full(rows.shape[0], 1 / rows.shape[0])
         means = np.maximum(self.centre[term.columns], 0.0)
@@ -129,11 +130,11 @@ class Shapes:
         return weights / weights.sum()
 
     def _families(self, term: Term) -> slice:
-        """Columns of a term that are hats, indicators or products: all but the value of a number that has hats."""
+        """Return the columns of a term that are hats, indicators or products: all but the scaled value of a number."""
         return slice(1 if len(term.names) == 1 and term.names[0] in self.basis.numbers else 0, None)
 
     def _in_order(self, term: Term, values: np.ndarray) -> np.ndarray:
-        """An end of the band, brought in order: what is monotone and lies under it still does, whatever the weights."""
+        """Return an end of the band, made monotone: a monotone curve below (above) the end stays so, whatever the weights."""
         direction = self.directions.get(term.names[0], 0) if len(term.names) == 1 else 0
         return in_order(values[:, 0], direction, self._weights(term, self._rows(term)))[:, None] if direction else values
 
@@ -144,18 +145,18 @@ def in_order(values: np.ndarray, direction: int, weights: np.ndarray | None = No
 
 
 def monotone_coefficients(shapes: Shapes) -> np.ndarray:
-    """Return the coefficients of the nearest model whose named functions are monotone: post-processing of released ones.
+    """Return the coefficients of the nearest model whose named functions are monotone, by post-processing.
 
     Parameters
     ----------
     shapes : Shapes
-        Of one output.
+        The functions of a model with one output.
 
     Returns
     -------
     ndarray of shape (1, n_functions)
-        The function of a number with hats is given by its values at the knots, which are brought in order, weighted by how
-        frequent they are; a slope of the wrong sign becomes 0.
+        The coefficients. The function of a number with hats is given by its values at the knots; isotonic regression, weighted by
+        frequency, makes these monotone. A slope of the wrong sign becomes 0.
     """
     basis, coef = shapes.basis, shapes.coef.copy()
     for term in basis.terms:
@@ -176,7 +177,7 @@ def monotone_coefficients(shapes: Shapes) -> np.ndarray:
 
 
 def check_monotone(monotone: Any) -> None:
-    """Raise TypeError or ValueError unless there is a direction, 1 or -1, per column."""
+    """Raise TypeError or ValueError unless every column has a direction, 1 or -1."""
     expected = "expected a dict from column to 1 (never falls) or -1 (never rises), or None"
     if monotone is None:
         return
@@ -187,12 +188,12 @@ def check_monotone(monotone: Any) -> None:
 
 
 def monotone_directions(monotone: Any, facts: Schema) -> dict[str, int]:
-    """Return the direction by name of a column of numbers.
+    """Return the direction of each monotone column of numbers, by name.
 
     Raises
     ------
     ValueError
-        If there is no such column of numbers.
+        If a column does not exist or is not a column of numbers.
     """
     directions = {}
     for column, way in (monotone or {}).items():

@@ -1,4 +1,4 @@
-"""Public facts of a fit to the area under the ROC curve, and its saddle problem."""
+"""Define fits of the area under the ROC curve: their public facts and their saddle problem."""
 
 import math
 from dataclasses import dataclass
@@ -15,27 +15,31 @@ from skdp.solvers.minimax._problem import MinimaxProblem
 
 __all__ = ["AUCProblem"]
 
-LABELS_PART = 0.2  # of the preparation's share that the positive rate gets beside the moments
-LEAST_USUAL = 0.1  # of the squared norm of a standardised row
-RAW_CLIP = math.sqrt(2.0)  # rows as they are, far from their mean, have longer gradients than their norm suggests
-LONGEST_STEP = 0.3
-BATCH_SIZE = 2048.0  # of networks, as their steps are many
+# Share of the preparation's squared Gaussian-DP parameter that the positive rate gets; the moments get the rest. A choice.
+LABELS_PART = 0.2
+LEAST_USUAL = 0.1  # lower limit of the usual squared norm of a standardised row; a choice
+# ``clip`` of `AUCSaddle` for rows that are not standardised: far from their mean, they have longer gradients than their norm
+# suggests. A choice.
+RAW_CLIP = math.sqrt(2.0)
+LONGEST_STEP = 0.3  # largest step for rows that are not standardised, if their squared norm is at most 1; a choice
+BATCH_SIZE = 2048.0  # expected number of records in a sample for networks, which take many steps; a choice
 
 
 @dataclass(frozen=True)
 class AUCProblem(MinimaxProblem):
-    """Public facts of a fit to the area under the ROC curve: only the order of the raw predictions counts.
+    """Hold the public facts of a fit of the area under the ROC curve, which only the order of the raw predictions determines.
 
-    Its ``loss`` is the surrogate of solvers that do not take the saddle problem.
+    Its ``loss`` is the surrogate for solvers that do not solve the saddle problem.
 
     Parameters
     ----------
     positive_rate : float or None, default=None
-        Share of the second of two classes, in (0, 1), where it is public.
+        Share of the second of two classes, in (0, 1), if it is public.
     class_balance : float, default=0.0
-        Power, in [0, 1], of the ratio of two classes by which the larger one weighs less: 1 makes both weigh the same.
+        Power, in [0, 1], of the ratio of the class frequencies, which reduces the weight of the larger class; 1 gives both the
+        same weight.
     hidden_layer_sizes : tuple of int, default=()
-        Numbers of units of a network's layers; none for a linear scorer.
+        Number of units of each hidden layer of a network; empty for a linear scorer.
     """
 
     positive_rate: float | None = None
@@ -49,30 +53,30 @@ class AUCProblem(MinimaxProblem):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in ``NEEDS``."""
+        """Properties of the problem that solvers may need, by their names in ``NEEDS``."""
         surrogate = super(MinimaxProblem, self).offers - {"pointwise"} | {"ranking"}
         return surrogate | super().offers if self.linear else super().offers
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the released model: of a linear one with intercept, or a column of a network's parameters."""
+        """Shape of the released model: linear coefficients with the intercept, or a column of a network's parameters."""
         if self.linear:
             return self.n_features + bool(self.intercept_scaling), 1
         return self.scorer().n_parameters, 1
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of primal and of dual variables: parameters, a, b; alpha."""
+        """Number of primal variables (parameters, a, b) and of dual variables (alpha)."""
         return self.scorer().n_parameters + 2, 1
 
     @property
     def batch_size(self) -> float | None:
-        """Expected number of records in a sample for one that is left out: all for linear scores, else 2048."""
+        """Default of the expected number of records in a sample: all for linear scores, else 2048."""
         return None if self.linear else BATCH_SIZE
 
     @property
     def advice(self) -> str:
-        """What to do about much noise, for the report."""
+        """Advice for the report if the noise is large."""
         if self.linear:
             return super().advice
         return "a network may rank like chance: take more records, narrower layers or a larger epsilon"
@@ -95,19 +99,19 @@ class AUCProblem(MinimaxProblem):
         return MLPScorer(self.n_features, self.hidden_layer_sizes, centre, scale)
 
     def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
-        """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
+        """Return the default clip norms of one record's gradients; None if earlier releases set one.
 
         Parameters
         ----------
         standardize : bool or None
-            As for the preparation.
+            As for `preparation`.
 
         Returns
         -------
         primal : float or None
-            None for the scores of standardised features that are linear.
+            None for linear scores of standardised features.
         dual : float
-            Known.
+            Known in advance.
         """
         saddle, moved = self._of_rows(0.5), self._standardizes(standardize)  # whatever the rate
         return None if self.linear and moved else saddle.primal_clip_norm, saddle.dual_clip_norm
@@ -118,10 +122,10 @@ class AUCProblem(MinimaxProblem):
         Parameters
         ----------
         share : float
-            Share of the squared Gaussian-DP parameter, in (0, 1): a fifth of it is for the rate, the rest for the moments. What
-            is not released leaves its part to the steps.
+            Share of the squared Gaussian-DP parameter, in (0, 1): a fifth of it is for the rate, the rest for the moments. If one
+            of them is not released, its part goes to the steps.
         standardize : bool or None
-            Whether features are centred and scaled; None does so for a linear scorer.
+            Whether features are centred and scaled; None means yes for a linear scorer and no for a network.
 
         Returns
         -------
@@ -133,21 +137,21 @@ class AUCProblem(MinimaxProblem):
         return (*entries, (1, moments_release(self, features**-0.5))) if features else tuple(entries)
 
     def prepared(self, ask: Ask, share: float, standardize: bool | None) -> SaddleProblem:
-        """Ask the releases of the preparation, and return the problem that follows.
+        """Ask for the releases of `preparation`, and return the resulting problem.
 
         Parameters
         ----------
         ask : callable
             Answers a query with noise.
         share : float
-            As for the preparation.
+            As for `preparation`.
         standardize : bool or None
-            As for the preparation.
+            As for `preparation`.
 
         Returns
         -------
         SaddleProblem
-            With a positive rate that is at least its noise away from 0 and 1.
+            The problem; its positive rate, if released, is at least its noise away from 0 and 1.
         """
         labels, features = self._shares(share, standardize)
         rate = self._released_rate(ask, labels) if self.positive_rate is None else self.positive_rate
@@ -159,12 +163,12 @@ class AUCProblem(MinimaxProblem):
         return AUCSaddle(scorer, rate, usual=max(float(found.variances.sum()), LEAST_USUAL))
 
     def model(self, saddle: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the released model, for rows as they are, with scores above 0 where they are above ``(a + b) / 2``.
+        """Return the model for rows in the units of X, shifted so that a score of ``(a + b) / 2`` becomes 0.
 
         Parameters
         ----------
         saddle : SaddleProblem
-            As prepared.
+            As returned by `prepared`.
         primal : ndarray of shape (n_primal,)
             Parameters of the scorer, a, b.
         dual : ndarray of shape (1,)
@@ -173,7 +177,7 @@ class AUCProblem(MinimaxProblem):
         Returns
         -------
         ndarray of shape ``shape``
-            Coefficients and the intercept's, or the parameters of a network.
+            Coefficients, with that of the intercept last, or the parameters of a network.
         """
         if not isinstance(saddle, AUCSaddle):
             raise TypeError(f"saddle={saddle.name!r}; expected the saddle problem of the area under the ROC curve.")
@@ -183,7 +187,7 @@ class AUCProblem(MinimaxProblem):
         return released[: self.shape[0], None]
 
     def _shares(self, share: float, standardize: bool | None) -> tuple[float, float]:
-        """Shares of the positive rate and of the moments; 0 for what is not released."""
+        """Return the shares of the positive rate and of the moments; 0 if it is not released."""
         labels = LABELS_PART * share if self.positive_rate is None else 0.0
         return labels, (1 - LABELS_PART) * share if self._standardizes(standardize) else 0.0
 
@@ -191,7 +195,7 @@ class AUCProblem(MinimaxProblem):
         return self.linear if standardize is None else bool(standardize)
 
     def _of_rows(self, rate: float) -> AUCSaddle:
-        """The problem of features that are not standardised."""
+        """Return the problem for features that are not standardised."""
         if self.linear:
             usual = self.data_norm**2
             return AUCSaddle(self.scorer(), rate, usual=usual, clip=RAW_CLIP, longest_step=LONGEST_STEP / max(1.0, usual))

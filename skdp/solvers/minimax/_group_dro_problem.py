@@ -1,4 +1,4 @@
-"""Public facts of a fit to the largest mean loss of a group, and its saddle problem."""
+"""Define fits of the largest mean loss of a group: their public facts and their saddle problem."""
 
 from dataclasses import dataclass
 
@@ -13,67 +13,69 @@ from skdp.solvers.minimax._problem import MinimaxProblem
 
 __all__ = ["GroupDROProblem"]
 
-MOMENTS_PART = 0.8  # of the preparation's share, as where class frequencies have the rest
-LONGEST_STEP = 2.0  # on standardised features
-STABLE = 4.0  # step over the largest squared norm of a row: one over the smoothness of the logistic loss
+# Share of the preparation's squared Gaussian-DP parameter for the moments. A choice, as for the area under the ROC curve, where
+# the class frequencies get the rest; here the rest goes to the steps.
+MOMENTS_PART = 0.8
+LONGEST_STEP = 2.0  # largest step on standardised features, before the penalty shortens it; a choice
+STABLE = 4.0  # one over the smoothness of the logistic loss: a step is stable up to this divided by the largest squared row norm
 
 
 @dataclass(frozen=True)
 class GroupDROProblem(MinimaxProblem):
-    """Public facts of a fit to the largest mean loss of a group.
+    """Hold the public facts of a fit of the largest mean loss of a group.
 
     Parameters
     ----------
     group_sizes : tuple of int, default=()
-        Number of records of every group; they add up to ``n_samples``.
+        Number of records in each group; they add up to ``n_samples``.
     """
 
     group_sizes: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the released model: coefficients, then the intercept's."""
+        """Shape of the released model: coefficients, with that of the intercept last."""
         return self.n_features + bool(self.intercept_scaling), 1
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of primal and of dual variables: coefficients and intercept; groups."""
+        """Number of primal variables (coefficients and intercept) and of dual variables (groups)."""
         return self.n_features + 1, len(self.group_sizes)
 
     @property
     def batch_size(self) -> float | None:
-        """Expected number of records in a sample for one that is left out: all."""
+        """Default of the expected number of records in a sample: all."""
         return None
 
     @property
     def mean_weight(self) -> float:
-        """Weight of a record in the gradients, on average and at least: the share of the smallest group."""
+        """Mean weight of a record in the gradients, at least: the share of the smallest group."""
         return min(self.group_sizes) / self.n_samples
 
     @property
     def whose(self) -> str:
-        """Whose mean gradient the noise is compared with: that of the smallest group."""
+        """Whose mean gradient the report compares the noise with: that of the smallest group."""
         return f" of the smallest group ({min(self.group_sizes)} records)" if len(self.group_sizes) > 1 else ""
 
     @property
     def advice(self) -> str:
-        """What to do about much noise, for the report."""
+        """Advice for the report if the noise is large."""
         return "noise drowns the signal: take more records of the smallest group, fewer features or a larger epsilon"
 
     def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
-        """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
+        """Return the default clip norms of one record's gradients; None if earlier releases set one.
 
         Parameters
         ----------
         standardize : bool or None
-            As for the preparation.
+            As for `preparation`.
 
         Returns
         -------
         primal : None
-            It follows the weights of the groups.
+            It depends on the weights of the groups.
         dual : float
-            Known.
+            Known in advance.
         """
         return None, GroupDROSaddle.dual_clip_norm
 
@@ -83,10 +85,10 @@ class GroupDROProblem(MinimaxProblem):
         Parameters
         ----------
         share : float
-            Share of the squared Gaussian-DP parameter, in (0, 1), four fifths of which are for the moments; the rest is left to
-            the steps.
+            Share of the squared Gaussian-DP parameter, in (0, 1): four fifths of it are for the moments, the rest goes to the
+            steps.
         standardize : bool or None
-            Whether features are centred and scaled; None does so.
+            Whether features are centred and scaled; None means yes.
 
         Returns
         -------
@@ -98,21 +100,21 @@ class GroupDROProblem(MinimaxProblem):
         return ((1, moments_release(self, (MOMENTS_PART * share) ** -0.5)),)
 
     def prepared(self, ask: Ask, share: float, standardize: bool | None) -> SaddleProblem:
-        """Ask the releases of the preparation, and return the problem that follows.
+        """Ask for the releases of `preparation`, and return the resulting problem.
 
         Parameters
         ----------
         ask : callable
             Answers a query with noise.
         share : float
-            As for the preparation.
+            As for `preparation`.
         standardize : bool or None
-            As for the preparation.
+            As for `preparation`.
 
         Returns
         -------
         SaddleProblem
-            Of linear scores.
+            The problem, with linear scores.
         """
         if not _standardizes(standardize):
             longest = 1 + self.data_norm**2
@@ -125,12 +127,12 @@ class GroupDROProblem(MinimaxProblem):
         return GroupDROSaddle(scorer, self.group_sizes, usual=usual, longest_step=self._stable(LONGEST_STEP))
 
     def model(self, saddle: SaddleProblem, primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the released model, for rows as they are.
+        """Return the model for rows in the units of X.
 
         Parameters
         ----------
         saddle : SaddleProblem
-            As prepared.
+            As returned by `prepared`.
         primal : ndarray of shape (n_primal,)
             Parameters of the scorer, intercept.
         dual : ndarray of shape (n_dual,)
@@ -139,7 +141,7 @@ class GroupDROProblem(MinimaxProblem):
         Returns
         -------
         ndarray of shape ``shape``
-            Coefficients and the intercept's.
+            Coefficients, with that of the intercept last.
         """
         if not isinstance(saddle, GroupDROSaddle):
             raise TypeError(f"saddle={saddle.name!r}; expected the saddle problem of groups.")
@@ -149,7 +151,7 @@ class GroupDROProblem(MinimaxProblem):
         return released[: self.shape[0], None]
 
     def _stable(self, step: float) -> float:
-        """A step that is stable without the penalty, made so with it."""
+        """Return a step that is stable with the penalty, from one that is stable without it."""
         return step / (1 + self.alpha * step)
 
 

@@ -1,4 +1,4 @@
-"""Public facts of a minimax fit: what is released before the steps, and the saddle problem that follows from it."""
+"""Define minimax fits: their public facts, the releases before the steps, and the resulting saddle problem."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ __all__ = ["MinimaxProblem", "NoLoss"]
 
 @dataclass(frozen=True)
 class NoLoss:
-    """What stands for a pointwise loss where there is none: the objective is a saddle problem.
+    """Placeholder for the pointwise loss of an objective that is a saddle problem.
 
     Parameters
     ----------
     name : str
-        Of the saddle problem.
+        Name of the saddle problem.
     """
 
     name: str
@@ -32,34 +32,34 @@ class NoLoss:
     bounded: bool = False
 
     def value(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
-        """Refused: there is no loss of a raw prediction."""
+        """Raise TypeError: a saddle problem has no loss of a raw prediction."""
         raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
 
     def derivative(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
-        """Refused: there is no loss of a raw prediction."""
+        """Raise TypeError: a saddle problem has no loss of a raw prediction."""
         raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
 
 
 @dataclass(frozen=True)
 class MinimaxProblem(Problem):
-    """Public facts of a fit to a saddle problem.
+    """Hold the public facts of a fit of a saddle problem.
 
     Parameters
     ----------
     saddle : SaddleProblem or None, default=None
-        The problem; None where it follows from releases, which derived classes say.
+        The problem; None in derived classes that build it from releases.
     """
 
     saddle: SaddleProblem | None = None
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may need, by the names in ``NEEDS``."""
+        """Properties of the problem that solvers may need, by their names in ``NEEDS``."""
         return frozenset({"saddle"})
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of primal and of dual variables."""
+        """Number of primal and number of dual variables."""
         saddle = cast(SaddleProblem, self.saddle)
         return saddle.n_primal, saddle.n_dual
 
@@ -70,26 +70,26 @@ class MinimaxProblem(Problem):
 
     @property
     def batch_size(self) -> float | None:
-        """Expected number of records in a sample for one that is left out; None takes all."""
+        """Default of the expected number of records in a sample; None takes all records."""
         return cast(SaddleProblem, self.saddle).batch_size
 
     @property
     def mean_weight(self) -> float:
-        """Mean weight of a record in the gradients, where that is public and not 1."""
+        """Mean weight of a record in the gradients, if it is public and not 1."""
         return 1.0
 
     @property
     def whose(self) -> str:
-        """Whose mean gradient the noise is compared with, for the report, where it is not that of all records."""
+        """Whose mean gradient the report compares the noise with; empty for that of all records."""
         return ""
 
     @property
     def advice(self) -> str:
-        """What to do about much noise, for the report."""
+        """Advice for the report if the noise is large."""
         return "noise drowns the signal: take more records, fewer variables or a larger epsilon"
 
     def clip_norms(self, standardize: bool | None) -> tuple[float | None, float | None]:
-        """Return the usual bounds on the norms of one record's gradients, None where earlier releases will set one.
+        """Return the default clip norms of one record's gradients; None if earlier releases set one.
 
         Parameters
         ----------
@@ -99,21 +99,21 @@ class MinimaxProblem(Problem):
         Returns
         -------
         primal : float or None
-            That of the problem.
+            Clip norm of the problem for the primal gradient.
         dual : float or None
-            The same.
+            Clip norm of the problem for the dual gradient.
         """
         saddle = cast(SaddleProblem, self.saddle)
         moves = type(saddle).primal_reach is not SaddleProblem.primal_reach
         return None if moves else float(saddle.primal_clip_norm), float(saddle.dual_clip_norm)
 
     def preparation(self, share: float, standardize: bool | None) -> tuple[tuple[int, Release], ...]:
-        """Return the releases before the steps; none for a problem that is known.
+        """Return the releases before the steps; none for a given problem.
 
         Parameters
         ----------
         share : float
-            Share of the squared Gaussian-DP parameter that they may have, in (0, 1); the steps get the rest.
+            Largest share of the squared Gaussian-DP parameter for these releases, in (0, 1); the steps get the rest.
         standardize : bool or None
             Whether features are centred and scaled; None leaves it to the problem.
 
@@ -125,16 +125,16 @@ class MinimaxProblem(Problem):
         return ()
 
     def prepared(self, ask: Ask, share: float, standardize: bool | None) -> SaddleProblem:
-        """Ask the releases of the preparation, and return the problem that follows.
+        """Ask for the releases of `preparation`, and return the resulting problem.
 
         Parameters
         ----------
         ask : callable
             Answers a query with noise.
         share : float
-            As for the preparation.
+            As for `preparation`.
         standardize : bool or None
-            As for the preparation.
+            As for `preparation`.
 
         Returns
         -------
@@ -149,11 +149,11 @@ class MinimaxProblem(Problem):
         Parameters
         ----------
         saddle : SaddleProblem
-            As prepared.
+            As returned by `prepared`.
         primal : ndarray of shape (n_primal,)
-            What the steps led to.
+            Primal variables after the steps.
         dual : ndarray of shape (n_dual,)
-            The same.
+            Dual variables after the steps.
 
         Returns
         -------
