@@ -1,4 +1,4 @@
-"""Additive models: public functions of the columns in front of an ordinary fit."""
+"""Test additive models: public functions of the columns, then an ordinary fit."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""Additive models as they are read: functions, contributions, monotone functions, and what they find without noise."""
+"""Test the reading of additive models: functions, contributions, monotone functions, and results without noise."""
 
 import math
 import tracemalloc

@@ -1,4 +1,4 @@
-"""DPAUCMaximizer: what it releases, that the class frequencies are never read in the clear, and how well it ranks."""
+"""Test DPAUCMaximizer: its releases, that class frequencies are never read without noise, and how well it ranks."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""DPAUCMaximizer on the saddle point: what is released first, networks and their scores, what a penalty is on."""
+"""Test DPAUCMaximizer on the saddle problem: the first releases, networks and their scores, and the penalty."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""Estimators over a set of coefficients: the model lies in the set, in the user's units, whatever the solver works in."""
+"""Test estimators with constraints: the model lies in the set in the user's units, whatever the solver's units are."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Released moments that contradict what was assumed are told, at no cost; without a contradiction nothing is said."""
+"""Test warnings about released moments that contradict assumptions: they cost no budget and are silent otherwise."""
 
 import warnings
 

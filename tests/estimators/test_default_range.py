@@ -1,4 +1,4 @@
-"""Regressors without a public range of y: a documented one, and a warning that says what to give."""
+"""Test regressors without a public range of y: they use a documented range, and warn with advice."""
 
 import warnings
 

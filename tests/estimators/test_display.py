@@ -1,4 +1,4 @@
-"""What representations show: epsilon always, and what a fit has spent."""
+"""Test representations: they always show epsilon, and the budget that a fit has spent."""
 
 import inspect
 

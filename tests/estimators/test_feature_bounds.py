@@ -1,4 +1,4 @@
-"""Public bounds of the features are the unit of each column of a linear model, in one convention everywhere."""
+"""Test that public bounds of the features set the unit of each column, by the same convention everywhere."""
 
 import inspect
 import math

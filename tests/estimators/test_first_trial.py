@@ -1,4 +1,4 @@
-"""What somebody who tries the package for the first time is told."""
+"""Test the messages that a first-time user gets."""
 
 import warnings
 

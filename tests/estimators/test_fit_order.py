@@ -1,4 +1,4 @@
-"""A fit reads, plans, pays, runs and sets attributes, in this order, and keeps no copy of the table that it does not need."""
+"""Test that a fit reads, plans, pays, runs and sets attributes, in this order, and keeps no needless copy of the table."""
 
 import weakref
 

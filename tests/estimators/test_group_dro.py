@@ -1,4 +1,4 @@
-"""DPGroupDROClassifier: the worst group's loss, what is read in the clear, clip norms and steps, what is refused."""
+"""Test DPGroupDROClassifier: the loss of the worst group, what is read without noise, clip norms, steps and errors."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""Public groups of records: labels of every kind, and what is refused before anything is paid for."""
+"""Test public groups of records: labels of every kind, and errors before anything is charged."""
 
 import json
 

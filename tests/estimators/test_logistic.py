@@ -1,4 +1,4 @@
-"""DPLogisticRegression as its users meet it: tables in, a model and its statement of guarantees out."""
+"""Test DPLogisticRegression from the user's side: from tables to a model and its privacy report."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Hopeless fits are announced before the budget is spent, and plans say what would do."""
+"""Test that hopeless fits warn before the budget is spent, and that plans state what would be enough."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""DPMinimax: a problem of one's own, what is wrong with it before anything is paid for, what is released."""
+"""Test DPMinimax: user-defined problems, errors in them before anything is charged, and releases."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""Parameters that all estimators share: the kind of the penalty, and public bounds of the features."""
+"""Test parameters that all estimators share: the kind of penalty and the public bounds of the features."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Steps of a pipeline that learn from the records without privacy are named; those of public knowledge pass in silence."""
+"""Test that warnings name the pipeline steps that learn from records without privacy, and no steps with public facts."""
 
 import warnings
 

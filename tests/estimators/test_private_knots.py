@@ -1,4 +1,4 @@
-"""Knots that follow the records: what is released for them, and that nothing else of the records is in them."""
+"""Test knots that follow the records: their release, and that they depend on nothing else in the records."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""DPQuantileRegressor: close to scikit-learn's, at the right coverage, whatever the unit and the place of the targets are."""
+"""Test DPQuantileRegressor: near scikit-learn's model, with the right coverage, at any location and scale of y."""
 
 import math
 import pickle

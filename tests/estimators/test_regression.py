@@ -1,4 +1,4 @@
-"""DPLinearRegression as its users meet it: tables and targets in, a model and its statement of guarantees out."""
+"""Test DPLinearRegression from the user's side: from tables and targets to a model and its privacy report."""
 
 import json
 import math

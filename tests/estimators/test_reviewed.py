@@ -1,4 +1,4 @@
-"""The report names all code from elsewhere that sees the data or makes the noise, whatever it calls itself."""
+"""Test that the report names all foreign code that sees the data or makes the noise, whatever its name is."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""DPRobustRegressor: outliers do not move it, with and without bounds of the targets."""
+"""Test DPRobustRegressor: outliers do not move it, with and without bounds of the targets."""
 
 import math
 import pickle

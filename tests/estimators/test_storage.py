@@ -1,4 +1,4 @@
-"""Storage and dtype of a table may depend on its records: nothing that is kept or printed tells which they were."""
+"""Test that nothing stored or printed reveals storage and dtype of a table, which may depend on its records."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Meta-estimators of scikit-learn that leave the guarantee warn, and searches that a ledger has no room for are refused."""
+"""Test warnings about meta-estimators that leave the guarantee, and the refusal of searches that exceed a ledger."""
 
 import re
 import warnings

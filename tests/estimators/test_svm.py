@@ -1,4 +1,4 @@
-"""DPLinearSVC: the model of LinearSVC without noise, one release for all classes, and what a user of scikit-learn expects."""
+"""Test DPLinearSVC: LinearSVC's model without noise, one release for all classes, and scikit-learn's conventions."""
 
 import math
 import pickle
