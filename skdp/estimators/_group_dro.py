@@ -114,15 +114,15 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     `DPLogisticRegression`.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force, *if the groups are public*: their sizes are read without noise, and neighbouring tables have the same
-    group for every record. Use groups that anybody may know, such as the hospital or the year. Groups that are made from the
-    labels make the labels public, and a column that must be protected must not be given as groups; the software cannot check
-    this. One record's gradient is multiplied by ``n_min / n_g`` times the weight of its group before it is clipped: the bound
-    holds for a record of any group, and sums are divided by public sizes, so records of small and of large groups are protected
-    equally. Everything else is as for the solver: the attributes are computed from its releases and from public values. The
-    following are public, too: the shape of X, its column names, the class labels, all parameters and the number of steps. The
-    guarantee assumes that X is finite and that every label is one of the classes. It treats one record as one person. Two fits
-    spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
+    chosen adjacency, *if the groups are public*: their sizes are read without noise, and neighbouring tables have the same group
+    for every record. Use groups that anybody may know, such as the hospital or the year. Groups that are made from the labels
+    make the labels public, and a column that must be protected must not be given as groups; the software cannot check this. One
+    record's gradient is multiplied by ``n_min / n_g`` times the weight of its group before it is clipped: the bound holds for a
+    record of any group, and sums are divided by public sizes, so records of small and of large groups are protected equally.
+    Everything else is as for the solver: the attributes are computed from its releases and from public values. The following are
+    public, too: the shape of X, its column names, the class labels, all parameters and the number of steps. The guarantee assumes
+    that X is finite and that every label is one of the classes. It treats one record as one person. Two fits spend twice the
+    budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
     References
     ----------

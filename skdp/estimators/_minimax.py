@@ -88,7 +88,7 @@ class DPMinimax(DPEstimator):
     the table. This finds most errors in it, such as gradients of a record that depend on other records.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
-    adjacency in force, if the problem meets three conditions. Its methods compute a record's gradients only from that record, the
+    chosen adjacency, if the problem meets three conditions. Its methods compute a record's gradients only from that record, the
     point and public constants; they store nothing that they see; and they never raise for an individual record: a failing fit is
     observable, and no noise hides it. Gradients that are not finite do no harm. The report names the problem as unreviewed for
     these reasons. The following are public: the shape of X, its column names, the problem, all parameters and the number of
