@@ -38,7 +38,7 @@ __all__ = [
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
 DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # X keeps these dtypes; any other one is converted to float64
-LARGEST_TARGET = 1e150  # without target_bounds, targets in units of the threshold are clipped to this, so that squares are finite
+LARGEST_TARGET = 1e150  # without target_bounds, targets in units of the threshold are clipped to this, so squares are finite
 SAFE = re.compile(  # beginnings of messages of scikit-learn that quote only shapes and names, so users may see them
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
@@ -53,7 +53,7 @@ UNLABELLED = " Leave records without a target out of X and y before the fit; how
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
-    "Expected unique column names": "The columns of X need names of their own: some are named alike.",
+    "Expected unique column names": "Column names of X must be unique; expected a different name for each column.",
     "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
 }
 
@@ -208,7 +208,7 @@ def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
 
 
 def read_numbers(estimator: Any, X: Any) -> np.ndarray:
-    """Check a dense training table of finite numbers, before its labels are looked at; column names are kept."""
+    """Check a dense training table of finite numbers before its labels are read; keep column names."""
     refuse_dates(X)
     table = quoting_no_data(X, lambda: validate_data(estimator, X, dtype=np.float64))
     keep_names(estimator, X)
@@ -257,7 +257,7 @@ def refuse_dates(X: Any) -> None:
     dtypes = getattr(X, "dtypes", None)
     found = list(dtypes) if dtypes is not None and hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
     if any(getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)() for dtype in found):
-        raise TypeError("X has dates or durations, which are no numbers; expected, say, the days since a day that is public.")
+        raise TypeError("X has dates or durations, which are not numeric; expected numbers, such as days since a public date.")
 
 
 def keep_names(estimator: Any, X: Any) -> None:
@@ -323,7 +323,7 @@ def _safe(error: Exception, X: Any) -> Exception:
         if text.startswith(beginning):
             return ValueError(rule)
     if isinstance(error, TypeError):
-        return TypeError("X and y hold objects that are no numbers or labels; each argument must be a string or a number.")
+        return TypeError("X or y holds objects that are neither numbers nor labels; each argument must be a string or a number.")
     return ValueError(
         "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
         f"{text_columns(X)} Encode text in X first, with categories that are public: "
@@ -333,7 +333,7 @@ def _safe(error: Exception, X: Any) -> Exception:
 
 
 def text_columns(X: Any) -> str:
-    """Return a sentence that names the columns of a pandas frame whose dtype, a public fact, is no number."""
+    """Return a sentence that names the columns of a pandas frame whose dtype, a public fact, is not numeric."""
     dtypes: Any = getattr(X, "dtypes", None)
     if not hasattr(dtypes, "items"):
         return ""
@@ -344,14 +344,14 @@ def text_columns(X: Any) -> str:
 def columns_with_gaps(X: Any) -> str:
     """Return a sentence that names the columns with missing or infinite numbers. Column names are public; no row is named.
 
-    The guarantee is not about such tables: they raise an error before anything is charged.
+    The guarantee does not cover such tables: they raise an error before anything is charged.
     """
     try:
         table = sparse.csc_array(X) if sparse.issparse(X) else X
         places = range(np.shape(table)[1])
         names: list[Any] = _column_names(X) or list(places)
         gaps = [names[place] for place in places if not np.isfinite(_numbers_of(table, place)).all()]
-    except Exception:  # whatever else is wrong with it, the rule stands alone
+    except Exception:  # the table has other defects: leave the sentence out
         return ""
     if not gaps:
         return ""

@@ -20,9 +20,11 @@ from skdp.solvers import SOLVERS
 
 __all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content", "rescue", "save_model"]
 
-MODELS = (".skops", ".joblib")
+MODELS = (".skops", ".joblib")  # suffixes of model files
+# Every public estimator class.
 ESTIMATORS: tuple[type, ...] = tuple(getattr(estimators, name) for name in estimators.__all__)
-# Every class that load_model accepts beside what skops trusts by itself (scikit-learn's estimators, arrays, plain containers).
+# Every class that load_model accepts in addition to what skops trusts by itself (scikit-learn's estimators, arrays, plain
+# containers).
 # The list has no prefix and no function: skops calls what a file names, and modules also hold functions that run code.
 # Estimators and solvers are exactly those that the package exports and registers; a subclass elsewhere is not among them.
 TRUSTED = (
@@ -70,15 +72,15 @@ TRUSTED = (
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
-# A file also names the loader that builds each part, and skops compares the names of types only: some loaders make what the name
-# does not say (a partial, a method, the result of a call). They are on no list, whatever the name.
-OURS = {  # loaders of names on TRUSTED
+# A file also names the loader that builds each part, but skops checks the names of types only. Some loaders build an object of
+# another type than the name says (a partial, a method, the result of a call). No list contains these loaders.
+OURS = {  # permitted loaders of some names on TRUSTED
     "numpy.dtype": ("DTypeNode",),
     "sklearn.utils._bunch.Bunch": ("DictNode", "TypeNode"),
     "skdp.privacy.report.statement.PrivacySpent": ("TupleNode", "TypeNode"),
 }
-FILLED = ("ObjectNode", "TypeNode")  # of all others on that list
-KNOWN = (  # loaders of what skops trusts by itself, under the names that it gives them
+FILLED = ("ObjectNode", "TypeNode")  # permitted loaders of all other names on TRUSTED
+KNOWN = (  # permitted loaders of what skops trusts by itself
     *FILLED,
     *("DictNode", "JsonNode", "ListNode", "SetNode", "SliceNode", "TupleNode"),
     *("FunctionNode", "LossNode"),  # ufuncs; losses of SGDClassifier

@@ -9,8 +9,11 @@ from scipy.special import logsumexp
 
 __all__ = ["norm_of", "onto_ball", "onto_simplex", "support"]
 
-NEWTON_STEPS = 60  # upper bound on the iterations of `_log_roots`, which usually stops far earlier at its tolerance
-NEARLY_INSIDE = 1e-12  # a point whose norm exceeds the radius by at most this relative amount is projected by scaling it down
+# Upper bound on the iterations of `_log_roots`, which usually stops far earlier at its tolerance.
+NEWTON_STEPS = 60
+# A point whose norm exceeds the radius by at most this relative amount is projected by scaling it down. A choice, above the
+# rounding error of a norm.
+NEARLY_INSIDE = 1e-12
 
 
 def norm_of(vector: np.ndarray, order: float) -> float:

@@ -63,7 +63,7 @@ def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Seq
     names = column_labels(names, n_features)
     pairs = check_feature_bounds(1.0 if feature_bounds is None else feature_bounds, n_features, names)
     if len(set(names)) < len(names):
-        raise ValueError("The columns of X need names of their own: some are named alike.")
+        raise ValueError("Column names of X must be unique; expected a different name for each column.")
     of_columns = np.broadcast_to(np.asarray(pairs), (n_features, 2)).tolist()
     columns = {name: {"kind": "number", "bounds": pair} for name, pair in zip(names, of_columns, strict=True)}
     return Schema.read({"columns": columns})
