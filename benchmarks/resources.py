@@ -30,8 +30,8 @@ from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.data.storage import BLOCK
-from skdp.privacy.data.training_data import TrainingData, summation_error
+from skdp.privacy.data.summation import BLOCK, summation_error
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.training_data import summation_error
+from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import shown
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise

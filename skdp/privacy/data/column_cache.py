@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.kernels import SHORTEST, clip_residuals
-from skdp.privacy.data.storage import BLOCK, Part, Storage, row_squares, scaled
+from skdp.privacy.data.storage import Part, Storage, row_squares, scaled
+from skdp.privacy.data.summation import BLOCK, TreeSum
 
 __all__ = ["ColumnCache", "entries"]
 
@@ -44,10 +45,12 @@ class ColumnCache:
         Factor of each row.
     constant : float
         Constant that the intercept appends to each row; 0 for a model without intercept.
+    chunk_rows : int
+        Number of rows of a chunk, for `TreeSum`.
     """
 
-    def __init__(self, blocks: Storage, scales: np.ndarray, constant: float) -> None:
-        self._blocks, self._scales, self._constant = blocks, scales, constant
+    def __init__(self, blocks: Storage, scales: np.ndarray, constant: float, chunk_rows: int) -> None:
+        self._blocks, self._scales, self._constant, self._chunk_rows = blocks, scales, constant, chunk_rows
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
@@ -138,16 +141,16 @@ class ColumnCache:
         narrow, self._held = features.size <= HELD, None
         if narrow and self._space.shape != (features.size, len(raw)):
             self._space = np.empty((features.size, len(raw)))
-        total = np.zeros((features.size + (constant > 0), raw.shape[1]))
+        total = TreeSum(self._chunk_rows)
         for part in self._stretches(features.size):
             residuals = slopes(raw[part].copy(), part)
             if narrow:
                 chunk = entries(self._blocks, part, features, self._scales[part], self._space[:, part])
-                total += clipped_term(chunk, constant, residuals, clip_norm)
+                total.add(clipped_term(chunk, constant, residuals, clip_norm), len(chunk))
             else:
-                total += self._wide_term(part, features, constant, residuals, clip_norm)
+                total.add(self._wide_term(part, features, constant, residuals, clip_norm), len(residuals))
         self._held = features if narrow else None
-        return total
+        return total.total()
 
     def _wide_term(
         self, part: slice, features: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.summation import BLOCK, TreeSum
 
 __all__ = [
-    "BLOCK",
     "Part",
     "Storage",
     "clipped_products",
@@ -24,13 +24,8 @@ __all__ = [
     "sharing",
     "squared",
     "standardized_squares",
-    "summation_error",
     "transposed",
 ]
-
-# Rows per block. A choice: the float64 error of a sum of n vectors of norm at most C is at most
-# (BLOCK + n / BLOCK + 8) * 2**-53 * n * C, which is smallest at BLOCK = sqrt(n). Another value changes that bound and the noise.
-BLOCK = 4096
 
 # Entries of a dense block that are processed at a time where a temporary copy is needed. A choice: 2 MB in float64.
 CELLS = 2**18
@@ -229,18 +224,19 @@ def squares_in_order(block: Any) -> np.ndarray:
     return squares
 
 
-def entry_sums(blocks: Storage, scales: np.ndarray) -> np.ndarray:
+def entry_sums(blocks: Storage, scales: np.ndarray, chunk_rows: int) -> np.ndarray:
     """Return the sums of the entries of all scaled rows and of their squares, of shape (2, n_features)."""
-    total = np.zeros((2, blocks.n_features))
     if blocks.by_column:
+        total = np.zeros((2, blocks.n_features))
         for columns, chunk in blocks.columns():
             chunk = scaled(chunk, scales)
             total[:, columns] = [entries.T @ np.ones(blocks.n_samples) for entries in (chunk, squared(chunk))]
         return total
+    sums = TreeSum(chunk_rows)
     for part in blocks.parts():
         block = scaled(blocks.rows(part), scales[part])
-        total += [entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]
-    return total
+        sums.add(np.array([entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]), block.shape[0])
+    return sums.total()
 
 
 def dense(block: Any) -> np.ndarray:
@@ -393,23 +389,3 @@ def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, sca
     error = 4 * (blocks.n_features + 8) * 2.0**-53
     lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # bound for the underflow of squares
     return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
-
-
-def summation_error(n_samples: int, by_column: bool) -> float:
-    """Return a bound on the float64 error of a sum over the rows, relative to the largest norm of a term.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of rows.
-    by_column : bool
-        Whether columns may be summed whole, as in CSC, and not only by blocks of rows.
-
-    Returns
-    -------
-    float
-        Number of consecutive additions, times the unit roundoff, times the number of terms.
-    """
-    by_blocks = BLOCK + n_samples / BLOCK
-    terms = max(n_samples, by_blocks) if by_column else by_blocks
-    return (terms + 8) * 2.0**-53 * n_samples

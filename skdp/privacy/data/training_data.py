@@ -20,11 +20,11 @@ from skdp.privacy.data.storage import (
     row_norms,
     scaled,
     standardized_squares,
-    summation_error,
     transposed,
 )
+from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
 
-__all__ = ["SHORTEST", "Batch", "Records", "TrainingData", "summation_error"]
+__all__ = ["SHORTEST", "Batch", "Records", "TrainingData"]
 
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
@@ -82,6 +82,7 @@ class TrainingData:
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
         self._data_norm, self._intercept_scaling, self._class_weight = data_norm, intercept_scaling, class_weight
         self.n_samples, self.n_features = X.shape
+        self._chunk_rows = chunk_rows(self.n_features)
         self._clip()
 
     @property
@@ -185,7 +186,7 @@ class TrainingData:
 
     def moments(self) -> np.ndarray:
         """Return the sums of the entries of clipped rows and of their squares, without the intercept's constant."""
-        return entry_sums(self._blocks, self._scales)
+        return entry_sums(self._blocks, self._scales, self._chunk_rows)
 
     def totals(self) -> np.ndarray:
         """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to [-1, 1].
@@ -195,16 +196,18 @@ class TrainingData:
         ndarray of shape (n_features + 1,)
             Sums of the features, then the sum of the targets, accumulated in float64.
         """
-        total = np.zeros(self.n_features + 1)
+        total = TreeSum(self._chunk_rows)
+        for part in self._blocks.parts():
+            term, targets, present = np.zeros(self.n_features + 1), np.clip(self._y[part], -1.0, 1.0), self._present(part)
+            if not self._blocks.by_column:
+                term[:-1] = self._blocks.rows(part).T @ self._scales[part]
+            term[-1] = targets.sum() if present is None else targets @ present
+            total.add(term, targets.size)
+        sums = total.total()
         if self._blocks.by_column:
             for columns, chunk in self._blocks.columns():
-                total[:-1][columns] = chunk.T @ self._scales
-        for part in self._blocks.parts():
-            if not self._blocks.by_column:
-                total[:-1] += self._blocks.rows(part).T @ self._scales[part]
-            targets, present = np.clip(self._y[part], -1.0, 1.0), self._present(part)
-            total[-1] += targets.sum() if present is None else targets @ present
-        return total
+                sums[:-1][columns] = chunk.T @ self._scales
+        return sums
 
     def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:
         """Return the number of records in each bin.
@@ -295,9 +298,9 @@ class TrainingData:
         """
         if self._blocks.by_column:
             raise ValueError("Batches of whole rows need a table stored by rows; expected by_row=True.")
-        total, length = np.zeros(size), max(1, CELLS // self.n_features)
+        total, length = TreeSum(self._chunk_rows), max(1, CELLS // self.n_features)
         for block in self._blocks.parts():
-            partial = np.zeros(size)
+            partial, n_rows = np.zeros(size), 0
             for part in pieces(block, length):
                 rows = scaled(self._blocks.rows(part), self._scales[part])  # always a copy: its layout orders later sums
                 groups = None if self._groups is None else fixed(self._groups[part])
@@ -305,8 +308,9 @@ class TrainingData:
                 if np.shape(term) != (size,):  # broadcasting would repeat a coordinate
                     raise ValueError(f"A batch has a sum of shape {np.shape(term)}; expected ({size},).")
                 partial += term
-            total += partial
-        return total
+                n_rows += rows.shape[0]
+            total.add(partial, n_rows)
+        return total.total()
 
     def sum(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         """Return ``sum_i x_i kernel(x_i^T coef)^T`` in one pass over the data.
@@ -347,14 +351,14 @@ class TrainingData:
         """
         if self._blocks.by_column:
             raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
-        total = np.zeros((coef.shape[0], coef.shape[0]))
+        total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block = dense(scaled(self._blocks.rows(part), self._scales[part]))
             if self._intercept_scaling:
                 block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
             factors, present = kernel(block @ coef, self._records(part)), self._present(part)
-            total += block.T @ (block * (factors if present is None else factors * present[:, None]))
-        return total
+            total.add(block.T @ (block * (factors if present is None else factors * present[:, None])), len(block))
+        return total.total()
 
     def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel, clip_norm: float) -> np.ndarray:
         r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, with residuals r_i of the kernel.
@@ -431,7 +435,7 @@ class TrainingData:
                 "Clipped products need one row of coefficients for every coordinate, including the intercept if there is one."
             )
         limits, constant = np.broadcast_to(np.asarray(limits, dtype=np.float64), len(coef)), self._intercept_scaling
-        bounds, last = limits[: self.n_features], np.zeros((1 if constant else 0, coef.shape[1]))
+        bounds, last = limits[: self.n_features], TreeSum(self._chunk_rows)
         if self._largest is None or not np.array_equal(self._largest[0], bounds):
             self._largest = bounds.copy(), largest_entries(self._blocks, bounds)
 
@@ -439,21 +443,22 @@ class TrainingData:
             residuals = kernel(raw, records)
             if constant:
                 products = np.clip(constant * residuals, -limits[-1], limits[-1])
-                np.add(last, products.sum(axis=0) if records.present is None else records.present @ products, out=last)
+                term = products.sum(axis=0) if records.present is None else records.present @ products
+                last.add(term[None], len(products))
             return residuals
 
         raw = self._kept_columns().raw(coef) if kept and self._blocks.keeps_columns else None
         products = self._products_by_columns if self._blocks.by_column else self._products_by_rows
-        return np.concatenate([products(coef, counted, raw, *self._largest), last])
+        sums = products(coef, counted, raw, *self._largest)
+        return np.concatenate([sums, last.total()]) if constant else sums
 
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        total: np.ndarray | None = None
+        total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block = self._blocks.rows(part)
             residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
-            term = np.concatenate([transposed(block) @ residuals, intercept])
-            total = term if total is None else np.add(total, term, out=total)
-        return np.asarray(total)
+            total.add(np.concatenate([transposed(block) @ residuals, intercept]), block.shape[0])
+        return total.total()
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         residuals, intercept = self._residuals_by_columns(coef, kernel)
@@ -482,12 +487,12 @@ class TrainingData:
     def _products_by_rows(
         self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, limits: np.ndarray, largest: np.ndarray
     ) -> np.ndarray:
-        total: Any = 0.0
+        total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block = self._blocks.rows(part)
             residuals = self._slopes(coef, kernel, raw, part, block)
-            total = total + clipped_products(block, residuals, largest[part], limits)
-        return np.asarray(total)
+            total.add(clipped_products(block, residuals, largest[part], limits), block.shape[0])
+        return total.total()
 
     def _products_by_columns(
         self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, limits: np.ndarray, largest: np.ndarray
@@ -506,18 +511,18 @@ class TrainingData:
         return kernel(raw[part].copy(), self._records(part)) * self._scales[part, None]
 
     def _block_sum_by_rows(self, coef: np.ndarray, block: np.ndarray, slopes: Any, clip_norm: float) -> np.ndarray:
-        total, features = np.zeros((block.size, coef.shape[1])), block[block < self.n_features]
+        total, features = TreeSum(self._chunk_rows), block[block < self.n_features]
         constant = self._intercept_scaling if features.size < block.size else 0.0
         for part in self._blocks.parts():
             rows = self._blocks.rows(part)
             residuals = slopes(self._clipped(self._blocks.predictions(rows, coef[: self.n_features]), coef, part), part)
             chunk = dense(scaled(rows[:, features], self._scales[part]))
-            total += clipped_term(chunk, constant, residuals, clip_norm)
-        return total
+            total.add(clipped_term(chunk, constant, residuals, clip_norm), len(chunk))
+        return total.total()
 
     def _kept_columns(self) -> ColumnCache:
         if self._columns is None:
-            self._columns = ColumnCache(self._blocks, self._scales, self._intercept_scaling)
+            self._columns = ColumnCache(self._blocks, self._scales, self._intercept_scaling, self._chunk_rows)
         return self._columns
 
     def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from skdp.privacy.data.training_data import summation_error
+from skdp.privacy.data.summation import summation_error
 from skdp.privacy.noise.gaussian import RELATIVE_SLACK
 
 __all__ = ["Minimization"]

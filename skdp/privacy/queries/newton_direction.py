@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from skdp.privacy.data.training_data import Records, TrainingData, summation_error
+from skdp.privacy.data.summation import summation_error
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import CurvedLoss
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 
 

@@ -12,7 +12,7 @@ from scipy.stats import kstest, norm, poisson
 
 from skdp.losses import Multinomial
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.source import NoiseSource

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skdp.losses import Logistic, Multinomial
-from skdp.privacy.data.storage import BLOCK
+from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
 from skdp.privacy.queries._base import clip_residuals

@@ -1,0 +1,124 @@
+"""Add up the terms of a table in an order that public facts alone decide, with few additions per term."""
+
+import numpy as np
+
+__all__ = ["BLOCK", "TreeSum", "chunk_rows", "summation_error"]
+
+# Rows that are read and summed at a time. A matrix product may add them in any order, so each takes part in at most BLOCK
+# additions. More rows need more memory per block and a larger allowance for rounding, fewer rows more calls.
+BLOCK = 4096
+# Largest number of rows of a chunk: more would hardly lower the number of chunks, and 2**17 rows of 64 columns are 64 MiB.
+LONGEST = 2**17
+CHUNK_BYTES = 2**26  # of a chunk of float64 rows: what one task reads, small beside the memory of any machine
+FAN_IN = 16  # chunks, or nodes of the tree below, that a node of the tree adds from left to right
+LEVELS = 8  # of the tree at most: 16**8 chunks are more rows than any table has
+# Additions in which one record's term takes part at most: those within its block, those of the blocks of a chunk, those of
+# each level of the tree, and 8 for a sum of two or three parts of a block. It holds for every table and every cut.
+ADDITIONS = BLOCK + LONGEST // BLOCK + (FAN_IN - 1) * LEVELS + 8
+
+
+def chunk_rows(n_features: int) -> int:
+    """Return the number of rows of a chunk, a public power of two.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns of the table as it was given.
+
+    Returns
+    -------
+    int
+        Between 4096 and 2**17; as many as fit into 64 MiB of float64 in between.
+    """
+    fitting = CHUNK_BYTES // (8 * max(1, n_features))
+    return min(LONGEST, max(BLOCK, 1 << (max(1, fitting).bit_length() - 1)))
+
+
+def summation_error(n_samples: int, by_column: bool) -> float:
+    """Return the bound on the float64 error of a sum over the rows, over the largest norm of a term.
+
+    The standard bound for a sum in any order: the number of additions in which a term takes part, times the unit roundoff,
+    times the number of terms (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., section 4.2).
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    by_column : bool
+        Whether columns may be summed whole, as those of CSC are, not by blocks of rows only.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
+    additions = max(n_samples + 8, ADDITIONS) if by_column else ADDITIONS
+    return additions * 2.0**-53 * n_samples
+
+
+class TreeSum:
+    """The sum of terms that come block by block: blocks of a chunk from left to right, chunks by a tree of fan-in 16.
+
+    The order follows from the number of rows and the length of a chunk, which are public. So the sum is the same to the last
+    bit whoever works out the chunks, as long as the chunks are the same.
+
+    Parameters
+    ----------
+    length : int
+        Number of rows of a chunk.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length, self._rows = length, 0
+        self._chunk: np.ndarray | None = None
+        self._nodes: list[np.ndarray | None] = []  # the open node of each level, from the chunks up
+        self._counts: list[int] = []  # how many it has added
+
+    def add(self, term: np.ndarray, n_rows: int) -> None:
+        """Add the term of some rows, the next ones of the table.
+
+        Parameters
+        ----------
+        term : ndarray
+            Of the same shape each time; kept, and overwritten.
+        n_rows : int
+            Number of rows that it is the sum of.
+        """
+        self._chunk = term if self._chunk is None else np.add(self._chunk, term, out=self._chunk)
+        self._rows += n_rows
+        if self._rows >= self._length:
+            self.add_chunk(self._chunk)
+            self._chunk, self._rows = None, 0
+
+    def add_chunk(self, term: np.ndarray, level: int = 0) -> None:
+        """Add the sum of the next chunk, or of the next node of a level.
+
+        Parameters
+        ----------
+        term : ndarray
+            The sum; kept, and overwritten.
+        level : int, default=0
+            0 for a chunk.
+        """
+        if level == len(self._nodes):
+            self._nodes.append(None)
+            self._counts.append(0)
+        node = self._nodes[level]
+        self._nodes[level] = node = term if node is None else np.add(node, term, out=node)
+        self._counts[level] += 1
+        if self._counts[level] == FAN_IN:
+            self._nodes[level], self._counts[level] = None, 0
+            self.add_chunk(node, level + 1)
+
+    def total(self) -> np.ndarray:
+        """Return the sum of all terms, and close the tree.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of a term; at least one must have been added.
+        """
+        above = self._chunk
+        for node in self._nodes:  # an open node ends with what is left of the level below
+            above = node if above is None else above if node is None else np.add(node, above, out=node)
+        return np.asarray(above)
