@@ -7,7 +7,7 @@ import numpy as np
 from skdp.privacy.data.kernels import clip_residuals
 from skdp.privacy.data.training_data import Records, TrainingData
 
-__all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "clip_residuals", "lengths_of"]
+__all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "SumQuery", "clip_residuals", "lengths_of"]
 
 
 class Query(Protocol):
@@ -78,6 +78,26 @@ class Query(Protocol):
             The answer without noise.
         """
         ...
+
+
+class SumQuery:
+    """Base of the queries whose answer follows from one sum over the records.
+
+    `partial` returns the sum over the records of a table, of a part of it or of a sample, so that sums of parts can be added up.
+    `finish` computes the answer from the sum over all records, once.
+    """
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum over some records, a vector."""
+        raise NotImplementedError
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the un-noised answer from the sum over all records."""
+        return total
+
+    def evaluate(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
+        return self.finish(self.partial(rows))
 
 
 @runtime_checkable

@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 
-__all__ = ["half_vector", "half_vector_size", "symmetric"]
+__all__ = ["half_vector", "half_vector_size", "square", "symmetric"]
+
+
+def square(entries: np.ndarray) -> np.ndarray:
+    """Return the square matrix with these entries, row by row; a view."""
+    return entries.reshape(math.isqrt(entries.size), -1)
 
 
 def half_vector_size(order: int) -> int:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import lengths_of
-from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
+from skdp.privacy.queries._base import SumQuery, lengths_of
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square, symmetric
 from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["ClassMoments"]
@@ -18,7 +18,7 @@ N_CLASSES = 2  # number of classes: the solver that uses this query is for two
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMoments:
+class ClassMoments(SumQuery):
     r"""Sums for each of two classes 1/2 per record, v and, as a half-vector, :math:`v v^\top`.
 
     ``v = z min(1, 1 / ||z||)``, where z is the row standardised by earlier releases, without the 1 for the intercept: if z is
@@ -80,15 +80,21 @@ class ClassMoments:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return un-noised count, sum and half-vector of the first class, then of the second; ``parts`` separates them."""
-        view, d = self.geometry.view(rows), self.geometry.centre.size
-        counts, point = view.label_counts(N_CLASSES), np.zeros((d + self.geometry.intercept, 1))
-        sums = self.geometry.from_rows(view.sum(point, self._shortened))[:d]
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return un-noised counts and sums of both classes, then the products of rows of each, row by row."""
+        view, point = self.geometry.view(rows), np.zeros((self.geometry.centre.size + self.geometry.intercept, 1))
+        products = [view.gram(point, partial(self._weights, label)).ravel() for label in range(N_CLASSES)]
+        return np.concatenate([view.label_counts(N_CLASSES), view.sum(point, self._shortened).ravel(), *products])
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return count, sum and half-vector of the first class, then of the second; ``parts`` separates them."""
+        d, n_coordinates = self.geometry.centre.size, self.geometry.centre.size + self.geometry.intercept
+        counts, sums, *products = np.split(total, np.cumsum([N_CLASSES, N_CLASSES * n_coordinates, n_coordinates**2]))
+        sums = self.geometry.from_rows(sums.reshape(n_coordinates, N_CLASSES))[:d]
         parts = []
         for label in range(N_CLASSES):
-            products = half_vector(self._centred(view.gram(point, partial(self._weights, label))))
-            parts += [self.count_weight * counts[[label]], sums[:, label], self.moment_weight * products]
+            moments = half_vector(self._centred(square(products[label])))
+            parts += [self.count_weight * counts[[label]], sums[:, label], self.moment_weight * moments]
         return np.concatenate(parts)
 
     def parts(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import SHORTEST, Records, TrainingData
-from skdp.privacy.queries._base import Loss, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
 
 __all__ = ["Difference"]
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class Difference(SumQuery):
     r"""Sums ``h_i(coef) - h_i(snapshot)`` over the records, where ``h_i`` is the gradient of record i clipped to C.
 
     Record i contributes the rank-one matrix ``x_i (r_i(coef) - r_i(snapshot))^T``, clipped once more, to
@@ -83,7 +83,7 @@ class Difference:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, in C order of ``coef``."""
         return rows.sum(np.concatenate([self.coef, self.snapshot], axis=1), self._residuals).ravel()
 

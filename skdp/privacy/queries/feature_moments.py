@@ -7,12 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["Moments"]
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(SumQuery):
     """Sums ``(x, x * x / R)`` over all records, with squares entry by entry.
 
     Rows are clipped to R first, and do not have the intercept's constant.
@@ -58,7 +59,11 @@ class Moments:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums of the rows, then of their squares over R."""
-        sums, squares = rows.moments()
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sums of the rows, then of their squares."""
+        return rows.moments().ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sums, the squares over R."""
+        sums, squares = np.split(total, 2)
         return np.concatenate([sums, squares / self.data_norm])

@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
 
 __all__ = ["Gradient"]
 
 
 @dataclass(frozen=True, eq=False)
-class Gradient:
+class Gradient(SumQuery):
     """Sums the loss gradient at ``coef`` over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(x_i r_i^T)`` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is the row clipped to
@@ -57,7 +57,7 @@ class Gradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, in C order of ``coef``."""
         return rows.sum(self.coef, self.residuals).ravel()
 

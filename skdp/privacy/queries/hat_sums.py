@@ -10,12 +10,13 @@ from scipy import sparse
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.data.storage import row_squares
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["HatSums"]
 
 
 @dataclass(frozen=True, eq=False)
-class HatSums:
+class HatSums(SumQuery):
     """Sums the entries of the rows in some columns, which should contain non-negative functions (hats) of small norm.
 
     Negative entries count as 0. If the norm of the other entries of a record exceeds 1, they are scaled down to norm 1.
@@ -63,7 +64,7 @@ class HatSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sums, in the order of the columns."""
         return rows.batch_sum(self._sums, self.size)
 

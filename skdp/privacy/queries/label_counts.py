@@ -7,12 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["ClassCounts", "LabelSum"]
 
 
 @dataclass(frozen=True)
-class LabelSum:
+class LabelSum(SumQuery):
     """Sums the labels as -1 and 1 over all records: the count of the second class minus that of the first."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
@@ -30,13 +31,17 @@ class LabelSum:
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum."""
-        return np.diff(rows.label_counts(2))
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised numbers of records of both classes."""
+        return rows.label_counts(2)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return their difference, the un-noised sum."""
+        return np.diff(total)
 
 
 @dataclass(frozen=True)
-class ClassCounts:
+class ClassCounts(SumQuery):
     """Counts the records of each class.
 
     Parameters
@@ -62,6 +67,6 @@ class ClassCounts:
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts."""
         return rows.label_counts(self.size)

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import lengths_of
+from skdp.privacy.queries._base import SumQuery, lengths_of
 from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceHistogram:
+class DistanceHistogram(SumQuery):
     """Counts the records by the norm of the row, standardised by earlier releases, in given ranges.
 
     Parameters
@@ -58,7 +58,7 @@ class DistanceHistogram:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records."""
         return self.geometry.view(rows).histogram(self._ranges, self.size)
 

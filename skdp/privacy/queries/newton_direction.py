@@ -9,14 +9,14 @@ from scipy.linalg import cho_factor, cho_solve
 
 from skdp.privacy.data.summation import summation_error
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import CurvedLoss
-from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
+from skdp.privacy.queries._base import CurvedLoss, SumQuery
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square, symmetric
 
 __all__ = ["Curvature", "NewtonDirection"]
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class Curvature(SumQuery):
     """Computes the half-vector of the Hessian ``sum_i h_i x_i x_i^T``, with every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
 
     With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
@@ -61,9 +61,13 @@ class Curvature:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised Hessian as a half-vector; ``matrix`` converts it back."""
-        return half_vector(rows.gram(self.coef, self.clipped_curvatures))
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised Hessian, row by row."""
+        return rows.gram(self.coef, self.clipped_curvatures).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the Hessian as a half-vector; ``matrix`` converts it back."""
+        return half_vector(square(total))
 
     def matrix(self, answer: np.ndarray) -> np.ndarray:
         """Return the symmetric matrix of an answer.
@@ -102,7 +106,7 @@ class Curvature:
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonDirection:
+class NewtonDirection(SumQuery):
     r"""Computes Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H of a `Curvature`.
 
     Parameters
@@ -180,9 +184,13 @@ class NewtonDirection:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised Hessian, row by row."""
+        return self.curvature.partial(rows)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised direction."""
-        matrix = rows.gram(self.curvature.coef, self.curvature.clipped_curvatures)
+        matrix = square(total)
         matrix[np.diag_indices(self.size)] += self.ridge
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         return np.asarray(cho_solve(factor, self.gradient.ravel(), check_finite=False))

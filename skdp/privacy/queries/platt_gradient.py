@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import Loss
+from skdp.privacy.queries._base import Loss, SumQuery
 
 __all__ = ["ScoreGradient"]
 
@@ -16,7 +16,7 @@ LIMIT, BINS = 3.0, 601
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreGradient:
+class ScoreGradient(SumQuery):
     """Sums the loss gradient of ``slope * u + offset`` in slope and offset over all records, each clipped to ``clip_norm``.
 
     u is the raw prediction of a record by ``coef``, clipped to [-3, 3] and rounded to one of 601 numbers. So one pass over the
@@ -62,16 +62,20 @@ class ScoreGradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised numbers of records by class and score."""
+        return rows.score_counts(self.coef, LIMIT, BINS).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised derivatives in slope and offset."""
-        counts = rows.score_counts(self.coef, LIMIT, BINS)
+        counts = total.reshape(2, BINS)
         scores = np.linspace(-LIMIT, LIMIT, BINS)
         raw, limits = (self.point[0] * scores + self.point[1])[:, None], self.clip_norm / np.hypot(scores, 1.0)
-        total = np.zeros(2)
+        derivatives = np.zeros(2)
         for label in (0, 1):
             residuals = self.loss.derivative(raw, np.full(BINS, label))[:, 0]
             if self.class_weight is not None:
                 residuals = residuals * self.class_weight[label]
             residuals = counts[label] * np.clip(np.nan_to_num(residuals), -limits, limits)
-            total += [residuals @ scores, residuals.sum()]
-        return total
+            derivatives += [residuals @ scores, residuals.sum()]
+        return derivatives

@@ -13,6 +13,7 @@ from skdp.privacy.data.gradient_factors import CANCELLED, Factors, clipped_sum, 
 from skdp.privacy.data.kernels import fixed
 from skdp.privacy.data.training_data import SHORTEST, Batch, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["DualGradient", "JointGradient", "PrimalDifference", "PrimalGradient", "Saddle", "SaddlePoint"]
 
@@ -69,7 +70,7 @@ class Saddle(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _AtPoint:
+class _AtPoint(SumQuery):
     """Holds a problem and the point at which its gradients are taken, which the problem cannot change."""
 
     saddle: Saddle
@@ -109,13 +110,17 @@ class _OneSide(_AtPoint):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, of shape (size,)."""
 
         def terms(batch: Batch) -> np.ndarray:
             return _clipped(getattr(self._point(batch), self.side)(), batch, self.clip_norm, self.size)
 
-        return self.clip_norm * rows.batch_sum(terms, self.size)
+        return rows.batch_sum(terms, self.size)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sum times the clip norm, which its terms are in units of."""
+        return self.clip_norm * total
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +232,7 @@ class JointGradient(_AtPoint):
         """
         return self.relative_sensitivity[adjacency]
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised answer, of shape (n_primal + n_dual,)."""
         primal_weight, dual_weight = math.sqrt(1 - self.dual_share), math.sqrt(self.dual_share)
 
@@ -298,7 +303,7 @@ class PrimalDifference(_AtPoint):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum, of shape (n_primal,)."""
 
         def terms(batch: Batch) -> np.ndarray:
@@ -308,7 +313,11 @@ class PrimalDifference(_AtPoint):
             there = _checked(self.saddle.at(read, *at_previous).primal(), batch, self.size)
             return clipped_sum(*differences(here, there), batch.present, self.clip_norm)
 
-        return self.clip_norm * rows.batch_sum(terms, self.size)
+        return rows.batch_sum(terms, self.size)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sum times the clip norm, which its terms are in units of."""
+        return self.clip_norm * total
 
 
 def _clipped(parts: Sequence[Factors], batch: Batch, clip_norm: float, size: int) -> np.ndarray:

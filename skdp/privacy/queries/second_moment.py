@@ -7,15 +7,15 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import lengths_of
-from skdp.privacy.queries._half_vector import half_vector, half_vector_size
+from skdp.privacy.queries._base import SumQuery, lengths_of
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square
 from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["SecondMoment"]
 
 
 @dataclass(frozen=True, eq=False)
-class SecondMoment:
+class SecondMoment(SumQuery):
     """Sums ``v v^T`` with ``v = z min(1, 1 / ||z||)`` over all records, as a half-vector.
 
     z is the row standardised by earlier releases, without the 1 for the intercept; if z is longer than 1 it is scaled down to
@@ -68,10 +68,14 @@ class SecondMoment:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum as a half-vector."""
-        view, centre = self.geometry.view(rows), self.geometry.centre
-        total = view.gram(np.zeros((centre.size + self.geometry.intercept, 1)), self._weights)
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum of products of rows that are not centred, row by row."""
+        point = np.zeros((self.geometry.centre.size + self.geometry.intercept, 1))
+        return self.geometry.view(rows).gram(point, self._weights).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the centred sum as a half-vector."""
+        total, centre = square(total), self.geometry.centre
         if self.geometry.intercept:
             shift, weight = total[:-1, -1], total[-1, -1]
             total = total[:-1, :-1] - np.outer(shift, centre) - np.outer(centre, shift) + weight * np.outer(centre, centre)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
 
 __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
 
@@ -117,7 +117,7 @@ class Whitening(Standardization):
 
 
 @dataclass(frozen=True, eq=False)
-class StandardizedGradient:
+class StandardizedGradient(SumQuery):
     """Sums the loss gradient of standardised rows over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(z_i r_i^T)`` with ``r_i = weight_i * u(y_i) * loss'(z_i^T coef, y_i)``. No standardised row
@@ -173,10 +173,13 @@ class StandardizedGradient:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum, in C order of ``coef``."""
-        view = self.geometry.view(rows)
-        return self.geometry.from_rows(view.sum(self.geometry.to_rows(self.coef), self._residuals)).ravel()
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum in the coordinates of the rows, in C order of ``coef``."""
+        return self.geometry.view(rows).sum(self.geometry.to_rows(self.coef), self._residuals).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sum in standardised coordinates, in C order of ``coef``."""
+        return self.geometry.from_rows(total.reshape(self.coef.shape)).ravel()
 
     def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         return clip_residuals(self._unclipped(raw, records), records.inverse_norms, self.clip_norm)

@@ -9,13 +9,14 @@ from scipy.linalg import eigh
 
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
+from skdp.privacy.queries._base import SumQuery
+from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square, symmetric
 
 __all__ = ["JointMoments", "SmallestEigenvalue"]
 
 
 @dataclass(frozen=True)
-class SmallestEigenvalue:
+class SmallestEigenvalue(SumQuery):
     """Computes the smallest eigenvalue of ``X^T X``, with the intercept's constant as a feature and rows clipped to R.
 
     Parameters
@@ -65,14 +66,17 @@ class SmallestEigenvalue:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum of products, row by row."""
+        return _products(rows, self.n_coordinates, self.row_norm).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised eigenvalue, which is non-negative up to rounding."""
-        matrix = rows.gram(np.zeros((self.n_coordinates, 1)), lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
-        return np.asarray(eigh(matrix, eigvals_only=True, subset_by_index=[0, 0], check_finite=False, overwrite_a=True))
+        return np.asarray(eigh(square(total), eigvals_only=True, subset_by_index=[0, 0], check_finite=False, overwrite_a=True))
 
 
 @dataclass(frozen=True)
-class JointMoments:
+class JointMoments(SumQuery):
     """Sums ``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows are clipped to R and targets to [-1, 1].
 
     The intercept's constant is a feature. Both parts are products of the vectors ``(x, R y)``, and each record has the same
@@ -122,15 +126,19 @@ class JointMoments:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return both un-noised parts; ``parts`` separates them."""
-        zeros, factor = np.zeros((self.n_coordinates, 1)), math.sqrt(2.0) * self.row_norm
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sums of products of features, row by row, then with the target."""
 
         def targets(raw: np.ndarray, records: Records) -> np.ndarray:
             return np.clip(np.nan_to_num(records.targets), -1.0, 1.0)[:, None] * _shrinkage(records, self.row_norm)
 
-        products = rows.gram(zeros, lambda raw, records: np.square(_shrinkage(records, self.row_norm)))
-        return np.concatenate([half_vector(products), factor * rows.sum(zeros, targets).ravel()])
+        with_target = rows.sum(np.zeros((self.n_coordinates, 1)), targets)
+        return np.concatenate([_products(rows, self.n_coordinates, self.row_norm).ravel(), with_target.ravel()])
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return both un-noised parts; ``parts`` separates them."""
+        products, with_target = np.split(total, [self.n_coordinates**2])
+        return np.concatenate([half_vector(square(products)), math.sqrt(2.0) * self.row_norm * with_target])
 
     def parts(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return both parts of an answer, in the units of the data.
@@ -149,6 +157,11 @@ class JointMoments:
         """
         half = half_vector_size(self.n_coordinates)
         return symmetric(answer[:half], self.n_coordinates), answer[half:] / (math.sqrt(2.0) * self.row_norm)
+
+
+def _products(rows: TrainingData, n_coordinates: int, row_norm: float) -> np.ndarray:
+    """Sum of the products of the clipped rows' coordinates, of shape (n_coordinates, n_coordinates)."""
+    return rows.gram(np.zeros((n_coordinates, 1)), lambda raw, records: np.square(_shrinkage(records, row_norm)))
 
 
 def _shrinkage(records: Records, row_norm: float) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 
@@ -15,7 +16,7 @@ LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
 
 
 @dataclass(frozen=True)
-class TargetExponents:
+class TargetExponents(SumQuery):
     """Counts the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
 
     There is a range for 0, then one for every e from -1073 to 1024, which includes all float64 numbers.
@@ -46,7 +47,7 @@ class TargetExponents:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records."""
         return rows.histogram(self._ranges, self.size)
 
@@ -56,7 +57,7 @@ class TargetExponents:
 
 
 @dataclass(frozen=True, eq=False)
-class TargetHistogram:
+class TargetHistogram(SumQuery):
     """Counts the records with a target in each of some ranges, below the first and above the last.
 
     Parameters
@@ -92,7 +93,7 @@ class TargetHistogram:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records: below the first edge, between edges, and from the last edge on."""
         edges = np.sort(self.edges)  # if unsorted, a bin could depend on the target before
         return rows.histogram(lambda records: np.searchsorted(edges, records.targets, side="right"), self.size)

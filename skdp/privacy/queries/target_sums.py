@@ -7,12 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
 
 @dataclass(frozen=True)
-class TargetSum:
+class TargetSum(SumQuery):
     """Sums the targets, clipped to [-1, 1], over all records."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
@@ -39,13 +40,13 @@ class TargetSum:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum."""
         return rows.totals()[-1:]
 
 
 @dataclass(frozen=True)
-class FeatureTargetSums:
+class FeatureTargetSums(SumQuery):
     """Sums ``(x / R, y)`` over all records, with rows clipped to R and targets to [-1, 1].
 
     Parameters
@@ -83,15 +84,17 @@ class FeatureTargetSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums of the rows over R, then of the targets."""
-        totals = rows.totals()
-        totals[:-1] /= self.data_norm
-        return totals
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sums of the rows, then of the targets."""
+        return rows.totals()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sums of the rows over R, then of the targets."""
+        return np.append(total[:-1] / self.data_norm, total[-1])
 
 
 @dataclass(frozen=True)
-class FeatureSums:
+class FeatureSums(SumQuery):
     """Sums ``x / R`` over all records, with rows clipped to R.
 
     Parameters
@@ -129,6 +132,10 @@ class FeatureSums:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sum of the rows over R."""
-        return rows.totals()[:-1] / self.data_norm
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum of the rows."""
+        return rows.totals()[:-1]
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sum over R."""
+        return total / self.data_norm

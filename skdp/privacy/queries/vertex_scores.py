@@ -8,7 +8,7 @@ from scipy import sparse
 
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.queries._base import Loss
+from skdp.privacy.queries._base import Loss, SumQuery
 
 __all__ = ["Vertex", "Vertices", "score_rounding"]
 
@@ -97,7 +97,7 @@ def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, 
 
 
 @dataclass(frozen=True, eq=False)
-class Vertex:
+class Vertex(SumQuery):
     r"""Scores every vertex v of a polytope by minus the inner product with a gradient that is clipped in every coordinate.
 
     The score is :math:`-\langle v, \sum_i h_i + o \rangle` with :math:`h_i = \mathrm{clip}(x_i r_i^\top)`, every entry clipped to
@@ -163,10 +163,13 @@ class Vertex:
         offset = float(np.abs(self.offset).max(initial=0.0)) / self.clip_norm
         return score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum of clipped gradients, in C order of ``coef``."""
+        return rows.clipped_sum(self.coef, self.residuals, self.clip_norm).ravel()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised scores of the vertices; larger is better."""
-        gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norm) + self.offset
-        return -self.vertices.products(gradient.ravel())
+        return -self.vertices.products((total.reshape(self.coef.shape) + self.offset).ravel())
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""

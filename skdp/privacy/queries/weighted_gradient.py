@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.queries._base import SumQuery
 from skdp.privacy.queries.standardized_gradient import StandardizedGradient
 
 __all__ = ["ResidualSigns", "ShortenedGradient"]
@@ -47,7 +48,7 @@ class ShortenedGradient(StandardizedGradient):
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualSigns:
+class ResidualSigns(SumQuery):
     """Sums the signs of the residuals ``prediction - y`` over all records.
 
     Parameters
@@ -82,7 +83,7 @@ class ResidualSigns:
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum."""
         total = 0.0
 
