@@ -58,7 +58,7 @@ def test_every_term_is_added_once_and_few_times(n_chunks, n_blocks):
 
 
 def test_the_bound_counts_blocks_chunks_and_levels():
-    """More rows than 2**49 would need another level."""
+    """More than 2**44 rows, 2**49 of a narrow table, would need another level."""
     assert ADDITIONS >= BLOCK + LONGEST // BLOCK + (FAN_IN - 1) * LEVELS
     assert FAN_IN**LEVELS * BLOCK >= 2**44
     for n in (1, BLOCK, 10**6, 10**9):
