@@ -1,9 +1,9 @@
 """Command line of the benchmarks.
 
-``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` lets tables grow, ``constants`` varies the
-constants of the defaults, ``floor`` searches for problems on which a constant prediction is better, ``margins`` compares
-hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources`` measures time and memory,
-``audit`` attacks the guarantee, and each of ``PAPERS`` repeats what a paper measured.
+``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
+``constants`` varies the constants of the defaults, ``floor`` searches for problems on which a constant prediction is better,
+``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources``
+measures time and memory, ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
 import argparse
@@ -159,7 +159,7 @@ def start_floor(given: argparse.Namespace) -> None:
 
 
 def add_papers(commands: Any) -> None:
-    """Commands that repeat what papers measured."""
+    """Add the commands that repeat the experiments of papers."""
     for name in PAPERS:
         stem = name.replace("-", "_")
         about = f"{title(name)[0].lower()}{title(name)[1:]}; writes {stem}.json, .md and .png".replace("%", "%%")

@@ -1,4 +1,4 @@
-"""Additive models beside linear ones, boosting with privacy, and models without privacy: scores, small tables, time."""
+"""Compare additive models with linear ones, private boosting and non-private models: scores, small tables, time."""
 
 import functools
 import math
@@ -49,7 +49,7 @@ Cell = tuple[str, Callable[..., Scores], float, int]  # a model, its fit, epsilo
 
 @dataclass(frozen=True)
 class Case:
-    """One table in both forms.
+    """Hold one table in both forms.
 
     Parameters
     ----------
@@ -76,25 +76,25 @@ class Case:
         return 1 / len(self.prepared.y_train) ** 2
 
     def subset(self, n_rows: int, seed: int) -> "Case":
-        """Draw training records; of the records for testing the first 10 000 stay."""
+        """Draw training records; keep the first 10 000 test records."""
         chosen = np.random.default_rng(seed).permutation(len(self.prepared.y_train))[:n_rows]
         parts = [rows_of(table, chosen, SUBSET_TEST_ROWS) for table in (self.frame.table, self.prepared)]
         return Case(self.name, replace(self.frame, table=parts[0]), parts[1])
 
     def signal_per_number(self, epsilon: float) -> float:
-        """Signal-to-noise over the number of numeric columns, s of the rule."""
+        """The signal-to-noise ratio divided by the number of numeric columns: s of the rule."""
         n_numbers = len(AdditiveBasis(Schema.read(self.frame.schema), 0).numbers)
         return gaussian_mu(epsilon, self.delta) * len(self.prepared.y_train) / n_numbers
 
 
 def rows_of(table: Table, chosen: np.ndarray, n_test: int) -> Table:
-    """Some training records, and the first ones for testing."""
+    """Return a random part of the training records, and the first test records."""
     at = getattr(table.X_train, "iloc", table.X_train)
     return Table(at[chosen], table.y_train[chosen], table.X_test[:n_test], table.y_test[:n_test], table.task)
 
 
 def additive(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
-    """Our additive model with nothing tuned."""
+    """Fit our additive model with its defaults."""
     table = case.frame.table
     budget = {"delta": case.delta, "adjacency": ADJACENCY}
     given = {"schema": case.frame.schema, "data_norm": case.frame.data_norm} | budget | given
@@ -107,7 +107,7 @@ def additive(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
 
 
 def linear(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
-    """Our linear model with nothing tuned, on rows of norm at most 1."""
+    """Fit our linear model with its defaults, on rows of norm at most 1."""
     given = {"delta": case.delta, "adjacency": ADJACENCY, "data_norm": 1.0} | given
     if case.prepared.task == "regression":
         return fit_and_score(DPLinearRegression(epsilon, target_bounds=(-1, 1), **given), case.prepared, seed)
@@ -115,7 +115,7 @@ def linear(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
 
 
 def boosted(case: Case, epsilon: float, seed: int) -> Scores:
-    """Boosting of interpret with privacy, for classes; it is told the bounds, and learns its bins privately."""
+    """Fit interpret's private boosting for classes; it gets the bounds, and learns its bins privately."""
     from interpret.privacy import DPExplainableBoostingClassifier
 
     facts, table = columns(case), case.frame.table
@@ -151,21 +151,21 @@ VARIANTS: dict[str, Callable[..., Scores]] = {
 
 
 def columns(case: Case) -> dict[str, Any]:
-    """Facts of the columns that predict."""
+    """Return the public facts of the feature columns."""
     return {name: column for name, column in case.frame.schema["columns"].items() if column["kind"] != "ignore"}
 
 
 def fit_and_score(model: Any, table: Table, seed: int | None = None) -> Scores:
-    """Test scores of a fit; the seed is that of our noise."""
+    """Return the test scores of a fit; the seed is that of our noise."""
     with warnings.catch_warnings(), noise_of(seed):
-        warnings.simplefilter("ignore")  # of large epsilons, steps that ran out: known here
+        warnings.simplefilter("ignore")  # expected here: large epsilons, too few steps
         model.fit(table.X_train, table.y_train)
         raw = raw_predictions(model, table.X_test, table.task)
     return scored(table.y_test, raw, table.task)
 
 
 def raw_predictions(model: Any, X: Any, task: str) -> np.ndarray:
-    """Log-odds, or predictions that are not clipped to the bounds of the target."""
+    """Return log-odds, or predictions that are not clipped to the bounds of the target."""
     if task == "regression":
         if not hasattr(model, "target_bounds_"):
             return model.predict(X)
@@ -251,7 +251,7 @@ def tried(case: Case, repeats: int, jobs: int | None) -> list[dict[str, Any]]:
 
 
 def measured(case: Case, cells: list[Cell], jobs: int | None) -> list[dict[str, Any]]:
-    """Records of cells, which are fitted with the seeds 0, 1, and so on."""
+    """Return records of cells, which are fitted with the seeds 0, 1, and so on."""
     found = Parallel(jobs)(delayed(run)(case, epsilon, seed) for _, run, epsilon, times in cells for seed in range(times))
     left = iter(found)
     return [
@@ -262,7 +262,7 @@ def measured(case: Case, cells: list[Cell], jobs: int | None) -> list[dict[str, 
 
 
 def subsets(case: Case, repeats: int, jobs: int | None) -> list[dict[str, Any]]:
-    """Records of small parts of a table, each with a seed of its own; both models see the same parts."""
+    """Return records of small parts of a table, each with its own seed; both models see the same parts."""
     if case.name not in SUBSET_TABLES:
         return []
     records = []
@@ -283,7 +283,7 @@ def gathered(found: list[Scores]) -> dict[str, Any]:
 
 
 def installed(library: str) -> bool:
-    """Whether a library is here."""
+    """Return whether a library is installed."""
     try:
         __import__(library)
     except ImportError:
@@ -308,12 +308,12 @@ def ceilings(case: Case) -> list[dict[str, Any]]:
 
 
 def expansion(basis: AdditiveBasis, table: Table) -> Iterator[Any]:
-    """Parts of a table on a basis."""
+    """Return both parts of a table, transformed by a basis."""
     yield from (basis.transform(table.X_train), table.y_train, basis.transform(table.X_test), table.y_test)
 
 
 def trees(case: Case) -> Any:
-    """Boosted trees without privacy, with defaults; they know which columns are categories."""
+    """Fit non-private boosted trees with their defaults; they get the list of categorical columns."""
     kind = HistGradientBoostingRegressor if case.prepared.task == "regression" else HistGradientBoostingClassifier
     facts = columns(case)
     categories = [name for name, column in facts.items() if column["kind"] == "category"]
@@ -326,7 +326,7 @@ def trees(case: Case) -> Any:
 
 
 def speed(repeats: int) -> dict[str, float]:
-    """Time of a default fit on all records of adult, against scikit-learn, and against the same functions as a dense table."""
+    """Time a default fit on all records of adult against scikit-learn and against the same functions as a dense table."""
     case = Case.of("adult")
     table, facts = case.frame.table, columns(case)
     X = type(table.X_train)({name: [*table.X_train[name], *table.X_test[name]] for name in facts})
@@ -346,7 +346,7 @@ def speed(repeats: int) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(repeats):  # alternating, so that a change of the machine's speed meets all
+        for _ in range(repeats):  # alternating, so that a change of the machine's speed affects all
             for name, call in calls.items():
                 times[name].append(milliseconds(call, 1))
     middle = {name: statistics.median(taken) for name, taken in times.items()}

@@ -1,4 +1,4 @@
-"""What the benchmark of additive models writes: a page in Markdown, and a plot."""
+"""Write the results of the benchmark of additive models: a page in Markdown, and a plot."""
 
 import math
 from pathlib import Path
@@ -14,8 +14,8 @@ __all__ = ["draw", "markdown"]
 
 RESAMPLES, REFERENCE_FITS = 2000, 10
 LABELS = {name: score.label for name, score in SCORES["classification"].items()} | {"r2": "R2", "clipped_r2": "R2, clipped"}
-FIRST = ("auc", "clipped_r2")  # what comparisons and the plot go by
-WORST = {"auc": 0.006, "clipped_r2": 0.0}  # by how much a mean may be below that of the linear model where there are hats
+FIRST = ("auc", "clipped_r2")  # scores of the comparisons and of the plot
+WORST = {"auc": 0.006, "clipped_r2": 0.0}  # largest deficit of a mean against the linear model where there are hats
 COLOURS = {"linear": "C0", "additive": "C1", "DP-EBM": "C2"}
 ABOUT = """\
 {adjacency}, delta = {delta}, everything by default. Cells are medians over {repeats} fits with different seeds (3 of DP-EBM),
@@ -89,7 +89,7 @@ def overview(records: list[dict[str, Any]]) -> list[str]:
 
 
 def failures(records: list[dict[str, Any]]) -> list[str]:
-    """Cells that fall short of the reference, or of the linear model."""
+    """Return the cells that are below the reference, or below the linear model."""
     short, below = [], []
     for record in (record for record in records if record["model"] == "additive"):
         about = f"{record['table']} at {record['epsilon']:g}"
@@ -158,7 +158,7 @@ def small_tables(records: list[dict[str, Any]]) -> list[str]:
 
 
 def beside(record: dict[str, Any], plain: dict[str, Any]) -> str:
-    """Mean AUC, and how far it is from the linear one."""
+    """Return the mean AUC, and its difference from that of the linear model."""
     gaps = np.subtract(record["scores"]["auc"], plain["scores"]["auc"])
     return f"{mean(record, 'auc'):.4f} ({gaps.mean():+.4f} ± {standard_error(gaps):.4f})"
 
@@ -220,19 +220,19 @@ def median(record: dict[str, Any], score: str) -> float:
 
 
 def standard_error(values: np.ndarray) -> float:
-    """Of a mean; not a number for a single value."""
+    """Return the standard error of a mean; NaN for a single value."""
     return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
 
 
 def error(record: dict[str, Any], score: str, n_fits: int | None = None) -> float:
-    """Bootstrap standard error of the median of a cell, or of that of so many fits like its own."""
+    """Return the bootstrap standard error of the median of a cell, or of a given number of fits like its own."""
     values = np.array(record["scores"][score])
     drawn = np.random.default_rng(0).integers(values.size, size=(RESAMPLES, n_fits or values.size))
     return float(np.median(values[drawn], axis=1).std())
 
 
 def compared(record: dict[str, Any], score: str) -> tuple[float, float]:
-    """Reference figure of a cell, and by how many standard errors our median is better; rounding counts."""
+    """Return the reference figure of a cell, and the lead of our median in standard errors, which include rounding."""
     value = REFERENCE[record["table"]][record["model"]][score][EPSILONS.index(record["epsilon"])]
     rounding = 10.0 ** (-3 if score.endswith("r2") else -4) / math.sqrt(12)
     gap = median(record, score) - value

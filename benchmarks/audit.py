@@ -1,4 +1,4 @@
-"""Attack every solver, and twins that break the guarantee; a solver that needs settings of its own has a line in ``AUDITED``."""
+"""Attack every solver, and twins that break the guarantee; a solver that needs special settings has a line in ``AUDITED``."""
 
 import itertools
 import json
@@ -79,11 +79,11 @@ CONFIDENCE = 1 - 1e-4
 N_SAMPLES = 40
 Twins = dict[str, tuple[type[DPEstimator], Solver]]
 TABLE = np.zeros((N_SAMPLES, 2)), np.arange(N_SAMPLES) % 2  # records of zeros contribute nothing: noise alone hides the canary
-# step size, or noise that sets the penalty, at which the model hardly moves, so that the canary's gradient stays the largest
+# Step size, or noise that sets the penalty, at which the model hardly moves: the gradient of the canary stays the largest.
 STILL = 1e-3
-QUICK = {"n_steps": 4, "step_size": STILL}  # settings of a solver without a line in ``AUDITED``, as far as it has them
-CLIPPING = 0.1  # clip norm of such a solver: far below the gradient of the canary, so that it contributes as much as it may
-BROKEN: dict[type[DPEstimator], tuple[type[DPEstimator], type[DPEstimator]]] = {  # with half the noise, and with releases more
+QUICK = {"n_steps": 4, "step_size": STILL}  # settings of a solver without a line in ``AUDITED``, if it has such parameters
+CLIPPING = 0.1  # clip norm of such a solver: far below the gradient of the canary, which then contributes as much as possible
+BROKEN: dict[type[DPEstimator], tuple[type[DPEstimator], type[DPEstimator]]] = {  # half the noise; more releases
     DPLogisticRegression: (HalvedNoise, UnscheduledReleases),
     DPLinearRegression: (HalvedNoiseRegression, UnscheduledReleasesRegression),
     DPConstrainedClassifier: (HalvedNoiseOverSet, UnscheduledReleasesOverSet),
@@ -95,7 +95,7 @@ BROKEN: dict[type[DPEstimator], tuple[type[DPEstimator], type[DPEstimator]]] = {
 
 @dataclass(frozen=True)
 class Audited:
-    """How a solver is audited.
+    """Hold the settings of the audit of a solver.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Audited:
 
 
 def build(kind: type[DPEstimator], solver: Solver, adjacency: str, clip_norm: float | None = None) -> BaseEstimator:
-    """Estimator with the claim of the audit."""
+    """Return an estimator with the claim of the audit."""
     bounds = {"target_bounds": (-1, 1)} if issubclass(kind, (DPLinearRegression, DPQuantileRegressor)) else {}
     if "vertices" in solver.needs:
         bounds = {"constraint": Segment(STILL)}
@@ -145,7 +145,7 @@ def build(kind: type[DPEstimator], solver: Solver, adjacency: str, clip_norm: fl
 
 
 def twins(solver: Solver, fewer: Solver, kind: type[DPEstimator] = DPLogisticRegression) -> Twins:
-    """What can go wrong with any solver: half the noise, or four releases asked by ``fewer``, which states one."""
+    """Return the twins of any solver: half the noise, or ``fewer``, which makes four releases and states one."""
     halved, unscheduled = BROKEN[kind]
     return {"noise halved": (halved, solver), "three releases unscheduled": (unscheduled, fewer)}
 
@@ -169,8 +169,8 @@ def fits(estimator: BaseEstimator) -> bool:
     return True
 
 
-# Samples of half of the records hide much of what samples can, and most runs still see the canary. Releases too many show
-# best where hardly any run misses them.
+# Samples of half of the records hide much of what samples can, and most runs still see the canary. Additional
+# releases are easiest to detect where hardly any run misses them.
 GD, HALF, MOST = ({"step_size": STILL} | batch for batch in ({}, {"batch_size": N_SAMPLES // 2}, {"batch_size": 0.8 * N_SAMPLES}))
 ONCE = {"step_size": STILL, "batch_size": N_SAMPLES, "sampling": "single_pass"}  # every second record, in the first step
 FEW = {
@@ -180,20 +180,20 @@ FEW = {
     "moments_share": 0.01,
     "labels_share": 0.01,
     "calibration_share": 0.01,
-}  # most for the gradients
+}  # nearly all of the budget for the gradients
 SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 records are too few for histograms
 POINTED = {"path": STILL, "target_share": 1e-4, "moment_share": 1e-4}  # the same
-NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # most for the snapshots
-RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start, and most for the gradients
+NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # nearly all for the snapshots
+RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start; nearly all for gradients
 SHORT = {"step_scale": STILL}
 SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
-LATE = {"moments_share": 0.1}  # enough for a geometry in which the canary is clipped, and most for the moments of the classes
+LATE = {"moments_share": 0.1}  # enough to clip the canary; the rest for the moments of the classes
 LEAK, UNNOISED = "exact gradient in the y-update", "primal gradient at the un-noised dual variable"
 RESTING = {"primal_step_size": STILL, "dual_step_size": STILL}
 CERTAIN = RESTING | {
     "restart_share": 0.99
-}  # most for the gradients: of a canary whose gradient is constant differences show nothing
-DUAL = RESTING | {"dual_share": 0.99}  # most for the release that is repeated
+}  # nearly all for the gradients: differences show nothing of a canary whose gradient is constant
+DUAL = RESTING | {"dual_share": 0.99}  # nearly all for the release that is repeated
 TELLING = {"primal_step_size": STILL, "dual_step_size": N_SAMPLES / 2}  # the dual variable moves by half a clip norm of a record
 AUDITED = {
     "accmd": Audited(
@@ -309,7 +309,7 @@ def write_table(out: Path, n_runs: int, n_jobs: int | None) -> bool:
 
 
 def cases() -> Iterator[tuple[dict[str, Any], BaseEstimator]]:
-    """Every estimator to audit, and what it is."""
+    """Yield every estimator to audit, and its description."""
     for (name, audited), adjacency in itertools.product(AUDITED.items(), ADJACENCIES):
         about = {"solver": name, "adjacency": adjacency, "twin": None}
         yield about, audited.estimator(adjacency)
@@ -318,7 +318,7 @@ def cases() -> Iterator[tuple[dict[str, Any], BaseEstimator]]:
 
 
 def lines(about: dict[str, Any], result: AuditResult) -> Iterator[dict[str, Any]]:
-    """One record per view; of a twin only the view that shows it has to exceed the claim."""
+    """Return one record per view; for a twin, only the view that shows the defect has to exceed the claim."""
     for bound in result.bounds:
         share = bound.epsilon / result.epsilon
         if about["twin"] is None:

@@ -1,6 +1,6 @@
 """Bounds and categories of the benchmark tables: fixed constants, taken as public.
 
-They are those that comparisons on these tables commonly use, so that figures can be laid side by side.
+Comparisons on these tables commonly use these values, so that figures can be compared.
 """
 
 ADULT_WORDS = {

@@ -25,12 +25,12 @@ __all__ = ["claims", "claims_table"]
 N_SAMPLES, N_EPOCHS, N_INNER = 200_000, 15, 5_000  # of the paper's experiment
 EPSILONS, DELTA, ADJACENCY = (0.2, 0.5, 1.0), 1e-3, "replace_one"
 CONSTANTS = (1.0, 10.0, 100.0, 1000.0)
-LARGE = 5.0  # from where on the lower bound is worth printing
+LARGE = 5.0  # least epsilon at which the lower bound is printed
 N_STEPS, RATE = N_EPOCHS * N_INNER, 1 / N_SAMPLES
 
 
 def claims() -> list[dict[str, Any]]:
-    """Return what holds for each epsilon that is claimed.
+    """Return the epsilon that holds for each claimed epsilon.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def composition(noise_multiplier: float) -> Composition:
 
 
 def least_epsilon(noise_multiplier: float) -> float:
-    """Return a lower bound of epsilon: what one event tells apart.
+    """Return a lower bound of epsilon from the probabilities of one event.
 
     The record's gradient has the norm G and one direction, the neighbour's has the opposite one. The event is that the answers of
     k steps or more exceed a threshold in that direction. Its probability is P on the one table; on the other it is at most that

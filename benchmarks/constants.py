@@ -1,8 +1,8 @@
-"""Sensitivity of the result to every public choice of the defaults: each constant times 1/4, 1/2, 2 and 4, others as they are.
+"""Measure the effect of every public choice of the defaults: each constant times 1/4, 1/2, 2 and 4, the others unchanged.
 
-The solver's parameters are the choices; a new one appears by itself. A momentum beta is scaled through ``1 / (1 - beta)``, the
-number of steps that it remembers, and a fraction stays at most 1. Differences are between fits to the same table with the same
-seeds.
+The choices are the solver's parameters; a new parameter is included automatically. A momentum beta is scaled through
+``1 / (1 - beta)``, the number of steps that it remembers, and a fraction stays at most 1. Differences are between fits to
+the same table with the same seeds.
 """
 
 import math
@@ -39,8 +39,8 @@ FAMILIES = {
     "made-up linear heavy": (Population("heavy", 20, "regression", middle=0.5, spread=0.1), 10_000),
 }
 N_TEST = 20_000
-UNBOUNDED = ("clip", "ridge")  # may be above 1, though their defaults are not
-NARROWEST = 0.002  # half of what an axis shows at least, so that no difference looks like one
+UNBOUNDED = ("clip", "ridge")  # may exceed 1, although their defaults do not
+NARROWEST = 0.002  # half of the smallest range of an axis, so that negligible differences look negligible
 ABOUT = """\
 Mean over the tables of the change of test AUC (R2 of a regression), its standard error over the seeds, and in brackets the range
 over the tables; {repeats} paired fits per cell, {adjacency}. A default on a plateau has changes near 0, and mostly negative ones.
@@ -48,7 +48,7 @@ over the tables; {repeats} paired fits per cell, {adjacency}. A default on a pla
 
 
 def vary(names: list[str], epsilons: list[float], repeats: int, out: Path) -> list[dict[str, Any]]:
-    """Measure what each choice does; write JSON, Markdown and a plot per choice.
+    """Measure the effect of each choice; write JSON, Markdown and a plot per choice.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def choices(solver: Solver, n_steps: int) -> Iterator[tuple[str, float, Solver]]
 
 
 def scaled(choice: str, usual: Any, factor: float) -> Any:
-    """A parameter times a factor, in its own way."""
+    """Return a parameter times a factor, by the rule for that parameter."""
     if choice == "momentum":
         return max(0.0, 1 - (1 - usual) / factor)
     if isinstance(usual, int):

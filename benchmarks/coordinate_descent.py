@@ -52,7 +52,7 @@ the columns and the minimum: below 1 the theorem favours importance sampling.
 
 @dataclass(frozen=True)
 class RawTable:
-    """A table in its own units.
+    """Hold a table in its own units.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def raw_california(directory: Path) -> RawTable:
 
 
 def wide_and_narrow(directory: Path) -> RawTable:
-    """Made up: 3 wide columns with the whole signal, and 37 that are a tenth as wide; 20 000 training records; reads no file."""
+    """Generate 3 wide columns with the whole signal, and 37 that are a tenth as wide; 20 000 training records; reads no file."""
     rng, widths = np.random.default_rng(0), np.repeat([1.0, 0.1], [3, 37])
     X = rng.uniform(-1, 1, size=(40_000, widths.size)) * widths
     y = (rng.random(len(X)) < expit(X[:, :3] @ [2.0, -2.0, 2.0])).astype(int)
@@ -135,8 +135,8 @@ class Contestant(NamedTuple):
 
 
 def contestants(raw: RawTable) -> dict[str, Contestant]:
-    """What is compared, by name."""
-    d = raw.feature_bounds.size + 1  # the intercept is a coordinate, too, and a block of its own
+    """Return the compared solvers by name."""
+    d = raw.feature_bounds.size + 1  # the intercept is a coordinate, too, and a separate block
     learnt = "standardized_gd" if raw.table.task == "classification" else "whitened_gd"
     by_blocks = BlockCoordinateDescent("blocks", blocks=raw.blocks)
     return {
@@ -232,7 +232,7 @@ def least(raw: RawTable) -> Line:
 
 def bound_ratio(feature_bounds: np.ndarray, minimum: Line) -> float:
     """Return the convex theorem's bound with importance sampling over that with uniform sampling; the intercept has bound 1."""
-    smoothness = np.append(feature_bounds, 1.0) ** 2  # but for a factor
+    smoothness = np.append(feature_bounds, 1.0) ** 2  # up to a factor
     squares = np.append(minimum.coef_, minimum.intercept_) ** 2
     return float(np.sqrt(smoothness.mean() * squares.mean() / (smoothness * squares).mean()))
 
@@ -258,7 +258,7 @@ def passes(model: Any) -> float:
 
 
 def markdown(contents: dict[str, Any]) -> str:
-    """Return the excess risks, and what the theorem says of importance sampling.
+    """Return the excess risks, and the prediction of the theorem for importance sampling.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Excess test loss over the non-private fit as the table grows, beside the rate that the noise predicts.
+r"""Excess test loss over the non-private fit as the table grows, compared with the rate that the noise predicts.
 
 Near the optimum the loss of d coefficients is a quadratic of curvature H. A release of mean gradients clipped to C has noise of
 standard deviation :math:`C k / (\mu n)` per coordinate when the whole budget goes into it, which moves the minimum by
@@ -9,12 +9,12 @@ standard deviation :math:`C k / (\mu n)` per coordinate when the whole budget go
 For standardised features :math:`H = h I`, and C is about :math:`c \sqrt d`: the excess is
 :math:`\frac{c^2 k^2}{2 h} (d / (\mu n))^2`. mu is about :math:`\varepsilon / \sqrt{2 \log(1/\delta)}`, so with
 :math:`\delta = 1 / n^2` the rate is :math:`(d / (n \varepsilon))^2 \log n`. A curve that leaves it for large n has a bias that
-does not go away.
+does not vanish.
 
 The excess over a fit of the same records is ``L(w) - L(v)`` with test loss L, private w and non-private v. At v the test loss
-has a slope, because v fits the training records, and along it noise helps as often as it hurts; its part has mean zero over the
-noise and is far larger than the rest. So the plot shows the excess without it, ``L(w) - L(v) - <grad L(v), w - v>``, which is
-never negative; the JSON has both.
+has a slope, because v fits the training records. The noise along this slope reduces the loss as often as it increases it: this
+part has mean zero over the noise and is far larger than the rest. So the plot shows the excess without it,
+``L(w) - L(v) - <grad L(v), w - v>``, which is never negative; the JSON has both.
 """
 
 import math
@@ -143,7 +143,7 @@ def measure(
 
 
 def raw(model: Any, X: np.ndarray) -> np.ndarray:
-    """Raw predictions; of a regression without what keeps them in their bounds, which is not smooth."""
+    """Return raw predictions; for a regression without the clip to the target bounds, which is not smooth."""
     return X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0]
 
 
@@ -154,7 +154,7 @@ def excess(loss: Loss, private: np.ndarray, plain: np.ndarray, y: np.ndarray) ->
 
 
 def summary(values: np.ndarray) -> dict[str, Any]:
-    """What the JSON has of a cell."""
+    """Return the record of a cell for the JSON."""
     whole = values[:, 1]
     return {
         "excess": np.quantile(values[:, 0], (0.25, 0.5, 0.75)).tolist(),

@@ -1,13 +1,13 @@
-"""Search for made-up problems on which the defaults are worse than a constant prediction.
+"""Search for generated problems on which the defaults are worse than a constant prediction.
 
-The mean accuracy of a fit has to reach that of the best constant prediction, but for ``0.01 + 3 / (n epsilon)``; the mean R2 has
+The mean accuracy of a fit has to reach that of the best constant prediction minus ``0.01 + 3 / (n epsilon)``; the mean R2 has
 to reach ``-0.05 - c / (n epsilon)**2``. Every seed draws a table and noise.
 
-A method that says anything about the mean of the targets pays for it. Released with half of the squared Gaussian-DP parameter mu
-of the budget it has the variance ``2 (k Y / (n mu))**2`` for targets in [-Y, Y], where k is 1 under ``zero_out``, 2 under
-``replace_one``. Over the variance s**2 of the targets that is a loss of R2 of ``c / (n epsilon)**2`` with
+The mean of the targets has to be released, too. With half of the squared Gaussian-DP parameter mu of the budget it has the
+variance ``2 (k Y / (n mu))**2`` for targets in [-Y, Y], where k is 1 under ``zero_out``, 2 under
+``replace_one``. Divided by the variance s**2 of the targets, that is a loss of R2 of ``c / (n epsilon)**2`` with
 ``c = 2 (k (Y / s) (epsilon / mu))**2``; epsilon / mu lies between 2 and 7 for ``delta = 1 / n**2``. The other half is for the
-rest of the fit, and for chance: were all of the budget spent on the mean, the mean over 20 seeds would be below this floor in
+rest of the fit, and for chance: if all of the budget were spent on the mean, the mean over 20 seeds would be below this floor in
 0.5 % of the problems (20 squared normals add up to more than 40).
 """
 
@@ -89,7 +89,7 @@ class Cell:
 def search(
     task: str, count: int, repeats: int, largest: float, jobs: int | None, out: Path, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Fit the default on problems of a random part of the grid; write what was found, and return the counter-examples.
+    """Fit the default on problems of a random part of the grid; write the results, and return the counter-examples.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def search(
 
 
 def sample(task: str, count: int, largest: float, seed: int) -> list[Cell]:
-    """Return problems drawn from the grid, each factor by itself.
+    """Return problems drawn from the grid, each factor independently.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def sample(task: str, count: int, largest: float, seed: int) -> list[Cell]:
 
 
 def measure(cell: Cell, repeats: int) -> dict[str, Any]:
-    """Mean score over the seeds beside the floor."""
+    """Return the mean score over the seeds, and the floor."""
     population, start = cell.population, time.perf_counter()
     n_test = int(np.clip(TEST_CELLS / population.n_features, FEWEST_TESTS, MOST_TESTS))
     X, y = population.draw(n_test, 10**6)
@@ -179,7 +179,7 @@ def measure(cell: Cell, repeats: int) -> dict[str, Any]:
 
 
 def score(cell: Cell, seed: int, X: np.ndarray, y: np.ndarray) -> float:
-    """Accuracy or R2 of one fit to a table of its own."""
+    """Return accuracy or R2 of one fit; each seed draws its own table."""
     model = ours(cell.epsilon, cell.delta, cell.adjacency, task=cell.population.task, classes=[0, 1])
     with noise_of(seed):
         predicted = model.fit(*cell.population.draw(cell.n_samples, seed)).predict(X)

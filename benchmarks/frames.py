@@ -22,7 +22,7 @@ COVERTYPE_GROUPS = {"wilderness area": 4, "soil type": 40}  # numbers of binary 
 
 @dataclass(frozen=True)
 class Frame:
-    """A table in its own units, and its public facts.
+    """Hold a table in its own units, and its public facts.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ def bike(directory: Path) -> Frame:
 
 
 def row_numbers(frame: pd.DataFrame) -> np.ndarray:
-    """Numbers of the rows, to be split in their place."""
+    """Return row numbers, which are split in place of the rows."""
     return np.arange(len(frame))
 
 
 def taken(frame: pd.DataFrame, places: Table) -> Table:
-    """Rows of a data frame in the places of a split."""
+    """Return the rows of a data frame at the positions of a split."""
     X_train, X_test = frame.iloc[places.X_train], frame.iloc[places.X_test]
     return Table(X_train, places.y_train, X_test, places.y_test, places.task)
 

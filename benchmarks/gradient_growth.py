@@ -1,4 +1,4 @@
-r"""How many gradients are evaluated on the way to a gap as the table grows: full-data gradient descent and variance reduction.
+r"""Count gradient evaluations up to a gap as the table grows, for full-data gradient descent and variance reduction.
 
 A gradient of all records counts as n evaluations, a difference on a sample of rate q as 2 q n. Records are those of a logistic
 model in ten features on which ``data_norm=1`` clips next to nothing.
@@ -39,8 +39,8 @@ __all__ = ["CASES", "Case", "grow", "growth_table", "minimum", "objective", "pas
 SIZES = tuple(round(10 ** (exponent / 2)) for exponent in range(6, 13))
 POPULATION = Population("normal", 10)
 DELTA, ADJACENCY = 1e-3, "replace_one"
-FIXED, MULTIPLE = 1e-4, 5.0  # gap without noise; gap under privacy, over what noise alone leaves
-IDLE = 0.5  # of the gap at the start: where noise alone leaves so much, there is nothing to reach
+FIXED, MULTIPLE = 1e-4, 5.0  # gap without noise; gap under privacy, divided by the gap that noise alone leaves
+IDLE = 0.5  # share of the initial gap: if noise alone leaves more, no gap can be reached
 STEPS, PLAIN_STEPS = (5, 10, 20, 40, 80, 160), (10, 40, 160, 640)
 EPOCHS, DOUBLING_EPOCHS = (1, 2, 4, 8, 16), (1, 2, 4, 6, 8, 10)
 LARGE = 30_000  # records; one fit per length on larger tables
@@ -50,7 +50,7 @@ NEWTON_STEPS, DECREMENT, ROUNDING = 100, 1e-15, 1e-16
 
 @dataclass(frozen=True)
 class Case:
-    """What is minimised, and under which budget.
+    """Hold an objective and a budget.
 
     Parameters
     ----------
@@ -157,13 +157,13 @@ def fitted(case: Case, solver: Solver, seed: int, X: np.ndarray, y: np.ndarray) 
 
 
 def estimator(case: Case, solver: Solver) -> DPLogisticRegression:
-    """Logistic regression under a budget, by a solver, all else by default."""
+    """Return a logistic regression with a budget and a solver; the rest is the default."""
     given = {"delta": DELTA, "adjacency": ADJACENCY, "alpha": case.alpha, "data_norm": 1.0}
     return DPLogisticRegression(case.epsilon, solver=solver, **given)
 
 
 def weights(model: Any) -> np.ndarray:
-    """Coefficients, and the intercept behind them."""
+    """Return the coefficients, followed by the intercept."""
     return np.append(model.coef_, model.intercept_)
 
 

@@ -44,11 +44,11 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 __all__ = ["draw", "markdown", "measure"]
 
 SIZES, WIDTHS, RADII = (2000, 5000, 10_000, 20_000, 50_000), (200, 640, 2000, 6400, 20_000), (30.0, 100.0, 300.0)
-N_SAMPLES, N_FEATURES, EPSILON = 10_000, 2000, 1.0  # where the others grow
+N_SAMPLES, N_FEATURES, EPSILON = 10_000, 2000, 1.0  # fixed values while another one grows
 EPSILONS, ADJACENCY, REPEATS = (0.5, 1.0, 5.0), "replace_one", 3
-LARGE = 5 * 10**6  # numbers of a dense table from which on one fit has to do
-MOST = 2 * 10**8  # numbers of a dense table
-GAP, MOST_STEPS = 3e-4, 3000  # of the least loss in a set, and steps towards it
+LARGE = 5 * 10**6  # cells of a dense table above which there is one fit only
+MOST = 2 * 10**8  # largest number of cells of a dense table
+GAP, MOST_STEPS = 3e-4, 3000  # accuracy of the minimum over a set, and most steps to find it
 REPLACED = 2  # sensitivity of a sum of clipped gradients under replace_one, over the clip norm
 SLOPES = {"classification": (1.0, 0.25), "regression": (2.0, 1.0)}  # largest slope, smoothness
 SPARSE = ("words", "reuters")
@@ -58,7 +58,7 @@ CEILINGS = {"l1": "l1 ball, not private", "l2": "l2 ball, not private"}
 
 @dataclass(frozen=True)
 class Place:
-    """A table, by its name and shape; its radius where that does not come from the coefficients that made it."""
+    """Name a table and its shape; and its radius, if the true coefficients do not determine it."""
 
     population: str
     n_samples: int
@@ -102,7 +102,7 @@ def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
 
 
 def grid(quick: bool) -> list[tuple[Place, float]]:
-    """Made-up tables and epsilons; fewer widths where all columns count, or where numbers are predicted."""
+    """Return generated tables and epsilons; fewer widths where all columns count, or where numbers are predicted."""
     sizes, widths, epsilons = (SIZES[:2], WIDTHS[:2], (EPSILON,)) if quick else (SIZES, WIDTHS, EPSILONS)
     cells = []
     for name in ("signs", "words"):
@@ -127,7 +127,7 @@ def news() -> list[tuple[Place, float]]:
 
 @lru_cache(maxsize=1)
 def table_of(place: Place) -> Wide:
-    """The table of a place; the last one is kept, as tasks come by table."""
+    """Return a table; the last one is cached, because tasks are ordered by table."""
     if place.radius is not None:
         return reuters(place.radius)
     return draw_table(place.population, place.n_samples, place.n_features)
@@ -218,7 +218,7 @@ def score(table: Wide, raw: np.ndarray) -> float:
 
 
 def about(place: Place) -> dict[str, Any]:
-    """What records say of their table."""
+    """Return the part of a record that describes its table."""
     shape = {"n_samples": place.n_samples, "n_features": place.n_features}
     return {"population": place.population, **shape, "radius": place.radius}
 

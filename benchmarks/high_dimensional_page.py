@@ -1,4 +1,4 @@
-"""Tables and plot of `benchmarks/high_dimensional.py`, from what it measured."""
+"""Write the tables and the plot of `benchmarks/high_dimensional.py` from its measurements."""
 
 import math
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ Lines = dict[str, dict[float, dict[str, Any]]]
 
 
 def sections(settings: dict[str, Any]) -> tuple[Section, ...]:
-    """Return what the page shows one after the other."""
+    """Return the sections of the page in order."""
     n, p, epsilon = ({name: settings[name]} for name in ("n_samples", "n_features", "epsilon"))
     return (
         Section("signs", "n_features", n | epsilon),
@@ -142,7 +142,7 @@ def markdown(contents: dict[str, Any]) -> str:
 
 
 def heading(section: Section) -> str:
-    """What a section shows."""
+    """Return the description of a section."""
     fixed = ", ".join(f"{SYMBOLS[name]} = {value:g}" for name, value in section.fixed.items())
     return f"{ABOUT[section.population]}: against {SYMBOLS[section.axis]}{f' ({fixed})' if fixed else ''}"
 
@@ -161,7 +161,7 @@ def section_table(lines: Lines, section: Section) -> list[str]:
 
 
 def bounds_table(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
-    """The bounds beside what was measured, with as many features as all populations have."""
+    """Return bounds and measurements, at the number of features that all populations have."""
     shown = [r for r in records if r.get("predicted") is not None and r["n_samples"] == settings["n_samples"]]
     width = max((r["n_features"] for r in shown if r["n_features"] <= settings["n_features"]), default=0)
     usual, largest = settings["epsilon"], settings["largest_epsilon"]

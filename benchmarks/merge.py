@@ -9,7 +9,7 @@ from benchmarks.methods import METHODS
 
 __all__ = ["Unlike", "merge"]
 
-SAME = ("delta", "data_norm", "noise", "quick")  # settings without which scores cannot stand side by side
+SAME = ("delta", "data_norm", "noise", "quick")  # settings that must agree, so that scores can be compared
 UNITED = ("tables", "methods", "adjacencies")
 
 
@@ -86,7 +86,7 @@ def united(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def every(values: list[Any]) -> Any:
-    """All distinct values in one text, or those of a dictionary by name."""
+    """Return all distinct values in one text, or those of a dictionary by name."""
     if not isinstance(values[0], dict):
         return " and ".join(dict.fromkeys(values))
     names = dict.fromkeys(name for value in values for name in value)

@@ -1,4 +1,4 @@
-"""Methods to compare, by name; to add one, add an entry to ``METHODS``. The peers stand in ``benchmarks/peers.py``."""
+"""Methods to compare, by name; to add one, add an entry to ``METHODS``. The peers are in ``benchmarks/peers.py``."""
 
 from functools import partial
 from typing import Any

@@ -38,7 +38,7 @@ GROUP_SEED = 8  # of the classes of digits in each group, and of the records tha
 SIZE, QUICK_SIZE = None, 4000  # training digits; None takes as many as there are with a tenth positive
 HIDDEN, QUICK_HIDDEN = (256, 128), (64, 32)  # units of the network; the former are the paper's
 BATCH, PASSES = 2048, 10  # records in a sample, on average, and passes over the table
-WATCHED, PLACES = (1.0, 10.0), 8  # epsilons at which the first fit is watched, and how often on its way
+WATCHED, PLACES = (1.0, 10.0), 8  # epsilons at which the first fit is observed, and number of observations
 Build = Callable[..., Any]
 
 
@@ -81,7 +81,7 @@ part of it that plain samples of so many records would have. The benchmark works
 
 
 def measure(quick: bool, jobs: int | None) -> dict[str, Any]:
-    """Measure the AUC of all models on all tables, and watch some networks on their way.
+    """Measure the AUC of all models on all tables, and observe some networks during the fit.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def digits(
 def network_fit(
     model: str, epsilon: float, seed: int, hidden: tuple[int, ...], table: Table
 ) -> tuple[tuple[float, float], dict[str, Any] | None]:
-    """AUC and seconds of a network, and its path if it is one that is watched."""
+    """Return AUC and seconds of a network, and its path if it is observed."""
     n_samples = len(table.y_train)
     n_steps = math.ceil(PASSES * n_samples / BATCH)
     build = NETWORK[model](n_steps, hidden)
@@ -270,13 +270,13 @@ def scores(own: list[dict[str, Any]]) -> list[str]:
 
 
 def shown(record: dict[str, Any]) -> str:
-    """A cell in words."""
+    """Return the text of a cell."""
     low, high = record["quartiles"]
     return f"{record['median']:.4f} ({low:.4f} to {high:.4f})"
 
 
 def along(path: dict[str, Any]) -> str:
-    """A line about a fit that was watched."""
+    """Return a line about a fit that was observed."""
     norms, errors = path["gradient_norm"], np.mean(path["squared_error"], axis=1)
     epsilon = "not private" if path["epsilon"] is None else f"{path['epsilon']:g}"
     cells = [f"{norms[0]:.2g} to {norms[-1]:.2g}", f"{np.median(errors):.2g}", f"{np.median(path['sampling']):.2g}"]

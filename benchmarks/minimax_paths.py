@@ -1,4 +1,4 @@
-"""How far the estimates of a fit to the area under the ROC curve are from the truth, and how steep its primal function is.
+"""Measure errors of gradient estimates during a fit to the area under the ROC curve, and the gradient of its primal function.
 
 A fit through the oracle says nothing of this, and nobody with its releases could know it: a witness compares each release with
 the un-noised sums over the training records, which the benchmark has. What it writes down is outside any guarantee.
@@ -26,7 +26,7 @@ Ask = Callable[[Any], np.ndarray]
 
 
 class WatchedMaximizer(DPAUCMaximizer):
-    """The estimator, whose ``witness`` sees what its solver asks and is told."""
+    """Run the estimator with a ``witness`` that sees the queries and answers of its solver."""
 
     witness: "Witness"
 
@@ -35,7 +35,7 @@ class WatchedMaximizer(DPAUCMaximizer):
 
 
 class Witness:
-    """Compares releases with the truth on the way of a solver of the saddle problem of ranking.
+    """Compare releases with exact values during the fit of a solver of the saddle problem of ranking.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Witness:
         return answered
 
     def _take(self, query: Any, answer: np.ndarray) -> None:
-        """Work out the solver's estimate of the sum of primal gradients, and look at it where it is time to."""
+        """Compute the solver's estimate of the sum of primal gradients, and record it when it is due."""
         start = time.perf_counter()
         if isinstance(query, PrimalDifference):
             self._estimate = self._estimate + answer
@@ -105,7 +105,7 @@ class Witness:
         self.found["squared_error"].append([])
 
     def _compare(self, query: Any) -> None:
-        """Squared distance of the estimate from the exact mean of clipped gradients, and what samples alone make of it."""
+        """Squared distance of the estimate from the exact mean of clipped gradients, and the part due to sampling."""
         X, y = self._table.X_train, self._table.y_train
         mean, square = clipped_mean(query.saddle, query.primal, query.dual, X, y, self._clip_norm)
         error = self._estimate / (self._expected * query.saddle.divisor) - mean
@@ -115,7 +115,7 @@ class Witness:
 
 
 def blocks(X: np.ndarray, y: np.ndarray) -> list[Batch]:
-    """Some records at a time."""
+    """Yield the records block by block."""
     return [Batch(X[first : first + BLOCK], y[first : first + BLOCK]) for first in range(0, len(y), BLOCK)]
 
 

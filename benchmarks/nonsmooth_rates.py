@@ -48,7 +48,7 @@ of a single pass, times m / (m - 1) where the risk grows with the power m of the
 
 
 class Population(Protocol):
-    """Where records come from, and what a model loses on them."""
+    """A population of records, and the expected loss of a model on it."""
 
     @property
     def growth(self) -> float:
@@ -61,11 +61,11 @@ class Population(Protocol):
         """Draw the targets of a table from the first feature."""
 
     def losses(self, raw: np.ndarray, scores: np.ndarray, n_samples: int) -> np.ndarray:
-        """Return the expected losses given rows, but for a constant, in the population of tables of a size."""
+        """Return the expected losses given rows, up to a constant, in the population of tables of a size."""
 
 
 class Signs(NamedTuple):
-    """Signs of the first feature, and the hinge; the more wrong ones, the smaller the signal.
+    """Labels are signs of the first feature, and the loss is the hinge; more wrong signs make a smaller signal.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def gradients(report: Any, n_samples: int) -> float:
 
 
 def excess_risk(population: Population, coef: np.ndarray, n_samples: int) -> float:
-    """Expected loss of a model less that of the best one."""
+    """Return the expected loss of a model minus that of the best one."""
     return risk(population, coef[0], float(np.linalg.norm(coef[1:])), n_samples) - least_risk(population, n_samples)
 
 
@@ -196,7 +196,7 @@ def least_risk(population: Population, n_samples: int) -> float:
 
 
 def risk(population: Population, along: float, across: float, n_samples: int) -> float:
-    """Expected loss, but for a constant, of coefficients of the first feature and across it."""
+    """Return the expected loss, up to a constant, of coefficients along the first feature and orthogonal to it."""
     first, second = plane()
     return float(population.losses(along * first + across * second, first, n_samples).mean())
 
@@ -236,7 +236,7 @@ def theory(name: str, solver: str, sizes: Any) -> np.ndarray:
 
 
 def slope(sizes: Any, values: Any) -> float:
-    """Power of n that values follow; NaN of less than two."""
+    """Return the power of n that values follow; NaN for fewer than two values."""
     if len(sizes) < 2:
         return math.nan
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
@@ -256,7 +256,7 @@ def untrained(name: str, sizes: Any) -> list[float]:
 
 
 class Curve(NamedTuple):
-    """What was measured of one solver on one population, by size."""
+    """Hold the measurements of one solver on one population, by size."""
 
     name: str
     solver: str

@@ -1,4 +1,4 @@
-"""The experiments of the papers behind the solvers, under accounting that holds: one file each, run and written alike."""
+"""The experiments of the papers behind the solvers, under accounting that holds; all files have the same interface."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ __all__ = ["PAPERS", "Experiment", "reproduce"]
 
 
 class Experiment(Protocol):
-    """What the file of an experiment has; the first line of its docstring says what it asks."""
+    """The interface of the file of an experiment; the first line of its docstring is the title of the results."""
 
     __doc__: str
 
@@ -42,7 +42,7 @@ def reproduce(name: str, quick: bool, jobs: int | None, out: Path) -> dict[str, 
     name : str
         Out of ``PAPERS``.
     quick : bool
-        Whether two minutes are all there is.
+        Whether to take less than two minutes.
     jobs : int or None
         Processes.
     out : Path

@@ -1,4 +1,4 @@
-"""What a method is, and the methods of others: libraries that can be installed, and gradient descent tuned on the test set."""
+"""Define methods, and those of others: installable libraries, and gradient descent tuned on the test set."""
 
 import itertools
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from skdp.solvers import SGD, GradientDescent
 __all__ = ["Build", "Method", "methods"]
 
 Build = Callable[[float | None, float | None, str | None, int | None], BaseEstimator]
-CLIPS = (0.03, 0.1, 0.3, 1.0)  # of gradients; the largest that a logistic one can have here is 1.41
+CLIPS = (0.03, 0.1, 0.3, 1.0)  # clip norms of gradients; the largest norm of a logistic gradient is 1.41 here
 STEP_SIZES = (0.5, 2.0, 8.0, 32.0)
 STEPS = (10, 30, 100, 300)
 BATCHES = ((100, 1024), (1000, 256), (3000, 256))  # numbers of steps, expected sizes of a sample
@@ -47,7 +47,7 @@ class Method:
 
     @property
     def private(self) -> bool:
-        """Whether it has a guarantee at all."""
+        """Whether it has a privacy guarantee."""
         return bool(self.adjacencies)
 
 
@@ -64,7 +64,7 @@ class PlainSGD(SGD):
 
 
 class Bounded(BaseEstimator):
-    """A model that wants the public range of every column, which is [-1, 1] for rows of norm at most 1.
+    """A model that needs the public range of every column, which is [-1, 1] for rows of norm at most 1.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def plot(records: list[dict[str, Any]], path: Path) -> None:
 
 
 def overview(records: list[dict[str, Any]], path: Path) -> None:
-    """Plot the main score on every table: ours with nothing tuned, and the methods of others.
+    """Plot the main score on every table: our untuned default, and the methods of others.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def draw(axes: Any, records: list[dict[str, Any]], score: str) -> None:
     draw_lines(axes, [record for record in records if not record["private"]], score)
     if score == "r2":
         low, high = max(axes.get_ylim()[0], LOWEST_R2), max(record[score][2] for record in records)
-        axes.set_ylim(low, high + 0.05 * max(high - low, 0.05))  # a score far below the rest stretches neither end
+        axes.set_ylim(low, high + 0.05 * max(high - low, 0.05))  # a score far below the rest does not widen the axis
     if score == "auc":
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.45))
 
@@ -137,13 +137,13 @@ def draw_curves(axes: Any, records: list[dict[str, Any]], score: str) -> None:
 
 
 def colour_of(method: str) -> str:
-    """A colour for each method; that of our default belongs to it alone."""
+    """Return a colour for each method; no other method has that of our default."""
     own, *others = COLOURS
     return own if method == OURS else others[sorted(set(METHODS) - {OURS}).index(method) % len(others)]
 
 
 def draw_lines(axes: Any, records: list[dict[str, Any]], score: str) -> None:
-    """Draw one horizontal line per method without privacy; the AUC of chance does not stretch the picture.
+    """Draw one horizontal line per method without privacy; an AUC at the level of chance does not widen the axis.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write what a run measured: JSON and Markdown tables."""
+"""Write the measurements of a run as JSON and Markdown tables."""
 
 from itertools import groupby
 from operator import itemgetter
@@ -62,7 +62,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def comparison(records: list[dict[str, Any]], epsilons: list[float]) -> list[str]:
-    """Lines that set our default beside the best of the methods of others, under the same neighbours."""
+    """Return lines that compare our default with the best method of others, under the same adjacency."""
     lines: list[str] = []
     for adjacency in sorted({record["adjacency"] for record in records if record["private"]}):
         rows = [texts for _, group in groupby(records, itemgetter("table")) if (texts := duel(list(group), adjacency, epsilons))]
@@ -75,7 +75,7 @@ def comparison(records: list[dict[str, Any]], epsilons: list[float]) -> list[str
 
 
 def duel(records: list[dict[str, Any]], adjacency: str, epsilons: list[float]) -> list[str]:
-    """Cells of one table in the comparison; none without both sides."""
+    """Return the cells of one table in the comparison; none if one side is missing."""
     score = CHOSEN_BY[records[0]["task"]]
     pairs = [best_of_both(records, adjacency, epsilon, score) for epsilon in epsilons]
     plain = [record[score][1] for record in records if record["method"] == "sklearn"]
@@ -106,7 +106,7 @@ def against(own: float, other: float, name: str) -> str:
 
 
 def escaped(name: str) -> str:
-    """A name whose star is no mark-up."""
+    """Return a name with its star escaped for Markdown."""
     return name.replace("*", r"\*")
 
 

@@ -65,7 +65,7 @@ for epsilon in (1.0, 1.0, 1.01, 1.02, 1.03):
 
 
 def milliseconds(call: Callable[[], object], repeats: int) -> float:
-    """Median time of a call, after one that is not counted."""
+    """Return the median time of a call, after one that is not counted."""
     call()
     times = []
     for _ in range(repeats):
@@ -223,7 +223,7 @@ def coordinate_passes() -> dict[str, float]:
 
 
 def answers(X: object, y: np.ndarray, blocks: list[np.ndarray | None]) -> float:
-    """Milliseconds of one question after another through the oracle, each after a step on its block; None is all coordinates."""
+    """Return milliseconds per query to the oracle, each after a step on its block; None is all coordinates."""
     kind: Any = Gradient if blocks[0] is None else BlockGradient
     schedule, budget = Schedule(((len(blocks), Release(kind, Gaussian(), 0.1)),)), Budget(1.0, 1e-6, "replace_one")
     scale = calibrate(schedule, budget)

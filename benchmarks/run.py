@@ -143,7 +143,7 @@ def cells(method: Method, settings: Settings) -> Iterator[tuple[str | None, floa
 def measure(
     table: Table, method: Method, adjacency: str | None, epsilon: float | None, settings: Settings
 ) -> tuple[Any, dict[str, Any]]:
-    """A fresh estimator of the configuration that was taken, and the quartiles of its scores."""
+    """Return a fresh estimator of the chosen configuration, and the quartiles of its scores."""
     n_train, n_features = table.X_train.shape
     delta = max(1 / n_train**2, SMALLEST_DELTA) if method.private else None
     seeds = settings.seeds if method.private else settings.seeds[:1]

@@ -79,11 +79,11 @@ class HalvedNoiseSaddle(Halved, SaddleClassifier):
 
 
 class UnscheduledReleasesSaddle(Unscheduled, SaddleClassifier):
-    """Releases more, on a saddle problem."""
+    """Makes additional releases, on a saddle problem."""
 
 
 class UnderstatedPrivateDiff(FirstRepeated, PrivateDiff):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
 
 class UnnoisedDual(PrivateDiff):
@@ -98,7 +98,7 @@ class UnnoisedDual(PrivateDiff):
 
 
 class UnnoisedDualSaddle(SaddleClassifier):
-    """Hands the records to a solver that looks at them."""
+    """Gives the records to a solver that reads them."""
 
     def _run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
         UnnoisedDual.rows = rows

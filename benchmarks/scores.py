@@ -60,7 +60,7 @@ def fit_and_score(model: BaseEstimator, table: Table) -> dict[str, float]:
         The scores of the task, and ``fit_seconds``.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large epsilons, steps that ran out: known here
+        warnings.simplefilter("ignore")  # expected here: large epsilons, too few steps
         start = time.perf_counter()
         model.fit(table.X_train, table.y_train)
         seconds = time.perf_counter() - start

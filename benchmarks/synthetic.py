@@ -1,4 +1,4 @@
-"""Populations to draw made-up tables from: as many records as asked for, always from the same distribution."""
+"""Populations that generate tables with any number of records, always from the same distribution."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from benchmarks.tables import Table
 
 __all__ = ["FEATURES", "Population"]
 
-CALIBRATION = 20_000  # draws from which the intercept of a population follows
+CALIBRATION = 20_000  # number of draws that determine the intercept of a population
 
 
 @dataclass(frozen=True)
 class Population:
-    """Where records come from.
+    """A population of records.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Population:
         return X, score
 
     def _threshold(self) -> float:
-        """Above this a noisy score has the label 1."""
+        """The threshold above which a noisy score has the label 1."""
         rng = np.random.default_rng((self.seed, 3))
         noisy = self.signal * rng.standard_normal(CALIBRATION) + rng.logistic(size=CALIBRATION)
         return float(np.quantile(noisy, 1 - self.positive_rate))

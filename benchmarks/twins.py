@@ -101,33 +101,33 @@ class HalvedNoiseOverSet(Halved, DPConstrainedClassifier):
 
 
 class UnscheduledReleases(Unscheduled, DPLogisticRegression):
-    """Releases more, for class labels."""
+    """Makes additional releases, for class labels."""
 
 
 class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
-    """Releases more, for numbers."""
+    """Makes additional releases, for numbers."""
 
 
 class UnscheduledReleasesQuantile(Unscheduled, DPQuantileRegressor):
-    """Releases more, for a quantile."""
+    """Makes additional releases, for a quantile."""
 
 
 class UnscheduledReleasesRanking(Unscheduled, DPAUCMaximizer):
-    """Releases more, for scores of two classes."""
+    """Makes additional releases, for scores of two classes."""
 
 
 class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
-    """Releases more, over a set."""
+    """Makes additional releases, over a set."""
 
 
 class UnscheduledSelections(UnscheduledReleasesOverSet):
-    """Selections more."""
+    """Makes additional selections."""
 
     number = 2 * MORE  # with the two that are stated they do the same; a single one is charged what no attack can show
 
 
 class Segment:
-    """Two opposite vertices on the first axis: of all polytopes the one whose choices say most of a record.
+    """Two opposite vertices on the first axis: the polytope whose choices reveal most about a record.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Segment:
 
 
 class First:
-    """Draws as an adversary hopes for: always the coordinate of the canary, whatever probabilities are stated."""
+    """Draws in the worst way: always the coordinate of the canary, whatever probabilities are stated."""
 
     probabilities = (0.5, 0.5)
 
@@ -168,7 +168,7 @@ class First:
 
 
 class ExactGradientOverSet(DPConstrainedClassifier):
-    """Hands the records to a solver that looks at them."""
+    """Gives the records to a solver that reads them."""
 
     def _run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
         ExactUpdates.rows = rows
@@ -194,24 +194,24 @@ class ForgetfulGate(DPLogisticRegression):
 
 
 class Understated:
-    """A solver's schedule less what the oracle answers beyond it."""
+    """The schedule of a solver without the additional releases that the oracle makes."""
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return fewer releases than will be asked."""
+        """Return fewer releases than the solver will query."""
         return with_more(super().schedule(problem), -MORE)
 
 
 @lru_cache
 def understated(kind: type[Solver]) -> type[Solver]:
-    """Return a solver class that asks more than it states."""
+    """Return a solver class that makes more queries than it states."""
     return type(f"Understated{kind.__name__}", (Understated, kind), {"__doc__": "Asks more than it states."})
 
 
 class UnderstatedFrankWolfe(FrankWolfe):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
     def schedule(self, problem: Problem) -> Schedule:
-        """Return fewer releases than will be asked."""
+        """Return fewer releases than the solver will query."""
         return with_more(super().schedule(problem), -UnscheduledSelections.number)
 
 
@@ -233,7 +233,7 @@ class RepeatedPasses(SGD):
 
 
 class FirstRepeated:
-    """Asks for the gradient at the start several times, and states it once."""
+    """Queries the gradient at the start several times, and states it once."""
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the last answer."""
@@ -242,15 +242,15 @@ class FirstRepeated:
 
 
 class UnderstatedSVRG(FirstRepeated, SVRG):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
 
 class UnderstatedSVRGPlusPlus(FirstRepeated, SVRGPlusPlus):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
 
 class Repeated:
-    """Asks for the minimum several times, states one release, and returns the mean."""
+    """Queries the minimum several times, states one release, and returns the mean."""
 
     times = 1 + MORE
 
@@ -261,15 +261,15 @@ class Repeated:
 
 
 class RepeatedObjective(Repeated, ObjectivePerturbation):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
 
 class RepeatedOutput(Repeated, OutputPerturbation):
-    """Asks more than it states."""
+    """Makes more queries than it states."""
 
 
 class UnderstatedSufficientStatistics(SufficientStatistics):
-    """Asks for everything several times, and states it once."""
+    """Makes every query several times, and states it once."""
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the last answer."""
@@ -277,7 +277,7 @@ class UnderstatedSufficientStatistics(SufficientStatistics):
 
 
 class UnderstatedDiscriminantAnalysis(DiscriminantAnalysis):
-    """Asks for the moments of the classes several times, and states it once."""
+    """Queries the moments of the classes several times, and states it once."""
 
     def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
         """Solve with the last answer."""

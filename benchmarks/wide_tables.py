@@ -21,9 +21,9 @@ __all__ = ["POPULATIONS", "Wide", "draw_table", "mean_loss", "minimum", "product
 LISTS, COUNTED = 40, 10  # words of a record, and columns whose coefficients are not 0
 N_TEST = 5000
 NOISE = 0.1  # of targets
-LARGE = 10**8  # numbers of a dense table from which on it is stored in bytes
+LARGE = 10**8  # number of cells above which a dense table is stored in bytes
 BLOCK = 1000  # rows that are cast to float64 at a time
-CHECKED = 10  # steps between two looks at the gap
+CHECKED = 10  # number of steps between two computations of the gap
 POWER_STEPS = 30
 
 
@@ -57,7 +57,7 @@ class Wide:
 
 @dataclass(frozen=True)
 class Population:
-    """Where records come from.
+    """A population of records.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def counted(size: float) -> Callable[[int], np.ndarray]:
 
 
 def spread(n_features: int) -> np.ndarray:
-    """Coefficients of all columns, as long together as ten of 1/2."""
+    """Return nonzero coefficients of all columns, with the norm of ten coefficients of 1/2."""
     return alternating(math.sqrt(COUNTED / n_features) / 2, n_features)
 
 

@@ -1,4 +1,4 @@
-"""What all commands share to write results: versions, JSON, lines of Markdown, figures."""
+"""Write results for all commands: versions, JSON, lines of Markdown, figures."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def versions() -> dict[str, str]:
 
 
 def made_with() -> dict[str, Any]:
-    """Return what a JSON begins with: versions of libraries and of Python."""
+    """Return the header of a JSON file: versions of libraries and of Python."""
     return {"versions": versions(), "python": platform.python_version()}
 
 
