@@ -16,7 +16,7 @@ from skdp.audit._result import AuditResult, Bound
 
 __all__ = ["audit"]
 
-FEWEST_RUNS = 20  # least n_runs. A choice: with fewer runs, confidence bounds on error rates are too wide to refute a claim
+FEWEST_RUNS = 20  # least n_runs. A choice: with fewer runs, confidence bounds on error rates refute hardly any claim
 ROUNDS = 10  # number of parts in which the runs are computed, and of progress messages; no effect on the result
 TABLES = (
     np.array([0]),
