@@ -107,7 +107,7 @@ def test_the_report_states_samples(rng):
 
 def test_a_delta_too_small_for_samples_is_refused_before_the_fit(rng):
     model = DPLogisticRegression(delta=1e-13, solver="sgd")
-    with pytest.raises(ValueError, match=r"delta=1e-13 is too small.*full data \(gd\)"):
+    with pytest.raises(ValueError, match=r"delta=1e-13 is too small.*Full-data solvers \(gd\)"):
         model.fit(rng.normal(size=(50, 2)), np.arange(50) % 2)
     assert not hasattr(model, "coef_")
 
