@@ -70,7 +70,6 @@ print(pd.DataFrame(curves, index=bounds).rename_axis(index="bound", columns="eps
 # The scores agree with the text, at epsilon 1 and at small epsilon:
 
 right = list(bounds).index(100)
-assert (
-    curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05
-    and curves[0.1][-1] < curves[0.1][right] - 0.1
-)
+too_narrow_costs_more = curves[1.0][right + 1] > curves[1.0][right - 1] + 0.05
+too_wide_costs_at_small_epsilon = curves[0.1][-1] < curves[0.1][right] - 0.1
+assert too_narrow_costs_more and too_wide_costs_at_small_epsilon
