@@ -164,7 +164,9 @@ def test_parameters_out_of_range_are_refused_by_name(bad):
 
 
 def test_tables_that_are_too_wide_are_refused_before_data_are_read():
-    with pytest.raises(ValueError, match=r"4097 x 4097 matrix in memory; expected at most 4096 coefficients\. solver='gd' has no such limit"):
+    with pytest.raises(
+        ValueError, match=r"4097 x 4097 matrix in memory; expected at most 4096 coefficients\. solver='gd' has no such limit"
+    ):
         DPLogisticRegression(solver="newton").plan(10**6, 4096)
     assert DPLogisticRegression(solver="newton").plan(10**6, 4095).releases
 
