@@ -16,7 +16,7 @@ def breakable(formula: str) -> str:
 
 
 def cut(items: list[ElementTree.Element], within: int) -> list[list[ElementTree.Element]]:
-    """Return the pieces of a row, cut outside of all brackets or within at most so many."""
+    """Return the pieces of a row, cut outside of all brackets, or within at most ``within`` of them."""
     pieces: list[list[ElementTree.Element]] = [[]]
     depth, norm = 0, ""  # of open brackets; the bar that is open
     for item in items:

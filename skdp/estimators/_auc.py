@@ -226,7 +226,7 @@ class DPAUCMaximizer(DPClassifier):
     def predict_proba(self) -> Any:
         """Refused: scores are for ranking and have no scale."""
         raise AttributeError(
-            f"{type(self).__name__} has no predict_proba: its scores are for ranking and are no log-odds; expected "
+            f"{type(self).__name__} has no predict_proba: its scores are for ranking and are not log-odds; expected "
             "decision_function, or DPLogisticRegression, which has probabilities."
         )
 

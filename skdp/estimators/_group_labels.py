@@ -121,7 +121,7 @@ def _labels(groups: Any, n_samples: int) -> np.ndarray:
         labels = np.empty((0, 0))
     if labels.ndim != 1 or np.ma.is_masked(groups):
         raise TypeError(
-            f"groups is no list or column of labels, or some are missing; {EXPECTED}: the values, such as frame['region']."
+            f"groups is not a list or column of labels, or some are missing; {EXPECTED}: the values, such as frame['region']."
         )
     if len(labels) != n_samples:
         raise ValueError(f"groups has {len(labels)} labels for {n_samples} records; {EXPECTED}.")

@@ -89,8 +89,8 @@ def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedu
         return schedule
     if not schedule.full_gaussian:
         raise ValueError(
-            f"solver={solver!r} has other releases than Gaussian ones of all records, which share no budget with the "
-            f"{front.query.__name__} before them; expected a solver without such, as 'auto' chooses."
+            f"solver={solver!r} uses releases that are not full-data Gaussian, and these cannot share a budget with the "
+            f"{front.query.__name__} before them; expected a solver of full-data Gaussian releases, as 'auto' chooses."
         )
     return schedule.preceded_by(front, 1 - share)
 

@@ -117,7 +117,7 @@ def gradients(
     Raises
     ------
     TypeError, ValueError
-        If they are no sequences of factors, or have other types or shapes.
+        If they are not sequences of factors, or have other types or shapes.
     """
     point = problem.at(problem.read(batch), primal, dual)
     sides = []

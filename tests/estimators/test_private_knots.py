@@ -156,7 +156,7 @@ def test_where_noise_would_drown_the_sums_knots_are_public_and_nothing_is_spent_
 @both
 def test_solvers_with_other_releases_are_refused_before_anything_is_read(kind, rng, monkeypatch):
     watch = Watch(monkeypatch)
-    with pytest.raises(ValueError, match=r"solver=SGD\(\) has other releases than Gaussian ones"):
+    with pytest.raises(ValueError, match=r"solver=SGD\(\) uses releases that are not full-data Gaussian"):
         fitted(model_of(kind, solver=SGD()), *people(rng))
     with pytest.raises(ValueError, match="'private' or a number"):
         fitted(model_of(kind, knots="privately"), *people(rng))

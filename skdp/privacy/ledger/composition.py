@@ -16,7 +16,7 @@ __all__ = ["DISCRETIZATION", "Losses", "compose", "tight_epsilon"]
 DISCRETIZATION = 1e-4
 
 Losses = tuple[Any, int]  # a composed distribution (None for no losses), and the number of transforms in it
-Curve = tuple[float, float]  # the guarantee (epsilon, delta) of a release of which nothing else is known
+Curve = tuple[float, float]  # the guarantee (epsilon, delta) of a release about which nothing else is known
 
 
 def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, delta: float) -> float | None:

@@ -156,7 +156,7 @@ def _vertices(problem: Problem) -> Vertices:
     try:
         vertices = Vertices(constraint.vertices(size))
     except (TypeError, ValueError, PrivacyAccountingError) as error:
-        raise ValueError(f"constraint={shown(constraint)}: vertices({size}) is no table of finite numbers: {error}") from error
+        raise ValueError(f"constraint={shown(constraint)}: vertices({size}) is not a table of finite numbers: {error}") from error
     if vertices.shape[1] != size:
         raise ValueError(
             f"constraint={shown(constraint)}: vertices({size}) has shape {vertices.shape}; expected one vertex of {size} "
