@@ -7,13 +7,18 @@ __all__ = ["BLOCK", "TreeSum", "chunk_rows", "summation_error"]
 # Rows that are read and summed at a time. A matrix product may add them in any order, so each takes part in at most BLOCK
 # additions. More rows need more memory per block and a larger allowance for rounding, fewer rows more calls.
 BLOCK = 4096
-# Largest number of rows of a chunk: more would hardly lower the number of chunks, and 2**17 rows of 64 columns are 64 MiB.
+# Largest number of rows of a chunk. A choice: longer chunks add more blocks one after the other, shorter ones make more chunks.
 LONGEST = 2**17
-CHUNK_BYTES = 2**26  # of a chunk of float64 rows: what one task reads, small beside the memory of any machine
-FAN_IN = 16  # chunks, or nodes of the tree below, that a node of the tree adds from left to right
-LEVELS = 8  # of the tree at most: 16**8 chunks are more rows than any table has
-# Additions in which one record's term takes part at most: those within its block, those of the blocks of a chunk, those of
-# each level of the tree, and 8 for a sum of two or three parts of a block. It holds for every table and every cut.
+# Bytes of a chunk of float64 rows, from 64 columns on. A choice: a chunk is small beside the memory of one machine.
+CHUNK_BYTES = 2**26
+# Number of chunks, or of nodes of the level below, that a node of the tree adds from left to right. A choice: a larger number
+# makes fewer levels with more additions each.
+FAN_IN = 16
+# Number of levels of the tree that the bound allows for. 16**8 chunks have at least 2**44 rows, more than any table has.
+LEVELS = 8
+# Largest number of additions in which the term of one record takes part: within its block, over the blocks of its chunk, on all
+# levels of the tree, and 8 more if a block is summed in parts. It holds for every number of rows. The noise has an allowance in
+# proportion to it.
 ADDITIONS = BLOCK + LONGEST // BLOCK + (FAN_IN - 1) * LEVELS + 8
 
 

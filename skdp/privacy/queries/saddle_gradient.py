@@ -119,7 +119,7 @@ class _OneSide(_AtPoint):
         return rows.batch_sum(terms, self.size)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
-        """Return the sum times the clip norm, which its terms are in units of."""
+        """Return the sum times the clip norm: `partial` divides every term by it."""
         return self.clip_norm * total
 
 
@@ -316,7 +316,7 @@ class PrimalDifference(_AtPoint):
         return rows.batch_sum(terms, self.size)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
-        """Return the sum times the clip norm, which its terms are in units of."""
+        """Return the sum times the clip norm: `partial` divides every term by it."""
         return self.clip_norm * total
 
 

@@ -94,7 +94,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
        gathers a noise of 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
        Where it would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip norm grows instead,
        by the root of the excess, up to four usual norms.
-    3. For two classes, 30 clipped gradients in two dimensions fit slope and offset of the score anew, because the clip of stage 2
+    3. For two classes, 30 clipped gradients in two dimensions refit slope and offset of the score, because the clip of stage 2
        leaves the order of predictions right but not their probabilities.
 
     Where only the order counts, for `skdp.DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Public class

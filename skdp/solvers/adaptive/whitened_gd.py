@@ -77,7 +77,7 @@ class WhitenedGradientDescent(WhiteningSolver):
 
     1. One release has the means m of the features and of the targets.
     2. A histogram of the lengths :math:`\|x - m\|` gives the radius B within which 60 % of the rows are.
-    3. One release has the second moment of the rows, clipped anew to B. A formula for the spectrum of random matrices takes the
+    3. One release has the second moment of the rows, clipped again to B. A formula for the spectrum of random matrices takes the
        noise off its eigenvalues h. The steps use :math:`z = (A^\top (x - m) / B, 1)` with :math:`A = V (h + f)^{-1/2}`, where
        the floor f follows the noise.
     4. A histogram of the norms of the gradients at the mean target gives the clip norm: the .9 quantile where noise is small,
