@@ -65,19 +65,24 @@ class TreeSum:
     """The sum of terms that come block by block: blocks of a chunk from left to right, chunks by a tree of fan-in 16.
 
     The order follows from the number of rows and the length of a chunk, which are public. So the sum is the same to the last
-    bit whoever works out the chunks, as long as the chunks are the same.
+    bit whoever works out the chunks, as long as the chunks are the same. A sum may begin at any chunk of a table; `extend` joins
+    the sums of neighbouring runs of chunks.
 
     Parameters
     ----------
     length : int
         Number of rows of a chunk.
+    first : int, default=0
+        Number of chunks of the table that come before the first one of this sum.
     """
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, first: int = 0) -> None:
         self._length, self._rows = length, 0
         self._chunk: np.ndarray | None = None
-        self._nodes: list[np.ndarray | None] = []  # the open node of each level, from the chunks up
-        self._counts: list[int] = []  # how many it has added
+        # per level, from the chunks up: the open node, and which child of its parent comes next
+        self._nodes: list[np.ndarray | None] = [None] * LEVELS
+        self._places = [-(-first // FAN_IN**level) % FAN_IN for level in range(LEVELS)]
+        self._loose: list[tuple[int, np.ndarray]] = []  # nodes, by level, whose parent begins before the first chunk
 
     def add(self, term: np.ndarray, n_rows: int) -> None:
         """Add the term of some rows, the next ones of the table.
@@ -105,18 +110,32 @@ class TreeSum:
         level : int, default=0
             0 for a chunk.
         """
-        if level == len(self._nodes):
-            self._nodes.append(None)
-            self._counts.append(0)
-        node = self._nodes[level]
-        self._nodes[level] = node = term if node is None else np.add(node, term, out=node)
-        self._counts[level] += 1
-        if self._counts[level] == FAN_IN:
-            self._nodes[level], self._counts[level] = None, 0
+        node, place = self._nodes[level], self._places[level]
+        self._places[level] = (place + 1) % FAN_IN
+        if node is None and place:
+            self._loose.append((level, term))
+            return
+        node = term if node is None else np.add(node, term, out=node)
+        self._nodes[level] = None if place + 1 == FAN_IN else node
+        if place + 1 == FAN_IN:
             self.add_chunk(node, level + 1)
 
+    def extend(self, later: "TreeSum") -> None:
+        """Add the sum of the chunks that follow, as if they had been added one by one.
+
+        Parameters
+        ----------
+        later : TreeSum
+            A sum over whole chunks that begins where this one ends; not changed.
+        """
+        for level, term in later._loose:
+            self.add_chunk(term.copy(), level)
+        for level, node in enumerate(later._nodes):
+            if node is not None:
+                self._nodes[level], self._places[level] = node.copy(), later._places[level]
+
     def total(self) -> np.ndarray:
-        """Return the sum of all terms, and close the tree.
+        """Return the sum of all terms of a table, and close the tree.
 
         Returns
         -------

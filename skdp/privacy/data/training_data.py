@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,11 +24,41 @@ from skdp.privacy.data.storage import (
 )
 from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
 
-__all__ = ["SHORTEST", "Batch", "Records", "TrainingData"]
+__all__ = ["SHORTEST", "Batch", "LastSum", "Records", "Sums", "TrainingData"]
 
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
 CELLS = 2**20
+
+
+class Sums(Protocol):
+    """What this module needs of a query of a sum."""
+
+    def summed(self) -> tuple[np.ndarray, ...] | None:
+        """Return all that the sum depends on, beside the records and the type of the query; None if no other query shares it."""
+        ...
+
+    def partial(self, rows: "TrainingData") -> np.ndarray:
+        """Return the un-noised sum over some records."""
+        ...
+
+
+class LastSum:
+    """Keeps the last sum over all records that several queries share: a calibration asks for the same in each release."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[type, tuple[np.ndarray, ...], np.ndarray] | None = None
+
+    def of(self, query: Sums, reduce: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the kept sum if the query asks for it, and the sum that ``reduce`` returns otherwise."""
+        summed = query.summed()
+        if summed is None:
+            return reduce()
+        if self._kept is None or self._kept[0] is not type(query) or not all(map(np.array_equal, self._kept[1], summed)):
+            total = reduce()
+            total.setflags(write=False)
+            self._kept = type(query), tuple(np.array(part) for part in summed), total
+        return self._kept[2]
 
 
 class TrainingData:
@@ -77,7 +107,7 @@ class TrainingData:
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
         self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
-        self._counts: tuple[np.ndarray, np.ndarray] | None = None
+        self._last = LastSum()
         self._columns: ColumnCache | None = None
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
         self._data_norm, self._intercept_scaling, self._class_weight = data_norm, intercept_scaling, class_weight
@@ -89,6 +119,21 @@ class TrainingData:
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term; same for dense and CSR."""
         return summation_error(self.n_samples, self._by_column)
+
+    def reduced(self, query: "Sums") -> np.ndarray:
+        """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
+
+        Parameters
+        ----------
+        query : Sums
+            A query of a sum.
+
+        Returns
+        -------
+        ndarray
+            What ``query.finish`` takes.
+        """
+        return self._last.of(query, lambda: query.partial(self))
 
     def subset(self, indices: np.ndarray) -> "TrainingData":
         """Return the same table reduced to a sample of its rows, which are copied block by block when they are summed.
@@ -254,7 +299,7 @@ class TrainingData:
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, 1)
-            Coefficients of the raw prediction; an earlier release. The histograms of the last call are kept.
+            Coefficients of the raw prediction; an earlier release.
         limit, n_bins : float, int
             The range [-limit, limit] and the number of bins; predictions beyond it count in the outermost bins.
 
@@ -263,18 +308,15 @@ class TrainingData:
         ndarray of shape (2, n_bins)
             Counts, without null records.
         """
-        asked = np.append(coef, [limit, n_bins])
-        if self._counts is None or not np.array_equal(self._counts[0], asked):
-            counts, width = np.zeros((2, n_bins)), 2 * limit / (n_bins - 1)
+        counts, width = np.zeros((2, n_bins)), 2 * limit / (n_bins - 1)
 
-            def count(raw: np.ndarray, records: Records) -> np.ndarray:
-                places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
-                np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
-                return np.zeros((raw.shape[0], 1))
+        def count(raw: np.ndarray, records: Records) -> np.ndarray:
+            places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
+            np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
+            return np.zeros((raw.shape[0], 1))
 
-            self.sum(coef, count)
-            self._counts = asked, counts
-        return self._counts[1]
+        self.sum(coef, count)
+        return counts
 
     def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
         """Return the sum of a function of whole rows, evaluated batch by batch.
@@ -544,7 +586,8 @@ class TrainingData:
     def _copied(self) -> "TrainingData":
         """Return the same table without the results kept for later queries, which may not hold for the copy."""
         table = copy.copy(self)
-        table._view = table._counts = table._columns = table._largest = None
+        table._view = table._columns = table._largest = None
+        table._last = LastSum()
         return table
 
     def _records(self, part: Part) -> Records:

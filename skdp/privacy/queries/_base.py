@@ -95,9 +95,13 @@ class SumQuery:
         """Return the un-noised answer from the sum over all records."""
         return total
 
+    def summed(self) -> tuple[np.ndarray, ...] | None:
+        """Return all that the sum depends on, beside the records and the type of the query; None if no other query shares it."""
+        return None
+
     def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
-        return self.finish(self.partial(rows))
+        return self.finish(rows.reduced(self))
 
 
 @runtime_checkable

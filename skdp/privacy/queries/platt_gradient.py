@@ -62,6 +62,10 @@ class ScoreGradient(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
+    def summed(self) -> tuple[np.ndarray, ...]:
+        """Return the coefficients, on which the histograms depend."""
+        return (self.coef,)
+
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised numbers of records by class and score."""
         return rows.score_counts(self.coef, LIMIT, BINS).ravel()

@@ -213,12 +213,12 @@ def test_the_score_gradient_is_that_of_rounded_scores(null, rng):
     residuals = np.clip(residuals, -limits, limits) * kept
     query = ScoreGradient(Logistic(), coef, point, 0.9, weights)
     np.testing.assert_allclose(query.evaluate(rows), [residuals @ u, residuals.sum()], rtol=1e-9, atol=1e-9)
-    before = rows._counts
+    before = rows.reduced(query)
     ScoreGradient(Logistic(), coef.copy(), point + 1, 0.9, weights).evaluate(rows)
-    assert rows._counts is before  # one pass serves all
+    assert rows.reduced(query) is before  # one pass serves all
     coef *= 2
     ScoreGradient(Logistic(), coef, point, 0.9, weights).evaluate(rows)
-    assert rows._counts is not before
+    assert rows.reduced(query) is not before
 
 
 def test_one_score_gradient_never_exceeds_the_clip_and_reaches_it(rng):
