@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,26 @@ class Schedule:
     def full_gaussian(self) -> bool:
         """Whether all releases are full-data Gaussian, so that their squared Gaussian-DP parameters add up."""
         return all(isinstance(release.mechanism, Gaussian) for _, release in self.entries)
+
+    @property
+    def passes(self) -> int | None:
+        """Number of passes over the data, or None where it follows from the records.
+
+        A release over all records is one pass. Consecutive releases of a query with `Query.shares_partial` ask for one sum, and
+        are one pass together, and so are all single-pass releases. A Poisson sample counts as its expected share of the records,
+        and the total is rounded up.
+        """
+        total, sampled, last = 0, Fraction(0), None
+        for count, release in self.entries:
+            if not getattr(release.query, "one_pass", True):
+                return None
+            if isinstance(release.mechanism, PoissonGaussian):
+                sampled += count * Fraction(release.mechanism.sampling_rate)
+            elif isinstance(release.mechanism, Gaussian | Selection | Curve):
+                shared = getattr(release.query, "shares_partial", False)
+                total += int(release.query is not last) if shared else count
+            last = release.query
+        return total + int(self.passes_once) + math.ceil(sampled)
 
     def preceded_by(self, release: Release, share: float) -> "Schedule":
         """Return the schedule with one more release before the others, which keep their weights.

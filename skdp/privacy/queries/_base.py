@@ -29,6 +29,10 @@ class Query(Protocol):
         True if the query reads columns: then a sparse table stored by rows is converted once, unless whole rows are read too.
     records : ndarray of int or None, optional
         Sorted row numbers of the records that a single-pass release reads; None or missing for other mechanisms.
+    one_pass : bool, optional
+        False if an answer reads the records an unknown number of times, or only in part.
+    shares_partial : bool, optional
+        True if consecutive releases of the query ask for one sum over the records, which is kept.
     rounding : float, optional
         Bound on the rounding error of the answer, relative to that of a sum of clipped rows; 1 if it is missing.
     """

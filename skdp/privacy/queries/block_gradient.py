@@ -43,6 +43,7 @@ class BlockGradient:
     clip_norm: float
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    one_pass: ClassVar[bool] = False
     by_column: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class ScoreGradient(SumQuery):
     class_weight: np.ndarray | None = None
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    shares_partial: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
