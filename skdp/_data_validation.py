@@ -7,11 +7,12 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -19,11 +20,18 @@ from sklearn.utils.validation import validate_data
 from skdp._label_types import otherwise_spelt, type_mismatch
 from skdp._particular import NOTHING, Particular
 from skdp._validation import check_classes
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
 
 __all__ = [
     "Facts",
+    "LabelReader",
+    "Part",
+    "Partitions",
     "Table",
+    "TargetReader",
+    "check_label_set",
+    "facts_of",
     "keep_names",
     "quoting_no_data",
     "read_features",
@@ -59,6 +67,28 @@ RULES = {  # beginnings of messages that may quote data, and the messages that r
 
 
 @dataclass(frozen=True)
+class Partitions:
+    """Hold what is public about how a table is cut and stored.
+
+    Parameters
+    ----------
+    source : str
+        Where the records come from.
+    number : int
+        Number of partitions.
+    bytes_per_pass : int
+        Bytes that a pass over the data reads.
+    kept : str or None
+        Where the copy is that the passes read; None if they read the source.
+    """
+
+    source: str
+    number: int
+    bytes_per_pass: int
+    kept: str | None
+
+
+@dataclass(frozen=True)
 class Facts:
     """Hold what is public about a training table.
 
@@ -74,6 +104,8 @@ class Facts:
         Sorted class labels; None for regression.
     particular : Particular, default=NOTHING
         Public facts of one kind of fit.
+    partitions : Partitions or None, default=None
+        Of a table in partitions; None for a table in memory.
     """
 
     n_samples: int
@@ -82,6 +114,7 @@ class Facts:
     storage: str = "dense"
     classes: np.ndarray | None = None
     particular: Particular = NOTHING
+    partitions: "Partitions | None" = None
 
     @property
     def labels(self) -> list[Any]:
@@ -118,8 +151,28 @@ class Table:
         self.facts, self.given = facts, given
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
-    def take(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return X, y and groups, once, and drop the references, so that a copy made while reading can be freed."""
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._records = None
+
+    def rows(self, bounds: dict[str, Any]) -> TrainingData:
+        """Return the rows for the oracle, once, and drop the references, so that a copy made while reading can be freed.
+
+        Parameters
+        ----------
+        bounds : dict
+            Public constants of `TrainingData`.
+
+        Returns
+        -------
+        TrainingData
+            The records, clipped.
+        """
+        return TrainingData(*self._taken(), **bounds)
+
+    def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         if self._records is None:
             raise RuntimeError("The records of this table were taken out before.")
         records, self._records = self._records, None
@@ -150,11 +203,19 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
     given = None if classes is None else check_classes(classes)
     X, labels, codes = quoting_no_data(X, lambda: _read(estimator, X, y, given))
     if codes is None and given is not None:
-        types = type_mismatch(given, y)
-        raise ValueError(f"y has labels outside classes={given.tolist()!r}; expected every label to be one of them.{types}")
+        raise ValueError(_outside(given, y))
+    check_label_set(labels)
+    return facts_of(estimator, X, labels), X, codes
+
+
+def _outside(given: np.ndarray, y: Any) -> str:
+    return f"y has labels outside classes={given.tolist()!r}; expected every label to be one of them.{type_mismatch(given, y)}"
+
+
+def check_label_set(labels: np.ndarray) -> None:
+    """Raise ValueError unless there are two classes at least."""
     if labels.size < 2:
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
-    return _facts(estimator, X, labels), X, codes
 
 
 def read_regression_table(
@@ -184,24 +245,94 @@ def read_regression_table(
         The clipped targets, in these units: in [-1, 1] if y has a range.
     """
 
-    def read() -> tuple[Any, np.ndarray]:
-        table, targets = _validated(estimator, X, y, y_numeric=True)
-        if targets.dtype.kind not in "biuf":
-            raise ValueError  # text that looks like numbers, dates
-        targets = targets.astype(np.float64)
-        if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
-            raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
-        return _canonical(table), targets
+    X, targets = quoting_no_data(X, lambda: _read_numbers(estimator, X, y))
+    return facts_of(estimator, X, None), X, _in_units(targets, centre, half_width, bounded)
 
-    X, targets = quoting_no_data(X, read)
+
+class Part(NamedTuple):
+    """Checked records of a part of a table.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is public; the classes are those of the part alone, unless they are given.
+    X : ndarray, CSR or CSC
+        The records.
+    y : ndarray of shape (n_samples,)
+        Class numbers, or targets.
+    """
+
+    facts: Facts
+    X: Any
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class LabelReader:
+    """Read parts of a labelled table, as `read_table` reads a whole one.
+
+    Parameters
+    ----------
+    classes : ndarray or None
+        The public label set; None to read it from the parts.
+    """
+
+    classes: np.ndarray | None
+
+    def __call__(self, X: Any, y: Any) -> Part:
+        """Check some records; errors quote no data."""
+        scratch = BaseEstimator()
+        table, labels, codes = quoting_no_data(X, lambda: _read(scratch, X, y, self.classes, fewest=0))
+        if codes is None and self.classes is not None:
+            raise ValueError(_outside(self.classes, y))
+        return Part(facts_of(scratch, table, labels), table, codes)
+
+
+@dataclass(frozen=True)
+class TargetReader:
+    """Read parts of a table with numbers as targets, as `read_regression_table` reads a whole one.
+
+    Parameters
+    ----------
+    centre, half_width : float
+        The units of the targets.
+    bounded : bool
+        Whether y has a public range.
+    """
+
+    centre: float
+    half_width: float
+    bounded: bool
+
+    def __call__(self, X: Any, y: Any) -> Part:
+        """Check some records; errors quote no data."""
+        scratch = BaseEstimator()
+        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest=0))
+        return Part(facts_of(scratch, table, None), table, _in_units(targets, self.centre, self.half_width, self.bounded))
+
+
+def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2) -> tuple[Any, np.ndarray]:
+    """Return the table and its targets, finite numbers."""
+    table, targets = _validated(estimator, X, y, fewest, y_numeric=True)
+    if targets.dtype.kind not in "biuf":
+        raise ValueError  # text that looks like numbers, dates
+    targets = targets.astype(np.float64)
+    if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
+        raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
+    return _canonical(table), targets
+
+
+def _in_units(targets: np.ndarray, centre: float, half_width: float, bounded: bool) -> np.ndarray:
+    """Return targets in the units of the solver, clipped, in place."""
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
         targets -= centre
         targets /= half_width
     limit = 1.0 if bounded else LARGEST_TARGET
-    return _facts(estimator, X, None), X, np.clip(targets, -limit, limit, out=targets)
+    return np.clip(targets, -limit, limit, out=targets)
 
 
-def _facts(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
+def facts_of(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
+    """Return what is public about a checked table; the estimator has its column names."""
     storage = X.format.upper() if sparse.issparse(X) else "dense"
     names = getattr(estimator, "feature_names_in_", None)
     return Facts(X.shape[0], X.shape[1], names, storage, labels)
@@ -235,19 +366,19 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
     return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
 
 
-def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None, fewest: int = 2) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Return the table, the label set, and the class numbers (None if a label is outside the set)."""
-    table, listed = _validated(estimator, X, y)
+    table, listed = _validated(estimator, X, y, fewest)
     if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
         check_classification_targets(listed)
     labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
     return _canonical(table), labels, _encode(listed, labels)
 
 
-def _validated(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, np.ndarray]:
+def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) -> tuple[Any, np.ndarray]:
     """Return X and y as checked by scikit-learn, and set the column names on the estimator."""
     X = _added_up(X)
-    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=2, **options)
+    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=fewest, **options)
     keep_names(estimator, X)
     return table, y
 

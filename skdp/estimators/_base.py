@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._data_validation import Facts, Table, read_unlabelled
+from skdp._data_validation import Facts, Part, Table, read_unlabelled
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
     check_feature_bounds,
@@ -25,6 +25,7 @@ from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._copying import BoundToLedgers
 from skdp.estimators._display import Displayed
+from skdp.estimators._partitioned import PartitionedTable, in_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
@@ -36,7 +37,6 @@ from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -106,18 +106,20 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
         Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
-        table = self._checked(X, y, unsupported, read or self._read)
-        del X, y  # no frame holds them from here on, but that of the caller
-        fit = PlannedFit.of(self, table.facts)
-        pay(fit.spending, self._ledgers)
-        result = self._released(fit, table)
-        return self._attributed(fit, result, table.given)
+        with self._checked(X, y, unsupported, read or self._read) as table:
+            del X, y  # no frame holds them from here on, but that of the caller
+            fit = PlannedFit.of(self, table.facts)
+            pay(fit.spending, self._ledgers)
+            result = self._released(fit, table)
+            return self._attributed(fit, result, table.given)
 
-    def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> Table:
+    def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> "Table | PartitionedTable":
         """Check the parameters, then the training table; ``read`` is `_read` or a reader with further inputs."""
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         self._check_parameters()
+        if in_partitions(X):
+            return read_partitions(self, X, y)
         return Table(*read(self._scratch(), X, y), given=(X, y) if asks_for_data(self) else (None, None))
 
     def _plan_of(self, facts: Facts) -> Plan:
@@ -126,14 +128,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
     @_told_when_interrupted()
-    def _released(self, fit: PlannedFit, table: Table) -> SolverResult:
+    def _released(self, fit: PlannedFit, table: "Table | PartitionedTable") -> SolverResult:
         """Put the records behind the oracle and solve the problem through it; the table is empty afterwards."""
-        rows = TrainingData(*table.take(), **fit.plan.row_bounds)
-        return self._run(fit.plan, rows, fit.noise, fit.rng, fit.progress)
+        return self._run(fit.plan, table.rows(fit.plan.row_bounds), fit.noise, fit.rng, fit.progress)
 
-    def _run(
-        self, plan: Plan, rows: TrainingData, noise: NoiseSource, rng: np.random.Generator, progress: Progress
-    ) -> SolverResult:
+    def _run(self, plan: Plan, rows: Any, noise: NoiseSource, rng: np.random.Generator, progress: Progress) -> SolverResult:
         """Solve the problem through the oracle; ``rng`` is for public choices."""
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
         progress.begin()
@@ -170,6 +169,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle."""
+
+    def _part_reader(self) -> Callable[[Any, Any], Part]:
+        """Return a function that checks a part of the training table; it holds public facts only, and can be pickled."""
+        raise TypeError(f"{type(self).__name__} takes no table in partitions; expected one in memory.")
 
     @abstractmethod
     def _problem_of(self, facts: Facts) -> Problem:

@@ -8,9 +8,10 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, read_table
+from skdp._data_validation import Facts, LabelReader, read_table
 from skdp._progress import with_callbacks
 from skdp._validation import check_class_weight, check_classes, check_integer
+from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Logistic, Multinomial
@@ -40,7 +41,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         return self.classes
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -59,6 +60,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         """
         return self._fit(X, y, unsupported)
 
+    @takes_tables
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the raw predictions.
 
@@ -77,6 +79,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         raw = self._rows_of(X) @ self.coef_.T + self.intercept_
         return raw[:, 0] if self.classes_.size == 2 else raw
 
+    @takes_tables
     def predict(self, X: Any) -> np.ndarray:
         """Return the class label with the largest raw prediction for each record.
 
@@ -95,6 +98,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())
+
+    def _part_reader(self) -> LabelReader:
+        given = self._label_set()
+        return LabelReader(None if given is None else check_classes(given))
 
     def _problem_of(self, facts: Facts) -> Problem:
         weights, classes = check_class_weight(self.class_weight, facts.classes), facts.labels
@@ -124,6 +131,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 class DPProbabilisticClassifier(DPClassifier):
     """Base of classifiers whose raw predictions are log-odds, or logarithms of probabilities up to a constant."""
 
+    @takes_tables
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
 
@@ -140,6 +148,7 @@ class DPProbabilisticClassifier(DPClassifier):
         raw = self.decision_function(X)
         return np.stack([expit(-raw), expit(raw)], axis=1) if raw.ndim == 1 else softmax(raw, axis=1)
 
+    @takes_tables
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of the probability of each class.
 

@@ -51,8 +51,8 @@ def try_saddle(problem: MinimaxProblem, sparse_rows: bool) -> None:
         _compare(saddle, rows, targets, point)
         table: Any = _MadeUp(Batch(rows, targets))
         with np.errstate(all="ignore"):
-            JointGradient(saddle, *point, 1.0, 1.0, 0.5).evaluate(table)
-            PrimalDifference(saddle, *point, *start, 1.0, 0.0, 1.0).evaluate(table)
+            JointGradient(saddle, *point, 1.0, 1.0, 0.5).partial(table)
+            PrimalDifference(saddle, *point, *start, 1.0, 0.0, 1.0).partial(table)
     except Exception as error:
         stored = "CSR" if sparse_rows else "dense"
         raise ValueError(

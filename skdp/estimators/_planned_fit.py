@@ -10,6 +10,7 @@ import numpy as np
 from skdp._data_validation import Facts
 from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
+from skdp.estimators._partitioned import refuse_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import report, spending
 from skdp.estimators._signal import warn_of_low_signal
@@ -80,7 +81,10 @@ def _plan(estimator: Any, facts: Facts) -> Plan:
         estimator = estimator._scratch()
         names = column_labels(facts.feature_names, facts.n_features)
         estimator.feature_bounds = check_feature_bounds(bounds, facts.n_features, names)
-    return replace(estimator._plan_of(facts), scaling=estimator._scaling(facts))
+    plan = estimator._plan_of(facts)
+    if facts.partitions is not None:
+        refuse_partitions(plan, type(estimator).__name__)
+    return replace(plan, scaling=estimator._scaling(facts))
 
 
 def _public_generator(random_state: Any, noise: NoiseSource) -> np.random.Generator:

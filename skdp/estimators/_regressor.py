@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, read_regression_table
+from skdp._data_validation import Facts, TargetReader, read_regression_table
 from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
+from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
@@ -53,7 +54,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -72,6 +73,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         """
         return self._fit(X, y, unsupported)
 
+    @takes_tables
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
 
@@ -163,6 +165,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
+
+    def _part_reader(self) -> TargetReader:
+        return TargetReader(*self._units(), bounded=self._bounds() is not None)
 
     def _problem_of(self, facts: Facts) -> Problem:
         bound = math.inf if self._bounds() is None else 1.0

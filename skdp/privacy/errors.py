@@ -12,6 +12,7 @@ __all__ = [
     "NotPrivateWarning",
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",
+    "SourceError",
     "WeakPrivacyWarning",
     "shown",
     "warn",
@@ -50,6 +51,10 @@ class BudgetExceededError(PrivacyAccountingError):
 
     def __reduce__(self) -> tuple[type, tuple[str, float]]:
         return type(self), (str(self), self.epsilon_left)
+
+
+class SourceError(PrivacyAccountingError):
+    """Raised if a table in partitions changes during a fit, or if a partition cannot be read or worked on; quotes no data."""
 
 
 class LowSignalWarning(UserWarning):

@@ -1,5 +1,7 @@
 """Add up the terms of a table in an order that public facts alone decide, with few additions per term."""
 
+import copy
+
 import numpy as np
 
 __all__ = ["BLOCK", "TreeSum", "chunk_rows", "summation_error"]
@@ -133,6 +135,10 @@ class TreeSum:
         for level, node in enumerate(later._nodes):
             if node is not None:
                 self._nodes[level], self._places[level] = node.copy(), later._places[level]
+
+    def copy(self) -> "TreeSum":
+        """Return the same sum, which shares no array with this one."""
+        return copy.deepcopy(self)
 
     def total(self) -> np.ndarray:
         """Return the sum of all terms of a table, and close the tree.

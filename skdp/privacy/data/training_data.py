@@ -87,6 +87,8 @@ class TrainingData:
         Convert CSR to CSC once, because queries will read columns; ignored if ``by_row`` is true.
     scaling : ColumnScaling or None, default=None
         Public map of the entries, applied before rows are clipped; None leaves them in the units of X.
+    keep : callable or None, default=None
+        Stores an array of length n_samples that is computed once, by name, and returns it; None keeps it in memory.
     """
 
     def __init__(
@@ -101,7 +103,9 @@ class TrainingData:
         by_row: bool = False,
         by_column: bool = False,
         scaling: ColumnScaling | None = None,
+        keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
     ) -> None:
+        self._keep = keep
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
@@ -225,6 +229,8 @@ class TrainingData:
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             if self._presence is not None:
                 view._inverse_norms[self._presence == 0] = 0.0
+            self._view = None  # what is kept overwrites the norms of the last view
+            view._inverse_norms = self._kept("view", view._inverse_norms)
             view._intercept_scaling = constant
             self._view = centre.copy(), scale.copy(), view
         return self._view[2]
@@ -582,6 +588,10 @@ class TrainingData:
             self._scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+        self._scales, self._inverse_norms = self._kept("scales", self._scales), self._kept("norms", self._inverse_norms)
+
+    def _kept(self, name: str, array: np.ndarray) -> np.ndarray:
+        return array if self._keep is None else self._keep(name, array)
 
     def _copied(self) -> "TrainingData":
         """Return the same table without the results kept for later queries, which may not hold for the copy."""

@@ -27,6 +27,9 @@ class Query(Protocol):
         True if the query reads whole rows: then a table stored by columns is converted once.
     by_column : bool, optional
         True if the query reads columns: then a sparse table stored by rows is converted once, unless whole rows are read too.
+    in_memory : str, optional
+        Why the query needs a table in memory, as the end of a sentence about the solver. Only a `SumQuery` without it takes a
+        table in partitions.
     records : ndarray of int or None, optional
         Sorted row numbers of the records that a single-pass release reads; None or missing for other mechanisms.
     one_pass : bool, optional

@@ -45,6 +45,7 @@ class BlockGradient:
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     one_pass: ClassVar[bool] = False
     by_column: ClassVar[bool] = True
+    in_memory: ClassVar[str] = "keeps a raw prediction of each record"
 
     def __post_init__(self) -> None:
         block, n_coordinates = np.array(self.block), len(self.coef)
@@ -134,6 +135,7 @@ class CoordinateScores:
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0  # in the units of a score
     by_column: ClassVar[bool] = True
+    in_memory: ClassVar[str] = "keeps a raw prediction of each record"
 
     def __post_init__(self) -> None:
         shape = (len(self.coef),)

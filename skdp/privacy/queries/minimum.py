@@ -49,6 +49,7 @@ class Minimum:
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     additive: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False  # the minimiser reads the records until it has converged
+    in_memory: ClassVar[str] = "reads the records as often as they decide"
     by_row: ClassVar[bool] = True  # the bound on rounding is for sums by rows, and the Hessian needs whole rows
 
     @property

@@ -1,0 +1,7 @@
+"""Describe tables that are larger than memory: NumPy files, and chunks from a function of the user's."""
+
+from skdp.data._chunks import chunks
+from skdp.data._npy import npy
+from skdp.data._table import Table
+
+__all__ = ["Table", "chunks", "npy"]

@@ -1,0 +1,71 @@
+"""Read tables from a function of the user's that yields them in chunks."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from skdp._validation import check_integer, shown
+from skdp.data._table import Table, check_cache
+
+__all__ = ["chunks"]
+
+
+class Factory:
+    """A source of what a function yields; see `chunks`."""
+
+    description = "chunks of a function"
+    n_samples: int | None = None
+    names: list[str] | None = None
+
+    def __init__(self, factory: Callable[[], Iterable[Any]], n_features: int | None) -> None:
+        self._factory, self.n_features = factory, n_features
+
+    def batches(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the chunks of a new iterator."""
+        for chunk in self._factory():
+            yield chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
+
+
+def chunks(factory: Callable[[], Iterable[Any]], *, n_features: int | None = None, cache: str | None = "disk") -> Table:
+    """Return a table whose records come from a function that yields them in chunks.
+
+    Parameters
+    ----------
+    factory : callable
+        Returns a new iterator over pairs (X, y), each of some records, or over X alone for a table to predict for. Each call must
+        yield the same records in the same order, since a fit reads the table more than once without a kept copy.
+    n_features : int or None, default=None
+        Number of columns, for `plan`; None if it is not known before the table is read.
+    cache : {"disk", None}, default="disk"
+        Whether ``fit`` keeps a copy of the records in a private file, or calls the function once per pass over the data.
+
+    Returns
+    -------
+    Table
+        Nothing is read yet.
+
+    Raises
+    ------
+    TypeError
+        If ``factory`` is not callable, such as an iterator, which is empty after one pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.data import chunks
+    >>> from skdp.estimators import DPLinearRegression
+    >>> def year_by_year():
+    ...     for year in range(5):
+    ...         rng = np.random.default_rng(year)
+    ...         X = rng.uniform(-1, 1, size=(10_000, 3))
+    ...         yield X, X[:, 0] - X[:, 1] / 2
+    >>> model = DPLinearRegression(feature_bounds=1.0, target_bounds=(-1.5, 1.5)).fit(chunks(year_by_year))
+    >>> model.n_features_in_
+    3
+    """
+    if not callable(factory):
+        raise TypeError(
+            f"factory={shown(factory)}; expected a function that returns a new iterator at each call. An iterator or a generator "
+            "is empty after one pass: lambda: (... for ... in ...) makes a function of it."
+        )
+    check_integer("n_features", n_features, minimum=1, optional=True)
+    return Table(Factory(factory, n_features), cache=check_cache(cache))

@@ -1,0 +1,37 @@
+"""Let methods of fitted models take a table in partitions, batch by batch."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from skdp.data._table import Table
+
+__all__ = ["takes_tables"]
+
+Method = TypeVar("Method", bound=Callable[..., np.ndarray])
+
+
+def takes_tables(method: Method) -> Method:
+    """Let a method that maps each record alone take a table in partitions; only the result is in memory as a whole."""
+
+    @wraps(method)
+    def whole(self: Any, X: Any) -> np.ndarray:
+        return of_batches(lambda batch: method(self, batch), X) if isinstance(X, Table) else method(self, X)
+
+    return whole  # type: ignore[return-value]
+
+
+def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray:
+    """Return the predictions for all records of a table, in their order."""
+    if table.n_samples is None:
+        return np.concatenate([predict(X) for X, _ in table.batches()])
+    result, start = np.empty(0), 0
+    for X, _ in table.batches():
+        part = predict(X)
+        if not start:
+            result = np.empty((table.n_samples, *part.shape[1:]), part.dtype)
+        result[start : start + len(part)] = part
+        start += len(part)
+    return result

@@ -1,0 +1,205 @@
+"""Read a table in partitions: its public facts, and its records behind an engine that works on them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import Facts, Part, Partitions, check_label_set
+from skdp.data import Table
+from skdp.estimators._plan import Plan
+from skdp.privacy.data.partition import Chunk, chunks_of
+from skdp.privacy.data.partitioned_rows import PartitionedRows
+from skdp.privacy.data.summation import chunk_rows
+from skdp.privacy.engines.threads import ThreadEngine
+from skdp.privacy.queries import SumQuery
+
+__all__ = ["PartitionedTable", "in_partitions", "read_partitions", "refuse_partitions"]
+
+# Number of records for which a plan asks whether the solver takes partitions, where the source does not tell their number.
+USUAL = 2**20
+CODES = np.int16  # of labels that are read from a table: 32 767 of them
+
+
+class PartitionedTable:
+    """A checked training table in partitions; closes its engine when it is left.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is public.
+    engine : Engine
+        Holds the records.
+    loaded : list of Loaded
+        What is known of each partition.
+    lookups : list of (ndarray or None)
+        The class number of each label of a partition.
+    given : tuple
+        The table as given to ``fit``, if callbacks ask for it.
+    """
+
+    def __init__(self, facts: Facts, engine: Any, loaded: list[Any], lookups: list[Any], given: tuple[Any, Any]) -> None:
+        self.facts, self.given, self._engine, self._loaded, self._lookups = facts, given, engine, loaded, lookups
+
+    def __enter__(self) -> "PartitionedTable":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._engine.close()
+
+    def rows(self, bounds: dict[str, Any]) -> PartitionedRows:
+        """Return the rows for the oracle.
+
+        Parameters
+        ----------
+        bounds : dict
+            Public constants of `TrainingData`.
+
+        Returns
+        -------
+        PartitionedRows
+            The records, clipped.
+        """
+        return PartitionedRows(self._engine, self._loaded, self._lookups, bounds)
+
+
+def in_partitions(X: Any) -> bool:
+    """Return whether X is a table in partitions."""
+    return isinstance(X, Table)
+
+
+def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
+    """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
+    if y is not None:
+        raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
+    reader = estimator._part_reader()
+    _refuse_early(estimator, X)
+    stream = Stream(X, reader)
+    engine = ThreadEngine(stream.chunks, X.cache is not None)
+    try:
+        loaded = engine.load()
+        facts = stream.facts(sum(part.n_rows for part in loaded))
+        place = "a private file" if X.cache else None
+        facts = replace(facts, partitions=Partitions(X.source.description, len(loaded), stream.n_bytes, place))
+        return PartitionedTable(facts, engine, loaded, [stream.lookup] * len(loaded), (None, None))
+    except BaseException:
+        engine.close()
+        raise
+
+
+class Stream:
+    """The checked records of a table, cut into chunks, and what is public about all of them.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    read : callable
+        Checks a part of it.
+    """
+
+    def __init__(self, table: Table, read: Callable[[Any, Any], Part]) -> None:
+        self._table, self._read = table, read
+        self._first: Facts | None = None
+        self._known: dict[Any, int] = {}  # labels in the order in which they came
+        self.n_bytes = 0
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the records of a new pass over the table."""
+        parts = self._parts()
+        first = next(parts, None)
+        if first is None:
+            return
+        assert self._first is not None
+        yield from chunks_of(_preceded(first, parts), chunk_rows(self._first.n_features))
+
+    def facts(self, n_samples: int) -> Facts:
+        """Return what is public about the table, once it was read."""
+        if n_samples < 2 or self._first is None:
+            raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
+        classes = None if self._first.classes is None else self._labels()
+        return replace(self._first, n_samples=n_samples, classes=classes)
+
+    @property
+    def lookup(self) -> np.ndarray | None:
+        """The class number of each label in the order in which they came; None for targets that are numbers."""
+        if self._first is None or self._first.classes is None:
+            return None
+        return np.searchsorted(self._labels(), list(self._known))
+
+    def _labels(self) -> np.ndarray:
+        labels = np.array(sorted(self._known)) if self._known else np.array([])
+        check_label_set(labels)
+        return labels
+
+    def _parts(self) -> Iterator[Chunk]:
+        n_bytes = 0
+        for X, y in self._table.batches():
+            if y is None:
+                raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
+            part = self._read(X, y)
+            self._first = agreed(self._first, part.facts)
+            codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]
+            chunk = Chunk(part.X, codes)
+            n_bytes += sum(array.nbytes for array in chunk.arrays)
+            if len(codes):
+                yield chunk
+        self.n_bytes = n_bytes
+
+    def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        for label in labels.tolist():
+            self._known.setdefault(label, len(self._known))
+        if len(self._known) > np.iinfo(CODES).max:
+            raise ValueError("y has too many labels for a table in partitions; classes=[...] names them, or y is a number.")
+        return np.array([self._known[label] for label in labels.tolist()], dtype=CODES)
+
+
+def agreed(first: Facts | None, part: Facts) -> Facts:
+    """Return the facts that all parts have in common, or raise ValueError; no message says which part differs."""
+    if first is None:
+        return part
+    names, other = ([] if facts.feature_names is None else list(facts.feature_names) for facts in (first, part))
+    if names != other or first.n_features != part.n_features:
+        raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
+    if first.storage != part.storage:
+        raise ValueError("Some partitions are sparse and others dense; expected all of one kind.")
+    kinds = {facts.classes.dtype.kind for facts in (first, part) if facts.classes is not None and facts.classes.size}
+    if len(kinds) > 1:
+        raise ValueError("The labels of the partitions have different types; expected labels that are all text or all numbers.")
+    return first if first.classes is None or first.classes.size else part
+
+
+def refuse_partitions(plan: Plan, estimator: str) -> None:
+    """Raise ValueError if a release of the plan needs a table in memory."""
+    schedule = plan.schedule
+    others = [release.query for _, release in schedule.entries if hasattr(release.query, "in_memory")]
+    others += [release.query for _, release in schedule.entries if not issubclass(release.query, SumQuery)]
+    reasons = [getattr(query, "in_memory", "asks for more than a sum over the records") for query in others]
+    if schedule.samples:
+        reasons.append("draws samples of the records")
+    if schedule.passes_once:
+        reasons.append("names the records of each release")
+    if reasons:
+        raise ValueError(
+            f"solver={plan.solver!r} {reasons[0]}; it needs a table in memory. {estimator} fits a table in partitions with "
+            "solver='auto'."
+        )
+
+
+def _refuse_early(estimator: Any, table: Table) -> None:
+    """Refuse a solver that needs a table in memory before the table is read, where public facts say enough."""
+    n_samples, n_features = table.shape
+    if n_features is None or table.steps:
+        return
+    try:
+        classes = estimator._planned_classes(None)[0]
+        plan = estimator._plan_of(Facts(n_samples or USUAL, n_features, classes=classes))
+    except Exception:  # the plan of the table will say what is wrong
+        return
+    refuse_partitions(plan, type(estimator).__name__)
+
+
+def _preceded(first: Chunk, others: Iterator[Chunk]) -> Iterator[Chunk]:
+    yield first
+    yield from others

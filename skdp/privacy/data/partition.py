@@ -1,0 +1,204 @@
+"""Work on one partition of a table: functions of its records, a query and public facts, which have no side effect.
+
+A task may run several times, on any machine. A task that fails returns a `Failure`: a distributed scheduler logs an exception
+with its text, which may quote data.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.data.summation import TreeSum
+from skdp.privacy.data.training_data import Sums, TrainingData
+from skdp.privacy.errors import SourceError
+
+__all__ = ["Chunk", "Failure", "Partition", "chunks_of", "guarded", "joined", "mapped", "partial_sum", "prepared"]
+
+CHANGED = "The source changed during the fit. The charge stands, and the estimator is as it was before the fit."
+FAILED = "Work on a partition failed; a fit of public data in memory with epsilon=inf shows why."
+DIGEST_BYTES = 16  # length of a fingerprint: 128 bits, so a change that has the same one is out of the question
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a task returns in place of an error: the type of the error, and a text that quotes no data."""
+
+    kind: type[Exception]
+    text: str
+
+    def raised(self) -> NoReturn:
+        """Raise the error."""
+        raise self.kind(self.text)
+
+
+class Chunk(NamedTuple):
+    """Checked records of a chunk."""
+
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None = None
+
+    @property
+    def arrays(self) -> Iterator[np.ndarray]:
+        """The arrays that hold the records."""
+        yield from (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else (self.X,)
+        yield self.y
+        if self.groups is not None:
+            yield self.groups
+
+    def digest(self, secret: bytes) -> bytes:
+        """Return a fingerprint, keyed with a secret of the fit: nobody else can compare it with that of known records."""
+        fingerprint = hashlib.blake2b(key=secret, digest_size=DIGEST_BYTES)
+        for array in self.arrays:
+            fingerprint.update(f"{array.dtype.str} {array.shape}".encode())
+            fingerprint.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+        return fingerprint.digest()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Partition:
+    """Checked records of a partition, chunk by chunk, and the rows behind the oracle once they are prepared.
+
+    Parameters
+    ----------
+    chunks : tuple of Chunk
+        The records.
+    digest : bytes
+        Fingerprint of the records, made when they were read.
+    rows : tuple of TrainingData, default=()
+        The same records, clipped.
+    keep : callable or None, default=None
+        Stores arrays that `TrainingData` computes once, by name; None keeps them in memory.
+    """
+
+    chunks: tuple[Chunk, ...]
+    digest: bytes
+    rows: tuple[TrainingData, ...] = ()
+    keep: Callable[[str, np.ndarray], np.ndarray] | None = None
+
+    def __repr__(self) -> str:
+        return "<partition>"
+
+
+def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of work on a partition, or a `Failure`; the first failure among the arguments is passed on."""
+    for argument in arguments:
+        if isinstance(argument, Failure):
+            return argument
+    try:
+        with np.errstate(all="ignore"):
+            return work(*arguments)
+    except SourceError as error:
+        return Failure(SourceError, str(error))
+    except MemoryError:
+        return Failure(MemoryError, "Work on a partition needs more memory than there is; smaller partitions need less.")
+    except (Exception, SystemExit):
+        return Failure(SourceError, FAILED)
+
+
+def prepared(partition: Partition, bounds: dict[str, Any], lookup: np.ndarray | None) -> Partition:
+    """Return a partition with the rows that queries read.
+
+    Parameters
+    ----------
+    partition : Partition
+        As it was read.
+    bounds : dict
+        Public constants of `TrainingData`.
+    lookup : ndarray or None
+        The class number of each label of the partition; None for targets that are numbers.
+
+    Returns
+    -------
+    Partition
+        The same records, clipped.
+    """
+    return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookup) for chunk in partition.chunks))
+
+
+def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookup: np.ndarray | None) -> TrainingData:
+    y = chunk.y if lookup is None else np.take(lookup.astype(chunk.y.dtype), chunk.y)
+    return TrainingData(chunk.X, y if keep is None else keep("y", y), chunk.groups, keep=keep, **bounds)
+
+
+def mapped(partition: Partition, matrix: Any) -> Partition:
+    """Return a partition whose rows are mapped by a matrix, as `TrainingData.mapped` does."""
+    return replace(partition, rows=tuple(rows.mapped(matrix) for rows in partition.rows), chunks=())
+
+
+def partial_sum(partition: Partition, query: Sums, first: int, digest: bytes) -> TreeSum:
+    """Return the sum of a query over a partition.
+
+    Parameters
+    ----------
+    partition : Partition
+        Prepared.
+    query : Sums
+        The query.
+    first : int
+        Number of chunks before those of the partition.
+    digest : bytes
+        Fingerprint of the partition when it was read first.
+
+    Returns
+    -------
+    TreeSum
+        The sum of the chunks, which joins the sums of other partitions.
+
+    Raises
+    ------
+    SourceError
+        If the partition was read again and other records came. Norms that were kept would not bound them, and a record could
+        be in two partitions.
+    """
+    if partition.digest != digest:
+        raise SourceError(CHANGED)
+    total = TreeSum(1, first)
+    for rows in partition.rows:
+        total.add_chunk(query.partial(rows).copy())
+    return total
+
+
+def joined(sums: Sequence[TreeSum]) -> TreeSum:
+    """Return the sum of neighbouring runs of chunks; the arguments are not changed."""
+    total = sums[0].copy()
+    for later in sums[1:]:
+        total.extend(later)
+    return total
+
+
+def chunks_of(parts: Iterable[Chunk], length: int) -> Iterator[Chunk]:
+    """Yield the records of a stream of parts in chunks of ``length`` records; the last one may be shorter."""
+    waiting: list[Chunk] = []
+    for part in parts:
+        start, n_rows = 0, len(part.y)
+        while start < n_rows:
+            stop = min(n_rows, start + length - sum(len(piece.y) for piece in waiting))
+            waiting.append(_slice(part, start, stop))
+            start = stop
+            if sum(len(piece.y) for piece in waiting) == length:
+                yield _concatenated(waiting)
+                waiting = []
+    if waiting:
+        yield _concatenated(waiting)
+
+
+def _slice(part: Chunk, start: int, stop: int) -> Chunk:
+    if start == 0 and stop == len(part.y):
+        return part
+    groups = None if part.groups is None else part.groups[start:stop]
+    return Chunk(part.X[start:stop], part.y[start:stop], groups)
+
+
+def _concatenated(pieces: list[Chunk]) -> Chunk:
+    """Return one chunk, whose rows are in C order: BLAS rounds in another way for another order."""
+    tables, groups = [piece.X for piece in pieces], [piece.groups for piece in pieces if piece.groups is not None]
+    if sparse.issparse(tables[0]):
+        X = sparse.csr_array(sparse.vstack(tables, format="csr"))
+    else:
+        X = np.ascontiguousarray(np.concatenate(tables) if len(tables) > 1 else tables[0])
+    return Chunk(X, np.concatenate([piece.y for piece in pieces]), np.concatenate(groups) if groups else None)

@@ -1,0 +1,105 @@
+"""Sums functions of the clipped rows of a table in partitions; what is un-noised stays with the oracle and the partitions."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from skdp.privacy.data.partition import Failure, mapped, prepared
+from skdp.privacy.data.summation import TreeSum, summation_error
+from skdp.privacy.data.training_data import LastSum, Sums
+
+__all__ = ["Engine", "Loaded", "PartitionedRows"]
+
+
+class Loaded(Protocol):
+    """What the process of the fit knows about a partition; the numbers of rows are public, the fingerprint is keyed."""
+
+    n_rows: int
+    n_features: int
+    n_chunks: int
+    digest: bytes
+
+
+class Engine(Protocol):
+    """Holds the partitions of a table and works on them; two implementations, threads and Dask."""
+
+    def change(self, work: Any, shared: tuple[Any, ...], each: Iterable[tuple[Any, ...]]) -> Failure | None:
+        """Replace each partition by ``work(partition, *shared, *own)``."""
+        ...
+
+    def reduce(self, query: Sums, each: Iterable[tuple[int, bytes]]) -> TreeSum | Failure:
+        """Return the sum over all partitions of ``partial_sum(partition, query, first, digest)``."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the partitions."""
+        ...
+
+
+class PartitionedRows:
+    """Holds the rows of a table in partitions for the oracle, as `TrainingData` does for a table in memory.
+
+    Each partition is a `TrainingData` per chunk. The chunks are public, and their sums are added by the tree that also adds the
+    chunks of a table in memory. So a release has the same bits whoever sums which partition, and in which order they are done.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the partitions.
+    loaded : list of Loaded
+        What is known of each partition.
+    lookups : list of (ndarray or None)
+        The class number of each label of a partition; None for targets that are numbers.
+    bounds : dict
+        Public constants of `TrainingData`.
+    """
+
+    def __init__(self, engine: Engine, loaded: list[Any], lookups: list[np.ndarray | None], bounds: dict[str, Any]) -> None:
+        self._engine, self.n_features = engine, loaded[0].n_features
+        self.n_samples = sum(part.n_rows for part in loaded)
+        firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
+        self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]
+        self._last = LastSum()
+        self._change(prepared, (bounds,), [(lookup,) for lookup in lookups])
+
+    @property
+    def summation_error(self) -> float:
+        """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term."""
+        return summation_error(self.n_samples, False)
+
+    def reduced(self, query: Sums) -> np.ndarray:
+        """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
+
+        Parameters
+        ----------
+        query : Sums
+            A query of a sum.
+
+        Returns
+        -------
+        ndarray
+            What ``query.finish`` takes.
+        """
+        return self._last.of(query, lambda: self._reduced(query))
+
+    def mapped(self, matrix: Any) -> "PartitionedRows":
+        """Map the rows in place, as `TrainingData.mapped` does."""
+        self._change(mapped, (matrix,), [() for _ in self._each])
+        self.n_features, self._last = matrix.shape[1], LastSum()
+        return self
+
+    def close(self) -> None:
+        """Let go of the partitions."""
+        self._engine.close()
+
+    def _reduced(self, query: Sums) -> np.ndarray:
+        total = self._engine.reduce(query, self._each)
+        if isinstance(total, Failure):
+            total.raised()
+        return total.total()
+
+    def _change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> None:
+        failure = self._engine.change(work, shared, each)
+        if failure is not None:
+            failure.raised()

@@ -1,0 +1,111 @@
+"""Keeps records in a private file, which has no name and ends with the process, and reads them by the memory map."""
+
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.data.partition import Chunk
+from skdp.privacy.errors import SourceError
+
+__all__ = ["Spill"]
+
+DIRECTORY = "SKDP_SPILL_DIR"  # environment variable that names the directory of the file; by default the system's temporary one
+SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64}  # what `TrainingData` computes once, one number per record
+
+
+class Spill:
+    """A file of mode 0600 that has no name, so that nobody else can change it and a crash leaves nothing behind.
+
+    Raises
+    ------
+    SourceError
+        If the directory cannot be written to, or has not enough space; before anything is charged.
+    """
+
+    def __init__(self) -> None:
+        self._directory = os.environ.get(DIRECTORY) or tempfile.gettempdir()
+        try:
+            self._file = tempfile.TemporaryFile(dir=self._directory)
+        except OSError:
+            raise SourceError(f"No file can be made in {self._directory!r}; {DIRECTORY} names another directory.") from None
+        self._size = 0
+
+    def reserve(self, n_bytes: int) -> None:
+        """Raise SourceError if there is no space for so many bytes."""
+        free = shutil.disk_usage(self._directory).free
+        if n_bytes > free:
+            raise SourceError(
+                f"The kept copy of the table needs {n_bytes / 2**30:.1f} GiB in {self._directory!r}, where "
+                f"{free / 2**30:.1f} GiB are free. {DIRECTORY} names another directory; cache=None keeps no copy and reads the "
+                "source once per pass over the data."
+            )
+
+    def keep(self, chunk: Chunk) -> tuple[Chunk, Callable[[str, np.ndarray], np.ndarray]]:
+        """Write a chunk to the file.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            The records.
+
+        Returns
+        -------
+        chunk : Chunk
+            The same records, in the file.
+        keep : callable
+            Writes an array that `TrainingData` computes once, by name.
+        """
+        arrays, n_rows = list(chunk.arrays), len(chunk.y)
+        names = [*range(len(arrays)), *SIDE]
+        kinds = [(array.dtype, array.shape) for array in arrays] + [(np.dtype(kind), (n_rows,)) for kind in SIDE.values()]
+        starts = np.cumsum([0] + [_aligned(dtype.itemsize * int(np.prod(shape))) for dtype, shape in kinds])
+        region = self._region(int(starts[-1]))
+        views = {
+            name: np.frombuffer(region, dtype, int(np.prod(shape)), int(start)).reshape(shape)
+            for name, (dtype, shape), start in zip(names, kinds, starts, strict=False)
+        }
+        for place, array in enumerate(arrays):
+            np.copyto(views[place], array)
+        n_of_table = len(arrays) - 1 - (chunk.groups is not None)
+        table = views[0] if n_of_table == 1 else _csr([views[place] for place in range(3)], chunk.X.shape)
+        groups = None if chunk.groups is None else views[n_of_table + 1]
+        views["y"] = views[n_of_table]
+
+        def keep(name: str, array: np.ndarray) -> np.ndarray:
+            np.copyto(views[name], array)
+            return views[name]
+
+        return Chunk(table, views[n_of_table], groups), keep
+
+    def close(self) -> None:
+        """Free the file; its space is free once no chunk is in use."""
+        self._file.close()
+
+    def _region(self, size: int) -> mmap.mmap:
+        """Return new space at the end of the file; writing beyond the space of the disk would end the process."""
+        size = max(size, 1)
+        try:
+            os.posix_fallocate(self._file.fileno(), self._size, size)
+        except OSError:
+            raise SourceError(
+                f"No space is left in {self._directory!r} for the kept copy of the table. {DIRECTORY} names another directory; "
+                "cache=None keeps no copy and reads the source once per pass over the data."
+            ) from None
+        region = mmap.mmap(self._file.fileno(), size, offset=self._size)
+        self._size += -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        return region
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _csr(arrays: list[np.ndarray], shape: tuple[int, int]) -> sparse.csr_array:
+    table = sparse.csr_array(shape)
+    table.data, table.indices, table.indptr = arrays
+    return table

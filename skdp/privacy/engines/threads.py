@@ -1,0 +1,124 @@
+"""Works on the partitions of a table by threads of this process, which read a private file by its memory map."""
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
+
+from skdp.privacy.data.partition import CHANGED, Chunk, Failure, Partition, guarded, partial_sum
+from skdp.privacy.data.spill import Spill
+from skdp.privacy.data.summation import TreeSum
+from skdp.privacy.data.training_data import Sums
+from skdp.privacy.errors import SourceError
+
+__all__ = ["LoadedChunk", "ThreadEngine"]
+
+
+@dataclass(frozen=True)
+class LoadedChunk:
+    """What is known of a chunk after it was read."""
+
+    n_rows: int
+    n_features: int
+    digest: bytes
+    n_chunks: int = 1
+
+
+class ThreadEngine:
+    """Holds a stream of chunks, each of which is a partition.
+
+    Parameters
+    ----------
+    read : callable
+        Returns a new iterator over the chunks of the table, checked.
+    kept : bool
+        Whether the chunks are kept in a private file. If not, each pass reads the source again, and compares fingerprints.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Chunk]], kept: bool) -> None:
+        self._read, self._spill, self._secret = read, Spill() if kept else None, secrets.token_bytes(32)
+        self._partitions: list[Partition] = []
+        self._changes: list[tuple[Any, tuple[Any, ...], list[tuple[Any, ...]]]] = []
+        self._blas = ThreadpoolController()
+        self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="skdp")
+
+    def load(self) -> list[LoadedChunk]:
+        """Read the source once, and keep its chunks."""
+        loaded = []
+        for chunk in self._read():
+            digest = chunk.digest(self._secret) if self._spill is None else b""
+            loaded.append(LoadedChunk(len(chunk.y), chunk.X.shape[1], digest))
+            if self._spill is not None:
+                chunk, keep = self._spill.keep(chunk)
+                self._partitions.append(Partition((chunk,), b"", keep=keep))
+        return loaded
+
+    def change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> Failure | None:
+        """Replace each partition by ``work(partition, *shared, *own)``; without a kept copy, from the next pass on."""
+        if self._spill is None:
+            self._changes.append((work, shared, each))
+            return None
+        tasks = ((work, partition, *shared, *own) for partition, own in zip(self._partitions, each, strict=True))
+        changed = list(self._done(tasks))
+        failures = [result for result in changed if isinstance(result, Failure)]
+        if not failures:
+            self._partitions = changed
+        return failures[0] if failures else None
+
+    def reduce(self, query: Sums, each: list[tuple[int, bytes]]) -> TreeSum | Failure:
+        """Return the sum of a query over all partitions, in their order."""
+        total = TreeSum(1)
+        tasks = ((self._summed, place, partition, query, *own) for place, (partition, own) in enumerate(self._with(each)))
+        for result in self._done(tasks):
+            if isinstance(result, Failure):
+                return result
+            total.extend(result)
+        return total
+
+    def close(self) -> None:
+        """Stop the threads, and free the file."""
+        self._pool.shutdown(cancel_futures=True)
+        self._partitions, self._changes = [], []
+        if self._spill is not None:
+            self._spill.close()
+
+    def _with(self, each: list[tuple[int, bytes]]) -> Iterator[tuple[Partition, tuple[int, bytes]]]:
+        """Yield each partition, kept or read again, with what is known of it; refuse a source of another length."""
+        if self._spill is not None:
+            yield from zip(self._partitions, each, strict=True)
+            return
+        chunks = self._read()
+        for own in each:
+            chunk = next(chunks, None)
+            if chunk is None:
+                raise SourceError(CHANGED)
+            yield Partition((chunk,), chunk.digest(self._secret)), own
+        if next(chunks, None) is not None:
+            raise SourceError(CHANGED)
+
+    def _summed(self, place: int, partition: Partition, query: Sums, first: int, digest: bytes) -> TreeSum:
+        if partition.digest != digest:
+            raise SourceError(CHANGED)
+        for work, shared, each in self._changes:
+            partition = work(partition, *shared, *each[place])
+        return partial_sum(partition, query, first, digest)
+
+    def _done(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Yield the results of tasks in order; a few of them are under way at a time."""
+        waiting: deque[Future[Any]] = deque()
+        with self._blas.limit(limits=1, user_api="blas"):  # threads of their own would compete with these
+            try:
+                for task in tasks:
+                    waiting.append(self._pool.submit(guarded, *task))
+                    if len(waiting) > cpu_count():
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
