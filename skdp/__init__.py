@@ -17,6 +17,7 @@ from skdp.privacy import (
     PrivacyLedger,
     PrivacyReport,
     PrivacySpent,
+    SourceError,
     WeakPrivacyWarning,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyReport",
     "PrivacySpent",
+    "SourceError",
     "WeakPrivacyWarning",
     "__version__",
     "load_model",
@@ -38,7 +40,7 @@ __all__ = [
 __all__ += estimators.__all__
 
 SUBMODULES = (
-    *("audit", "constraints", "estimators", "inspection", "losses", "minimax", "mirror_maps", "penalties", "preprocessing"),
+    *("audit", "constraints", "data", "estimators", "inspection", "losses", "minimax", "mirror_maps", "penalties", "preprocessing"),
     *("privacy", "samplings", "scorers", "solvers", "testing"),
 )
 

@@ -25,11 +25,12 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "samplings": {"_validation"},
     "_data_validation": {"_label_types", "_validation", "_particular"},
     "scorers": set(),
+    "data": {"_validation"},
     "minimax": {"scorers", "_projections", "_validation"},
-    "preprocessing": {"_validation", "_data_validation", "_files", "_projections"},
+    "preprocessing": {"data", "_validation", "_data_validation", "_files", "_projections"},
     "_files": set(),
     "_model_files": {"_files", "estimators", "solvers"},
-    "_commands": {"_files", "_model_files", "estimators", "inspection", "preprocessing", "solvers"},
+    "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "preprocessing", "solvers"},
     "_progress": set(),
     "_version": set(),
     "inspection": set(),
@@ -47,10 +48,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_version"),
+        *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_version"),
     },
 }
-LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib")
+LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -11,6 +11,7 @@ from skdp.privacy.errors import (
     NotPrivateWarning,
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
+    SourceError,
     WeakPrivacyWarning,
 )
 from skdp.privacy.ledger.diffprivlib import charge_accountant
@@ -30,6 +31,7 @@ __all__ = [
     "PrivacyReport",
     "PrivacySpent",
     "Schedule",
+    "SourceError",
     "WeakPrivacyWarning",
     "charge_accountant",
 ]
