@@ -201,7 +201,7 @@ class Oracle:
         if isinstance(mechanism, Selection):
             return np.array([self._select(query, mechanism)])
         if isinstance(mechanism, PoissonGaussian):
-            rows = rows.subset(self._noise.sample(rows.n_samples, mechanism.sampling_rate))
+            rows = rows.sampled(self._noise.key(), mechanism.sampling_rate)  # a fresh key, which nothing keeps
         if records is not None:
             rows = rows.subset(records)
         if not self._budget.private:

@@ -23,6 +23,7 @@ from skdp.privacy.data.storage import (
     transposed,
 )
 from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
+from skdp.privacy.noise.sampling import sample_of
 
 __all__ = ["SHORTEST", "Batch", "LastSum", "Records", "Sums", "TrainingData"]
 
@@ -124,8 +125,11 @@ class TrainingData:
         """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term; same for dense and CSR."""
         return summation_error(self.n_samples, self._by_column)
 
-    def reduced(self, query: "Sums") -> np.ndarray:
+    def reduced(self, query: Sums) -> np.ndarray:
         """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
+
+        A sample is summed chunk by chunk of the table. So its sum is, to the last bit, that of the samples of the chunks, added up
+        by `TreeSum`. A chunk has no more rows in the sample than in the table, so the bound on the number of additions holds.
 
         Parameters
         ----------
@@ -137,7 +141,7 @@ class TrainingData:
         ndarray
             What ``query.finish`` takes.
         """
-        return self._last.of(query, lambda: query.partial(self))
+        return self._last.of(query, lambda: self._sum_of_chunks(query))
 
     def subset(self, indices: np.ndarray) -> "TrainingData":
         """Return the same table reduced to a sample of its rows, which are copied block by block when they are summed.
@@ -160,6 +164,30 @@ class TrainingData:
         sample = self._copied()
         sample._blocks, sample._whole = self._blocks.subset(indices), self
         return sample
+
+    def sampled(self, key: bytes, rate: float, first_chunk: int = 0) -> "TrainingData":
+        """Return the Poisson sample of a key: every record enters independently with the same probability.
+
+        Parameters
+        ----------
+        key : bytes
+            32 secret random bytes, drawn for one release; not kept.
+        rate : float
+            Probability in (0, 1].
+        first_chunk : int, default=0
+            Number of chunks that come before these rows, if they are a part of a table.
+
+        Returns
+        -------
+        TrainingData
+            The sample. Which rows of a chunk are in it follows from the key and the number of the chunk.
+        """
+        length, n = self._chunk_rows, self.n_samples
+        drawn = [
+            start + sample_of(key, first_chunk + number, min(length, n - start), rate)
+            for number, start in enumerate(range(0, max(1, n), length))
+        ]
+        return self.subset(np.concatenate(drawn))
 
     def without(self, indices: np.ndarray) -> "TrainingData":
         """Return the same table with some records replaced by null records, as the adjacency ``zero_out`` defines them.
@@ -499,6 +527,19 @@ class TrainingData:
         products = self._products_by_columns if self._blocks.by_column else self._products_by_rows
         sums = products(coef, counted, raw, *self._largest)
         return np.concatenate([sums, last.total()]) if constant else sums
+
+    def _sum_of_chunks(self, query: Sums) -> np.ndarray:
+        sample, length = self._blocks.sample, self._chunk_rows
+        if sample is None or not sample.size or self.n_samples <= length:
+            return query.partial(self)
+        table, total = self._whole or self, TreeSum(length)
+        ends = np.searchsorted(sample, np.arange(length, self.n_samples + length, length)).tolist()
+        parts = [sample[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        terms = [query.partial(table.subset(part)) if part.size else None for part in parts]
+        nothing = np.zeros_like(next(term for term in terms if term is not None))  # the sum over no records
+        for term in terms:
+            total.add_chunk(nothing.copy() if term is None else term)
+        return total.total()
 
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         total = TreeSum(self._chunk_rows)

@@ -59,7 +59,7 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 
 
 class NoiseSource:
-    """Draws normals, exponentials and samples from the operating system's cryptographic generator.
+    """Draws normals, exponentials and keys of samples from the operating system's cryptographic generator.
 
     The bits come from a seed only inside a block of `reproducible_noise` and only in the process that entered the block.
 
@@ -152,32 +152,15 @@ class NoiseSource:
             length = float(np.linalg.norm(vector))
         return vector / length
 
-    def sample(self, n_samples: int, sampling_rate: float) -> np.ndarray:
-        """Draw a Poisson sample: every record enters independently with the same probability.
-
-        A record enters if a random 53-bit integer is below ``floor(sampling_rate * 2**53)``. Its first 8 bits nearly always
-        decide, so the other 45 are drawn only if they are needed.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        sampling_rate : float
-            Probability in (0, 1], rounded down to a multiple of 2**-53.
+    def key(self) -> bytes:
+        """Draw the secret key of one Poisson sample.
 
         Returns
         -------
-        ndarray of int
-            Sorted numbers of the records that entered.
+        bytes
+            32 random bytes, for `sample_of`.
         """
-        if sampling_rate == 1:
-            return np.arange(n_samples)
-        first, rest = divmod(math.floor(sampling_rate * 2**53), 2**45)
-        words = np.frombuffer(self.read(n_samples), dtype=np.uint8)
-        enters = words < first
-        undecided = np.flatnonzero(words == first)
-        enters[undecided] = self._words(undecided.size) >> np.uint64(19) < rest
-        return np.flatnonzero(enters)
+        return self.read(32)
 
     def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""

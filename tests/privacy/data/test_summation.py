@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from chunks import chunk_of
 from scipy import sparse
 from seeded import fitted
 
@@ -21,7 +22,6 @@ from skdp.estimators import (
 )
 from skdp.privacy import queries
 from skdp.privacy.data.summation import ADDITIONS, BLOCK, FAN_IN, LEVELS, LONGEST, TreeSum, chunk_rows, summation_error
-from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import SumQuery
 from skdp.solvers import Newton, SufficientStatistics
 
@@ -89,22 +89,6 @@ def test_the_length_of_a_chunk_is_a_public_power_of_two():
         length & (length - 1) == 0 and (length == BLOCK or 8 * length * d <= 2**26)
         for length, d in zip(lengths, (1, 50, 64, 65, 500, 5000, 10**6), strict=True)
     )
-
-
-def chunk_of(rows, start, stop):
-    """The rows of a chunk as a table of their own."""
-    blocks = rows._blocks
-    groups = None if rows._groups is None else rows._groups[start:stop]
-    chunk = TrainingData(
-        blocks.table[start:stop],
-        rows._y[start:stop],
-        data_norm=rows._data_norm,
-        intercept_scaling=rows._intercept_scaling,
-        class_weight=rows._class_weight,
-        scaling=blocks._scaling,
-        groups=groups,
-    )
-    return chunk if rows._presence is None else chunk.without(np.flatnonzero(rows._presence[start:stop] == 0))
 
 
 def fits():
