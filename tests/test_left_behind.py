@@ -1,8 +1,10 @@
 """What a fit leaves behind does not give its noise again: no seed, no token of a ledger, no state of a generator."""
 
 import pickle
+import sys
 import warnings
 from contextlib import nullcontext
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -15,10 +17,13 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import skdp
 from skdp import DPLinearRegression, DPLogisticRegression, PrivacyLedger
 from skdp.estimators._base import DPEstimator
-from skdp.solvers import SGD, GradientDescent
+from skdp.privacy.noise.source import NoiseSource
+from skdp.solvers import SGD, SVRG, GradientDescent
 
+PACKAGE = Path(skdp.__file__).parent
 FOLDS = KFold(2)
 SOLVERS = {"auto": "auto", "gd": GradientDescent(3), "sgd": SGD(3), "single pass": SGD(2, sampling="single_pass")}
 
@@ -112,6 +117,41 @@ def test_neither_seeds_nor_global_state_repeat_noise(solver, table):
         np.random.seed(0)  # noqa: NPY002
         fits.append(member(solver, random_state=state).fit(*table).coef_)
     assert not any(np.array_equal(one, other) for i, one in enumerate(fits) for other in fits[:i])
+
+
+def frames_with(keys, fit):
+    """Functions of the package that hold one of the keys while a fit runs."""
+    found = set()
+
+    def watch(frame, event, argument):
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(PACKAGE) and event in ("call", "return"):
+            held = (*frame.f_locals.values(), argument)
+            if any(key in keys for key in held if isinstance(key, bytes)):
+                found.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name))
+
+    sys.setprofile(watch)
+    try:
+        fit()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("solver", (SGD(3), SVRG(n_epochs=1, n_inner=4)), ids=lambda s: s.name)
+def test_keys_of_samples_stay_where_samples_are_drawn(solver, table, monkeypatch):
+    """No other frame holds one, neither of a solver nor of a ledger; what is left behind has none, in any form."""
+    keys, draw = [], NoiseSource.key
+    monkeypatch.setattr(NoiseSource, "key", lambda source: keys.append(draw(source)) or keys[-1])
+    model = DPLogisticRegression(2.0, delta=1e-6, classes=[0, 1], solver=solver)
+    found = frames_with(keys, lambda: model.fit(*table))
+    assert len(keys) == 3 == len(set(keys))  # none for all records, and none for a difference from the point itself
+    assert ("privacy/data/training_data.py", "sampled") in found
+    assert {name for name, _ in found} == {"privacy/data/training_data.py", "privacy/noise/sampling.py"}
+    pickled, report = pickle.dumps(model), model.privacy_report_.to_json()
+    assert not any(key in pickled or key.hex() in report or str(key) in report for key in keys)
+    model.kept_ = {"deep": [keys[1]]}
+    assert keys[1] in pickle.dumps(model)  # the twin: the search does find keys
 
 
 def fit_in_worker(model, X, y):

@@ -102,6 +102,27 @@ def test_every_subsampled_release_draws_a_fresh_sample():
     assert 0.65 < drawn.var() / 210 < 1.45
 
 
+def test_every_sample_has_a_key_of_its_own_and_full_data_need_none(monkeypatch):
+    """A release without a sample leaves the stream where it was, and a sample that is repeated has another key."""
+    drawn, sampled = [], TrainingData.sampled
+    monkeypatch.setattr(TrainingData, "sampled", lambda rows, *how: drawn.append(how) or sampled(rows, *how))
+    full, part = (Release(Gradient, how, 1.0) for how in (Gaussian(), PoissonGaussian(0.3)))
+    rows, schedule = table(3), Schedule(((2, full), (3, part), (1, full)))
+    answers = {}
+    for seed in (0, 0, 1):
+        oracle = oracle_for(rows, schedule, seed=seed)
+        answers.setdefault(seed, []).append(np.array([oracle.ask(query(rows)) for _ in schedule]))
+    keys = [key for key, _ in drawn]
+    assert {len(key) for key in keys} == {32} and {rate for _, rate in drawn} == {0.3}
+    assert keys[:3] == keys[3:6] and len(set(keys)) == 6
+    np.testing.assert_array_equal(*answers[0])
+    alone = oracle_for(rows, Schedule(((2, full),)), seed=0)
+    again = np.array([alone.ask(query(rows)) for _ in range(2)])
+    scales = [calibrate(chosen, Budget(1.0, 1e-6, "replace_one")) for chosen in (schedule, Schedule(((2, full),)))]
+    exact = query(rows).evaluate(rows)
+    np.testing.assert_allclose((answers[0][0][:2] - exact) / scales[0], (again - exact) / scales[1], rtol=1e-4)
+
+
 def test_transcript_is_the_schedule():
     ticks = []
     rows, schedule = table(3), gaussian_schedule(4)

@@ -128,8 +128,9 @@ class TrainingData:
     def reduced(self, query: Sums) -> np.ndarray:
         """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
 
-        A sample is summed chunk by chunk of the table. So its sum is, to the last bit, that of the samples of the chunks, added up
-        by `TreeSum`. A chunk has no more rows in the sample than in the table, so the bound on the number of additions holds.
+        A sample is summed chunk by chunk of the table. So its sum is, to the last bit, that of the samples of the chunks, which
+        `TreeSum` adds up. A chunk has no more rows in the sample than in the table, so the bound on the number of additions
+        holds.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Poisson samples by keys: a function of key and chunk, with the stated probability, and independent for other keys and chunks."""
+"""Poisson samples by keys: functions of key and chunk with the stated probability, independent for other keys and chunks."""
 
 import hashlib
 import math
