@@ -74,6 +74,17 @@ def test_samples_of_parts_of_null_records_and_without_records(rate, storage, rng
     assert bool(answers[0].any()) == bool(present.size)
 
 
+@pytest.mark.parametrize("rate", (0.001, 0.01, 0.2))
+def test_chunks_without_a_record_keep_their_place_in_the_tree(rate, rng, short_chunks):
+    """300 chunks: the nodes of the tree that a chunk belongs to follow from its number, not from what was drawn."""
+    rows = table(rng, 300 * LENGTH)
+    query, sums = Gradient(Logistic(), rng.normal(size=(D + 1, 1)), 1.0), TreeSum(LENGTH)
+    for chunk in range(300):
+        part = chunk_of(rows, chunk * LENGTH, (chunk + 1) * LENGTH).sampled(KEY, rate, chunk)
+        sums.add_chunk(query.partial(part))
+    np.testing.assert_array_equal(query.evaluate(rows.sampled(KEY, rate)), sums.total())
+
+
 def fits():
     """Fits that ask queries of samples, with chunks that no record, few or many records of are drawn."""
     rng = np.random.default_rng(0)
