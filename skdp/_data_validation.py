@@ -24,6 +24,7 @@ from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
 
 __all__ = [
+    "DTYPES",
     "Facts",
     "LabelReader",
     "Part",
@@ -76,16 +77,19 @@ class Partitions:
         Where the records come from.
     number : int
         Number of partitions.
-    bytes_per_pass : int
-        Bytes that a pass over the data reads.
+    bytes_per_pass : int or None
+        Bytes of X that a pass over the data reads; None for a sparse table, where they depend on the records, or if unknown yet.
     kept : str or None
         Where the copy is that the passes read; None if they read the source.
+    n_workers : int or None, default=None
+        Number of workers of a Dask cluster that read the records; None if the process of the fit does.
     """
 
     source: str
     number: int
-    bytes_per_pass: int
+    bytes_per_pass: int | None
     kept: str | None
+    n_workers: int | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ class NumpyFiles:
         table, targets = self._opened()
         self.n_samples: int | None = table.shape[0]
         self.n_features: int | None = table.shape[1]
+        self.dtype = table.dtype
         if targets is not None and targets.shape != (self.n_samples,):
             raise ValueError(
                 f"{y}: the array has the shape {targets.shape}; expected ({self.n_samples},), as {X} has as many rows."

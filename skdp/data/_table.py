@@ -22,6 +22,8 @@ class Source(Protocol):
         Number of columns of X, if it is known before they are read.
     names : list of str or None
         Names of these columns.
+    dtype : dtype, optional
+        Type of the numbers in X, if it is known before they are read.
     """
 
     description: str
@@ -63,8 +65,8 @@ class Table:
 
     @property
     def shape(self) -> tuple[int | None, int | None]:
-        """Numbers of records and of columns of the source; None for a number that is not known before the table is read."""
-        return self.source.n_samples, self.source.n_features
+        """Numbers of records and of columns; None for a number that is not known before the table is read."""
+        return self.source.n_samples, None if self.steps else self.source.n_features
 
     def mapped(self, step: Callable[[Any], Any]) -> "Table":
         """Return the table with one more map of its rows.

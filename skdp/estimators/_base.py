@@ -25,7 +25,8 @@ from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._copying import BoundToLedgers
 from skdp.estimators._display import Displayed
-from skdp.estimators._partitioned import PartitionedTable, in_partitions, read_partitions
+from skdp.estimators._needs_memory import refuse_partitions
+from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
@@ -223,12 +224,15 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         self._check_parameters()
         classes, assumed = self._planned_classes(n_classes)
         facts = Facts(shape.n_samples, n_columns, classes=classes)
+        facts = replace(facts, partitions=planned_partitions(n_samples, facts))
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
     def _planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:
         """Return the report of a plan, with further public facts."""
         plan = self._plan_of(facts)
-        statement = report(self, plan, NoiseSource())
+        if facts.partitions is not None:
+            refuse_partitions(plan, type(self).__name__)
+        statement = report(self, plan, NoiseSource(), facts, planned=True)
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 
     def _n_columns(self, n_features: int | None) -> int:

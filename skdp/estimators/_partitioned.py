@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, Partitions, check_label_set
+from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
 from skdp.data import Table
-from skdp.estimators._plan import Plan
+from skdp.estimators._needs_memory import refuse_partitions
 from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
-from skdp.privacy.queries import SumQuery
 
-__all__ = ["PartitionedTable", "in_partitions", "read_partitions", "refuse_partitions"]
+__all__ = ["PartitionedTable", "in_partitions", "planned_partitions", "read_partitions"]
 
 # Number of records for which a plan asks whether the solver takes partitions, where the source does not tell their number.
 USUAL = 2**20
@@ -80,12 +79,26 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     try:
         loaded = engine.load()
         facts = stream.facts(sum(part.n_rows for part in loaded))
-        place = "a private file" if X.cache else None
-        facts = replace(facts, partitions=Partitions(X.source.description, len(loaded), stream.n_bytes, place))
+        facts = replace(facts, partitions=_public(X, facts, len(loaded), stream.dtype))
         return PartitionedTable(facts, engine, loaded, [stream.lookup] * len(loaded), (None, None))
     except BaseException:
         engine.close()
         raise
+
+
+def planned_partitions(table: Any, facts: Facts) -> Partitions | None:
+    """Return what a fit of a table would state about its partitions; None for a table in memory."""
+    if not in_partitions(table):
+        return None
+    dtype = getattr(table.source, "dtype", None)
+    read = dtype if dtype is None or dtype in DTYPES else np.dtype(np.float64)
+    return _public(table, facts, -(-facts.n_samples // chunk_rows(facts.n_features)), read)
+
+
+def _public(table: Table, facts: Facts, number: int, dtype: np.dtype | None) -> Partitions:
+    """Return the facts about partitions; the bytes of a pass follow from shape and dtype, never from the records."""
+    n_bytes = None if dtype is None else facts.n_samples * facts.n_features * dtype.itemsize
+    return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
 class Stream:
@@ -103,7 +116,7 @@ class Stream:
         self._table, self._read = table, read
         self._first: Facts | None = None
         self._known: dict[Any, int] = {}  # labels in the order in which they came
-        self.n_bytes = 0
+        self.dtype: np.dtype | None = None  # of dense records
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the records of a new pass over the table."""
@@ -134,18 +147,16 @@ class Stream:
         return labels
 
     def _parts(self) -> Iterator[Chunk]:
-        n_bytes = 0
         for X, y in self._table.batches():
             if y is None:
                 raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
             part = self._read(X, y)
             self._first = agreed(self._first, part.facts)
             codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]
-            chunk = Chunk(part.X, codes)
-            n_bytes += sum(array.nbytes for array in chunk.arrays)
+            if self.dtype is None and part.facts.storage == "dense":
+                self.dtype = part.X.dtype
             if len(codes):
-                yield chunk
-        self.n_bytes = n_bytes
+                yield Chunk(part.X, codes)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         for label in labels.tolist():
@@ -170,27 +181,10 @@ def agreed(first: Facts | None, part: Facts) -> Facts:
     return first if first.classes is None or first.classes.size else part
 
 
-def refuse_partitions(plan: Plan, estimator: str) -> None:
-    """Raise ValueError if a release of the plan needs a table in memory."""
-    schedule = plan.schedule
-    others = [release.query for _, release in schedule.entries if hasattr(release.query, "in_memory")]
-    others += [release.query for _, release in schedule.entries if not issubclass(release.query, SumQuery)]
-    reasons = [getattr(query, "in_memory", "asks for more than a sum over the records") for query in others]
-    if schedule.samples:
-        reasons.append("draws samples of the records")
-    if schedule.passes_once:
-        reasons.append("names the records of each release")
-    if reasons:
-        raise ValueError(
-            f"solver={plan.solver!r} {reasons[0]}; it needs a table in memory. {estimator} fits a table in partitions with "
-            "solver='auto'."
-        )
-
-
 def _refuse_early(estimator: Any, table: Table) -> None:
     """Refuse a solver that needs a table in memory before the table is read, where public facts say enough."""
     n_samples, n_features = table.shape
-    if n_features is None or table.steps:
+    if n_features is None:
         return
     try:
         classes = estimator._planned_classes(None)[0]

@@ -16,7 +16,7 @@ from skdp.privacy.queries import score_rounding
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "after_front"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Plan:
         chosen, reason = choose_solver(solver, problem)
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
-        schedule = _after_front(problem, chosen.schedule(problem), chosen)
+        schedule = after_front(problem, chosen.schedule(problem), chosen)
         scale = calibrate(schedule, problem.budget)
         by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
         return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
@@ -82,7 +82,7 @@ class Plan:
         }
 
 
-def _after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
+def after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
     """Return the solver's schedule, preceded by the release that comes first, if there is one."""
     front, share = problem.particular.front, problem.particular.share
     if front is None:

@@ -10,7 +10,7 @@ import numpy as np
 from skdp._data_validation import Facts
 from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
-from skdp.estimators._partitioned import refuse_partitions
+from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import report, spending
 from skdp.estimators._signal import warn_of_low_signal

@@ -1,5 +1,6 @@
 """Read the shape of the table that a plan is for, from numbers, a shape or a table."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from skdp._validation import check_integer, shown
@@ -21,6 +22,10 @@ def read_shape(n_samples: Any, n_features: Any) -> Shape:
     """Return the shape that a plan is for; nothing but the shape of a table is read."""
     of_table = len(getattr(n_samples, "shape", ())) == 2
     pair = n_samples.shape if of_table else n_samples
+    if of_table and not all(isinstance(number, Integral) for number in pair):
+        raise TypeError(
+            "The shape of the table is not known before it is read; expected plan(n_samples, n_features), with both numbers."
+        )
     if isinstance(pair, (list, tuple, dict)) and not (isinstance(pair, tuple) and len(pair) == 2):  # perhaps records: not quoted
         raise TypeError(
             f"n_samples is a {type(pair).__name__} of length {len(pair)}; expected a number, a shape "

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from skdp._data_validation import Facts
+from skdp._data_validation import Facts, Partitions
 from skdp._version import __version__
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
@@ -40,16 +40,23 @@ GROUPS = (
     "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
     "made from the labels, or from anything else that is to be protected, would make that public"
 )
+DECIDED = "follows from the records"  # where the number of passes is not public
+KEPT = "a copy of the records was in {kept} of this machine during the fit, which no other user can read"
+READ_AGAIN = "the source was the same in each pass: fingerprints of the records were compared"
+CLUSTER = (
+    "the records were read by {n_workers} worker(s) of a Dask cluster: these, the scheduler, their disks, logs and network are "
+    "trusted. Which machine computes a partition does not depend on the records"
+)
 LONGEST = 1000  # largest number of characters for which the report shows a value in full; a choice
 USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants; measured together with DROWNED
 
 
-def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None = None) -> PrivacyReport:
-    """Return the privacy report of a fit, or of a planned fit if ``facts`` is None."""
+def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False) -> PrivacyReport:
+    """Return the privacy report of a fit, or of a planned fit."""
     problem = plan.problem
     return PrivacyReport(
         estimator=type(estimator).__name__,
-        planned=facts is None,
+        planned=planned,
         budget=problem.budget,
         adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
         spent=spent(plan.schedule, plan.scale, problem.budget),
@@ -59,8 +66,8 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts | None =
         releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
-        public={**_public_table(plan, facts), **_public_choices(estimator, plan)},
-        assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}"),
+        public={**_public_table(plan, facts, planned), **_public_choices(estimator, plan)},
+        assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}", facts.partitions),
         versions=_versions(plan),
     )
 
@@ -108,16 +115,32 @@ def _minimum_noise(plan: Plan) -> str:
     )
 
 
-def _public_table(plan: Plan, facts: Facts | None) -> dict[str, Any]:
+def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     problem = plan.problem
-    shape = {"n_samples": problem.n_samples, "n_features": problem.n_columns}
-    if facts is None:
+    shape = {"n_samples": problem.n_samples, "n_features": problem.n_columns, **_public_partitions(plan, facts.partitions)}
+    if planned:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
     labels = {} if facts.classes is None else {"classes": facts.labels}
     named = Groups.of(facts).labels
     groups = {} if named is None else {"groups": _short_list(named.tolist())}
     return {**shape, "feature_names": names, **labels, **groups}
+
+
+def _public_partitions(plan: Plan, partitions: Partitions | None) -> dict[str, Any]:
+    """Return where the records of a table in partitions are, and how often the source is read."""
+    if partitions is None:
+        return {}
+    passes, n_bytes = plan.schedule.passes, partitions.bytes_per_pass
+    table = {
+        "source": partitions.source,
+        "partitions": partitions.number,
+        "kept_copy": "none: each pass reads the source" if partitions.kept is None else partitions.kept,
+        "reads_of_source": 1 if partitions.kept is not None or passes is None else 1 + passes,
+        **({} if n_bytes is None else {"bytes_per_pass": n_bytes}),
+        **({} if partitions.n_workers is None else {"n_workers": partitions.n_workers}),
+    }
+    return {"table": table}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
@@ -131,7 +154,13 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         **({} if problem.constraint is None else {"constraint": brief(estimator._constraint())}),
         **estimator._described(plan),
     }
-    return {"parameters": parameters, "resolved": chosen, "n_releases": len(plan.schedule)}
+    passes = plan.schedule.passes
+    return {
+        "parameters": parameters,
+        "resolved": chosen,
+        "n_releases": len(plan.schedule),
+        "passes": DECIDED if passes is None else passes,
+    }
 
 
 def _short_list(values: list[Any]) -> Any:
@@ -155,7 +184,7 @@ def _penalty(plan: Plan) -> str:
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
 
-def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
+def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None) -> tuple[str, ...]:
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
     return (
         of_table,
@@ -163,9 +192,19 @@ def _assumptions(plan: Plan, of_table: str) -> tuple[str, ...]:
         "no parameter was computed from the data: data_norm and all other public values above",
         "other fits on the same records, and anything else computed from them, spend more budget",
         "one record is one person: a person with k records is protected less, by about k times the epsilon and a larger delta",
+        *_trusted(partitions),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
     )
+
+
+def _trusted(partitions: Partitions | None) -> list[str]:
+    """Return what the guarantee trusts beside the process of the fit."""
+    if partitions is None:
+        return []
+    if partitions.n_workers is not None:
+        return [CLUSTER.format(n_workers=partitions.n_workers)]
+    return [READ_AGAIN if partitions.kept is None else KEPT.format(kept=partitions.kept)]
 
 
 def _grouped(problem: Problem) -> bool:

@@ -125,7 +125,7 @@ def test_nothing_is_left_out(name, every):
     for parameter, value in report.public["parameters"].items():
         assert [parameter, value] in page.rows
         assert value in page.text("details")
-    for fact in ("n_samples", "n_features", "n_releases"):
+    for fact in ("n_samples", "n_features", "n_releases", "passes"):
         assert [fact, str(report.public[fact])] in page.rows
 
 

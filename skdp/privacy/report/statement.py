@@ -15,7 +15,7 @@ from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePas
 
 __all__ = ["Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.3"  # version of the JSON document; the second number rises with new fields, the first if fields change
+SCHEMA_VERSION = "1.4"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
 

@@ -1,0 +1,49 @@
+"""Refuse solvers that need a table in memory, and name those that fit a table in partitions."""
+
+from skdp.estimators._plan import Plan, after_front
+from skdp.privacy.queries import SumQuery
+from skdp.privacy.schedule import Schedule
+from skdp.solvers import SOLVERS, Problem, Solver
+
+__all__ = ["need_of_memory", "refuse_partitions", "solvers_in_partitions"]
+
+
+def need_of_memory(schedule: Schedule) -> str | None:
+    """Return why a schedule needs a table in memory, as the end of a sentence about its solver; None if partitions will do."""
+    if schedule.samples:
+        return "draws samples of the records"
+    if schedule.passes_once:
+        return "names the records of each release"
+    for _, release in schedule.entries:
+        if hasattr(release.query, "in_memory"):
+            return str(release.query.in_memory)
+        if not issubclass(release.query, SumQuery):
+            return "asks for more than a sum over the records"
+    return None
+
+
+def solvers_in_partitions(problem: Problem) -> list[str]:
+    """Return the names of the solvers that fit a problem on a table in partitions."""
+    pure = problem.budget.delta == 0
+    fitting = sorted(name for name, kind in SOLVERS.items() if kind.needs <= problem.offers and kind.pure >= pure)
+    return [name for name in fitting if _takes_partitions(SOLVERS[name](), problem)]
+
+
+def refuse_partitions(plan: Plan, estimator: str) -> None:
+    """Raise ValueError if a release of the plan needs a table in memory."""
+    need = need_of_memory(plan.schedule)
+    if need is None:
+        return
+    names = ", ".join(repr(name) for name in solvers_in_partitions(plan.problem))
+    only = " with delta=0" if plan.problem.budget.delta == 0 else ""
+    raise ValueError(
+        f"solver={plan.solver.name!r} {need}; it needs a table in memory. Solvers of {estimator} that fit a table in "
+        f"partitions{only}: {names or 'none'}."
+    )
+
+
+def _takes_partitions(solver: Solver, problem: Problem) -> bool:
+    try:
+        return need_of_memory(after_front(problem, solver.schedule(problem), solver)) is None
+    except ValueError:  # its schedule refuses the problem
+        return False
