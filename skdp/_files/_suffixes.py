@@ -6,10 +6,11 @@ import io
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["REPORTS", "Forgiving", "check_suffix", "imported", "picture_content", "report_content"]
+__all__ = ["OF_PARQUET", "REPORTS", "Forgiving", "check_suffix", "imported", "picture_content", "report_content"]
 
 REPORTS = (".html", ".json", ".txt")
 EXTRA = "pip install pandas pyarrow skops installs what the command line needs"
+OF_PARQUET = 'pip install "skdp[parquet]" installs what tables in Parquet files need'
 
 
 class Forgiving:
@@ -49,12 +50,12 @@ def picture_content(figure: Any) -> bytes:
     return picture.getvalue()
 
 
-def imported(name: str) -> Any:
-    """Return a module that only the command line needs; if it is missing, raise an error that says how to install it."""
+def imported(name: str, advice: str = EXTRA) -> Any:
+    """Return a module that not everybody needs; if it is missing, raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ImportError(f"{name.split('.')[0]} is missing; {EXTRA}.") from None
+        raise ImportError(f"{name.split('.')[0]} is missing; {advice}.") from None
 
 
 def check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from skdp._files._suffixes import check_suffix, imported
 
-__all__ = ["SEPARATORS", "column_kinds", "column_names", "read_frame", "to_numbers"]
+__all__ = ["SEPARATORS", "check_numbers", "column_kinds", "column_names", "read_frame", "to_numbers"]
 
 SEPARATORS = (",", ";", "\t", "|")
 TABLES = (".csv", ".csv.gz", ".parquet")
@@ -48,12 +48,17 @@ def read_frame(path: Path, numbers: Sequence[str], others: Sequence[str], sep: s
         raise ValueError(f"{path} has no columns {missing}; expected all that the schema names.")
     frame = _read(path, sep)
     _check_records(path, frame)
+    check_numbers(path, frame, numbers)
+    return frame
+
+
+def check_numbers(path: Any, frame: Any, numbers: Sequence[str]) -> None:
+    """Convert columns to float64 in place, with NaN for empty cells; raise ValueError if other cells are not finite numbers."""
     if wrong := [name for name in numbers if not to_numbers(frame, name)]:
         raise ValueError(
             f"{path}: the columns {wrong} have cells that are not finite numbers; expected numbers with a decimal point, "
             "or empty cells."
         )
-    return frame
 
 
 def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:

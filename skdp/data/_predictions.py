@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from skdp.data._table import Table
+from skdp.privacy.errors import SourceError
 
 __all__ = ["takes_tables"]
 
@@ -32,6 +33,11 @@ def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray
         part = predict(X)
         if not start:
             result = np.empty((table.n_samples, *part.shape[1:]), part.dtype)
+        if start + len(part) > len(result):
+            break
         result[start : start + len(part)] = part
         start += len(part)
-    return result
+    else:
+        if start == table.n_samples:
+            return result
+    raise SourceError("The source has another number of records than before: it has changed.")

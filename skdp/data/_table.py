@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-__all__ = ["Source", "Table", "check_cache"]
+import numpy as np
+from scipy import sparse
+
+from skdp._validation import shown
+
+__all__ = ["Source", "Table", "check_cache", "check_dtype"]
 
 CACHES = ("disk", None)
+DTYPES = ("float32", "float64", None)
 
 
 class Source(Protocol):
@@ -52,11 +58,17 @@ class Table:
     cache : {"disk", None}, default="disk"
         "disk" makes ``fit`` keep a copy of the mapped records in a private file, which has no name and ends with the fit.
         None reads the source once per pass over the data, and needs no space.
+    dtype : {"float32", "float64", None}, default=None
+        What the numbers of the mapped X are converted to; None leaves them as they are.
+    width : int or None, default=None
+        Number of columns of the mapped X, if it is known. Without steps, the source tells it.
     """
 
     source: Source
     steps: tuple[Callable[[Any], Any], ...] = ()
     cache: str | None = "disk"
+    dtype: str | None = None
+    width: int | None = None
 
     @property
     def n_samples(self) -> int | None:
@@ -64,11 +76,16 @@ class Table:
         return self.source.n_samples
 
     @property
-    def shape(self) -> tuple[int | None, int | None]:
-        """Numbers of records and of columns; None for a number that is not known before the table is read."""
-        return self.source.n_samples, None if self.steps else self.source.n_features
+    def names(self) -> list[str] | None:
+        """Names of the columns of X, or None if it has none, or if steps map it."""
+        return None if self.steps else self.source.names
 
-    def mapped(self, step: Callable[[Any], Any]) -> "Table":
+    @property
+    def shape(self) -> tuple[int | None, int | None]:
+        """Numbers of records and of columns of X; None for a number that is not known before the table is read."""
+        return self.source.n_samples, self.width if self.steps else self.source.n_features
+
+    def mapped(self, step: Callable[[Any], Any], width: int | None = None) -> "Table":
         """Return the table with one more map of its rows.
 
         Parameters
@@ -76,13 +93,15 @@ class Table:
         step : callable
             Maps a batch of X. Each row must be mapped alone and by public facts: what it learns from the records is not covered
             by any guarantee.
+        width : int or None, default=None
+            Number of columns of what it returns; None if that is not known.
 
         Returns
         -------
         Table
             Nothing is read yet.
         """
-        return replace(self, steps=(*self.steps, step))
+        return replace(self, steps=(*self.steps, step), width=width)
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """Yield mapped X and y (None without target), batch by batch.
@@ -97,7 +116,7 @@ class Table:
         for X, y in self.source.batches():
             for step in self.steps:
                 X = step(X)
-            yield X, y
+            yield X if self.dtype is None else converted(X, np.dtype(self.dtype)), y
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise TypeError: NumPy would pull the table into memory."""
@@ -110,8 +129,24 @@ class Table:
         return f"<Table: {self.source.description}>"
 
 
+def converted(X: Any, dtype: np.dtype[Any]) -> Any:
+    """Return numbers in another dtype, in C order; tables with other columns than numbers as they are."""
+    dtypes = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    if not all(getattr(given, "kind", "O") in "biuf" for given in dtypes) or all(given == dtype for given in dtypes):
+        return X
+    with np.errstate(all="ignore"):  # a warning would tell of the size of a number; `fit` refuses infinities
+        return X.astype(dtype) if sparse.issparse(X) or hasattr(X, "dtypes") else np.ascontiguousarray(X, dtype=dtype)
+
+
+def check_dtype(dtype: Any) -> str | None:
+    """Return the parameter, or raise ValueError."""
+    if dtype is None or (isinstance(dtype, str) and dtype in DTYPES):
+        return dtype
+    raise ValueError(f"dtype={shown(dtype)}; expected 'float32', 'float64', or None to leave the numbers as they are.")
+
+
 def check_cache(cache: Any) -> str | None:
     """Return the parameter, or raise ValueError."""
-    if cache not in CACHES:
-        raise ValueError(f"cache={cache!r}; expected 'disk', or None to read the source once per pass.")
+    if not (cache is None or (isinstance(cache, str) and cache in CACHES)):
+        raise ValueError(f"cache={shown(cache)}; expected 'disk', or None to read the source once per pass.")
     return cache

@@ -66,12 +66,16 @@ class SchemaColumns(BaseEstimator):
     def read(self, path: Path, sep: str = ",") -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
         frame = read_frame(path, self.numbers, self.categories, sep)
+        self.check_gaps(path, frame)
+        return frame
+
+    def check_gaps(self, path: Any, frame: Any) -> None:
+        """Raise ValueError if a number without a ``fill`` is missing in a table that was read from a file."""
         if gaps := [name for name in self.numbers if name not in self.filled and frame[name].isna().any()]:
             raise ValueError(
                 f'{path}: numbers are missing in the columns {gaps}; expected none, or a number as "fill" in the schema of the '
                 "fit, for every column that can have missing values."
             )
-        return frame
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """Return the names of the columns."""

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdp._files._tables import column_names, to_numbers
+from skdp._files._tables import check_numbers, column_names, to_numbers
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["read_table"]
+__all__ = ["as_described", "read_table"]
 
 
 def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> Any:
@@ -48,13 +48,27 @@ def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> 
     """
     facts = Schema.read(schema, partial(column_names, Path(path), sep))
     frame = SchemaColumns.of(facts).read(Path(path), sep)
-    if facts.target is None or facts.target not in frame.columns:
-        return frame
+    if facts.target is not None and facts.target in frame.columns:
+        _read_target(path, frame, facts)
+    return frame
+
+
+def as_described(path: Any, frame: Any, facts: Schema) -> Any:
+    """Return some records of a Parquet file with the types that `read_table` gives them; the frame is changed."""
+    columns = SchemaColumns.of(facts)
+    check_numbers(path, frame, columns.numbers)
+    columns.check_gaps(path, frame)
+    if facts.target is not None and facts.target in frame.columns:
+        _read_target(path, frame, facts)
+    return frame
+
+
+def _read_target(path: Any, frame: Any, facts: Schema) -> None:
+    """Replace the target by its classes, or by float64 if the schema has no classes."""
     if facts.classes is not None:
         frame[facts.target] = facts.labels(frame[facts.target])
-    elif not to_numbers(frame, facts.target) or frame[facts.target].isna().any():
+    elif not to_numbers(frame, str(facts.target)) or frame[facts.target].isna().any():
         raise ValueError(
             f"{path}: the target {facts.target!r} has values that are missing or not finite; expected a number in every record, "
             'or its labels as "classes" in the schema.'
         )
-    return frame
