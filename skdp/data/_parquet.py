@@ -108,7 +108,7 @@ class ParquetFiles:
         others : pandas.DataFrame
             The other columns.
         """
-        length, position = chunk_rows(self.n_features), 0
+        length, position = chunk_rows(len(self.names or ())), 0
         for group in self._groups([*self._columns, *(name for name in others if name not in self._columns)]):
             start = 0
             while start < group.num_rows:
