@@ -78,7 +78,8 @@ class Partitions:
     number : int
         Number of partitions.
     bytes_per_pass : int or None
-        Bytes of X that a pass over the data reads; None for a sparse table, where they depend on the records, or if unknown yet.
+        Bytes of X as a dense table of the stated dtype; None if neither the user nor the source states one: that of a batch, and
+        the number of stored entries of a sparse one, may depend on the records.
     kept : str or None
         Where the copy is that the passes read; None if they read the source.
     n_workers : int or None, default=None

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 
+from skdp import SourceError
 from skdp.data import chunks, npy
 from skdp.estimators import DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy.data import summation
@@ -29,6 +32,13 @@ def in_chunks(X, y, length):
     return lambda: ((X[start : start + length], y[start : start + length]) for start in range(0, len(X), length))
 
 
+KINDS = {
+    "dense": np.asarray,
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_array,
+    "int": lambda X: X.astype(np.int64),
+    "float32": np.float32,
+}
 FITS = {
     "logistic": (DPLogisticRegression(data_norm=3.0), 1),
     "newton": (DPLogisticRegression(data_norm=3.0, classes=["no", "yes"], solver="newton"), 1),
@@ -52,6 +62,40 @@ def test_the_source_changes_no_bit(name, cache, table, short_chunks, tmp_path):
             model = estimator.fit(source)
         assert np.array_equal(model.coef_, memory)
         assert np.array_equal(model.predict(source), model.predict(X))
+
+
+@pytest.mark.parametrize("kinds", ("dense, csr", "csr, dense", "csc, csr", "dense, int", "dense, float32"))
+def test_how_a_part_is_stored_changes_nothing(kinds, table, short_chunks):
+    """Transformers and readers of files choose it by the records, part by part."""
+    first, *others = (KINDS[kind] for kind in kinds.split(", "))
+    X, y, model = table[0].round(), table[1], FITS["logistic"][0]
+
+    def parts(*kinds):
+        return lambda: (
+            (kinds[min(i, len(kinds) - 1)](X[s : s + 7000]), y[s : s + 7000]) for i, s in enumerate(range(0, N, 7000))
+        )
+
+    with reproducible_noise(0):
+        mixed = model.fit(chunks(parts(first, *others)))
+    with reproducible_noise(0):
+        alike = model.fit(chunks(parts(first if first is not sparse.csc_array else sparse.csr_array)))
+    assert np.array_equal(mixed.coef_, alike.coef_)
+    assert mixed.privacy_report_.to_dict()["releases"] == alike.privacy_report_.to_dict()["releases"]
+    assert mixed.privacy_report_.public == alike.privacy_report_.public
+
+
+def test_a_source_that_changes_stops_the_fit_by_a_sentence_that_quotes_nothing(table):
+    X, y, reads = *table[:2], []
+
+    def changing():
+        reads.append(1)
+        changed = X * [1, 1, 1 + 1e-9] if len(reads) == 3 else X
+        return ((changed[s : s + 9000], y[s : s + 9000]) for s in range(0, N, 9000))
+
+    model = clone(FITS["logistic"][0])
+    with pytest.raises(SourceError, match=r"^The source changed during the fit\. The charge stands"):
+        model.fit(chunks(changing, cache=None))
+    assert not hasattr(model, "coef_")
 
 
 @pytest.mark.parametrize("solver", ("objective", "output", "skgd", "sgd"))

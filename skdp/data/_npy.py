@@ -31,11 +31,12 @@ class NumpyFiles:
             )
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
-        """Yield runs of rows, as views of the files."""
+        """Yield copies of runs of rows: somebody could change a view of the files after its records were checked."""
         table, targets = self._opened()
         length = chunk_rows(table.shape[1])
         for start in range(0, len(table), length):
-            yield table[start : start + length], None if targets is None else targets[start : start + length]
+            part = slice(start, start + length)
+            yield np.array(table[part], order="C"), None if targets is None else np.array(targets[part])
 
     def _opened(self) -> tuple[np.ndarray, np.ndarray | None]:
         X, y = self._paths

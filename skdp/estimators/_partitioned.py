@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
 from skdp.data import Table
@@ -79,7 +80,7 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     try:
         loaded = engine.load()
         facts = stream.facts(sum(part.n_rows for part in loaded))
-        facts = replace(facts, partitions=_public(X, facts, len(loaded), stream.dtype))
+        facts = replace(facts, partitions=_public(X, facts, len(loaded)))
         return PartitionedTable(facts, engine, loaded, [stream.lookup] * len(loaded), (None, None))
     except BaseException:
         engine.close()
@@ -90,14 +91,14 @@ def planned_partitions(table: Any, facts: Facts) -> Partitions | None:
     """Return what a fit of a table would state about its partitions; None for a table in memory."""
     if not in_partitions(table):
         return None
-    dtype = getattr(table.source, "dtype", None)
-    read = dtype if dtype is None or dtype in DTYPES else np.dtype(np.float64)
-    return _public(table, facts, -(-facts.n_samples // chunk_rows(facts.n_features)), read)
+    return _public(table, facts, -(-facts.n_samples // chunk_rows(facts.n_features)))
 
 
-def _public(table: Table, facts: Facts, number: int, dtype: np.dtype | None) -> Partitions:
-    """Return the facts about partitions; the bytes of a pass follow from shape and dtype, never from the records."""
-    n_bytes = None if dtype is None else facts.n_samples * facts.n_features * dtype.itemsize
+def _public(table: Table, facts: Facts, number: int) -> Partitions:
+    """Return the facts about partitions; a dtype that neither the user nor the source states may depend on the records."""
+    stated = table.dtype or (None if table.steps else getattr(table.source, "dtype", None))
+    read = None if stated is None else np.dtype(stated) if np.dtype(stated) in DTYPES else np.dtype(np.float64)
+    n_bytes = None if read is None else facts.n_samples * facts.n_features * read.itemsize
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
@@ -116,7 +117,6 @@ class Stream:
         self._table, self._read = table, read
         self._first: Facts | None = None
         self._known: dict[Any, int] = {}  # labels in the order in which they came
-        self.dtype: np.dtype | None = None  # of dense records
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the records of a new pass over the table."""
@@ -150,11 +150,9 @@ class Stream:
         for X, y in self._table.batches():
             if y is None:
                 raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
-            part = self._read(X, y)
+            part = stored_as(self._first, self._read(X, y))
             self._first = agreed(self._first, part.facts)
             codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]
-            if self.dtype is None and part.facts.storage == "dense":
-                self.dtype = part.X.dtype
             if len(codes):
                 yield Chunk(part.X, codes)
 
@@ -166,6 +164,16 @@ class Stream:
         return np.array([self._known[label] for label in labels.tolist()], dtype=CODES)
 
 
+def stored_as(first: Facts | None, part: Part) -> Part:
+    """Return a part by rows, sparse if the first part is: a transformer may choose for each part by its records."""
+    kind = (part.facts if first is None else first).storage
+    if kind == "dense":
+        X = part.X.toarray() if sparse.issparse(part.X) else part.X
+    else:
+        X, kind = sparse.csr_array(part.X), "CSR"
+    return part._replace(facts=replace(part.facts, storage=kind), X=X)
+
+
 def agreed(first: Facts | None, part: Facts) -> Facts:
     """Return the facts that all parts have in common, or raise ValueError; no message says which part differs."""
     if first is None:
@@ -173,8 +181,6 @@ def agreed(first: Facts | None, part: Facts) -> Facts:
     names, other = ([] if facts.feature_names is None else list(facts.feature_names) for facts in (first, part))
     if names != other or first.n_features != part.n_features:
         raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
-    if first.storage != part.storage:
-        raise ValueError("Some partitions are sparse and others dense; expected all of one kind.")
     kinds = {facts.classes.dtype.kind for facts in (first, part) if facts.classes is not None and facts.classes.size}
     if len(kinds) > 1:
         raise ValueError("The labels of the partitions have different types; expected labels that are all text or all numbers.")

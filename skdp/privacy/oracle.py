@@ -13,7 +13,7 @@ from scipy import sparse
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.errors import PrivacyAccountingError, SourceError
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
@@ -252,6 +252,8 @@ def _quoting_nothing(name: str, work: Callable[[], Any]) -> Any:
         return work()
     except MemoryError:
         failure = MemoryError(f"{name} needs more memory than there is.")
+    except SourceError as error:  # its texts are this package's, and quote no data
+        failure = SourceError(str(error))
     except (Exception, SystemExit):  # Python prints the text of SystemExit, too
         failure = PrivacyAccountingError(f"{name} failed; fit public data with epsilon=inf to see why.")
     raise failure  # outside the except clause: the original error, which may quote data, does not become its context

@@ -82,15 +82,20 @@ def test_all_forms_of_the_report_have_the_table(files):
     assert all(line in page for line in statement.assumptions)
 
 
-def test_bytes_follow_from_shape_and_dtype_alone():
-    def stated(zeros, kind):
+@pytest.mark.parametrize("dtype", ("float32", "float64", None))
+def test_bytes_follow_from_shape_and_stated_dtype_alone(dtype):
+    """A batch may be sparse, or of integers, by its records: the report is the same."""
+
+    def stated(kind, zeros=0):
         table = X.copy()
         table[:zeros] = 0
-        return MODELS["auto"].fit(chunks(lambda: [(kind(table), Y)])).privacy_report_.public["table"]
+        return MODELS["auto"].fit(chunks(lambda: [(kind(table), Y)], dtype=dtype)).privacy_report_.public["table"]
 
-    assert stated(0, np.asarray)["bytes_per_pass"] == stated(9000, np.asarray)["bytes_per_pass"] == 4 * N * D
-    assert stated(0, csr_array) == stated(9000, csr_array)  # the number of stored entries is not public
-    assert "bytes_per_pass" not in stated(0, csr_array)
+    first = stated(np.asarray)
+    assert all(
+        stated(kind, 9000) == first for kind in (np.asarray, csr_array, np.float64, lambda table: table.round().astype(int))
+    )
+    assert first.get("bytes_per_pass") == (None if dtype is None else np.dtype(dtype).itemsize * N * D)
 
 
 def test_passes_that_the_records_decide_are_no_number():
