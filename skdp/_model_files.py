@@ -40,6 +40,7 @@ TRUSTED = (
     "skdp.preprocessing._additive_basis.Term",
     "skdp.preprocessing._categories.KnownCategories",
     "skdp.preprocessing._columns.SchemaColumns",
+    "skdp.preprocessing._pipeline.SchemaPipeline",
     "skdp.preprocessing._scaling.BoundedScaler",
     "skdp.preprocessing._scaling.RowNormClipper",
     "skdp.preprocessing._schema.Category",

@@ -6,10 +6,12 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data_validation import read_features
+from skdp.preprocessing._lazily import lazily, public_row
 
 __all__ = ["StatelessTransformer"]
 
 
+@lazily
 class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of transformers that map each row separately, with public parameters; ``fit`` only checks and stores column names."""
 
@@ -54,6 +56,9 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         X = self._read(X, reset=False)
         self._check(X)
         return self._transformed(X)
+
+    def _public_row(self, X: Any) -> Any:
+        return public_row(X)
 
     def _read(self, X: Any, reset: bool) -> Any:
         return read_features(self, X, reset)

@@ -6,11 +6,13 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skdp._files._tables import read_frame
+from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._schema import Number, Schema
 
 __all__ = ["SchemaColumns"]
 
 
+@lazily
 class SchemaColumns(BaseEstimator):
     """Check that X is a data frame, and select the columns that a schema names.
 
@@ -62,6 +64,9 @@ class SchemaColumns(BaseEstimator):
         if doubled := sorted({name for name in named if present.count(name) > 1}):
             raise ValueError(f"X has the columns {doubled} more than once; expected different names.")
         return X[named]
+
+    def _public_row(self, X: Any) -> Any:
+        return public_row(X, [*self.numbers, *self.categories])
 
     def read(self, path: Path, sep: str = ",") -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""

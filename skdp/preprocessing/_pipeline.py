@@ -8,10 +8,19 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
+from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
-__all__ = ["from_schema"]
+__all__ = ["SchemaPipeline", "from_schema"]
+
+
+@lazily
+class SchemaPipeline(Pipeline):
+    """The steps of `from_schema`, which learn nothing; so a table in partitions or a Dask frame is mapped when it is read."""
+
+    def _public_row(self, X: Any) -> Any:
+        return public_row(X, self[0].get_feature_names_out())
 
 
 def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
@@ -42,7 +51,8 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
     Returns
     -------
     Pipeline
-        A pipeline for data frames. It learns nothing from them, and returns rows of length at most 1, with feature names.
+        A pipeline for data frames, and for tables in partitions of them. It learns nothing from them, and returns rows of length
+        at most 1, with feature names.
 
     Raises
     ------
@@ -82,7 +92,8 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
         transformer_weights={name: 1 / facts.data_norm for name, *_ in parts},
         verbose_feature_names_out=False,
     )
-    return make_pipeline(SchemaColumns.of(facts), columns, RowNormClipper(1.0))
+    steps = (SchemaColumns.of(facts), columns, RowNormClipper(1.0))
+    return SchemaPipeline(make_pipeline(*steps).steps)
 
 
 def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:

@@ -1,0 +1,87 @@
+"""Let transformers that learn nothing take tables in partitions and Dask frames, whose rows they map when these are read."""
+
+import copy
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from skdp._files._suffixes import imported
+
+__all__ = ["lazily", "public_row"]
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def lazily(kind: Kind) -> Kind:
+    """Decorate a class of transformers that learn nothing: ``fit`` and ``transform`` take tables in partitions, too.
+
+    ``fit`` then sees one row of public facts, and ``transform`` returns the table with a further map of its rows. Nothing is
+    read. scikit-learn's wrapper of ``transform``, which makes frames of what it returns, stays inside.
+
+    Parameters
+    ----------
+    kind : type
+        A class with ``fit``, ``transform`` and perhaps ``fit_transform``, and ``_public_row(X)``, which returns a row as ``fit``
+        takes it, made of public facts; None if they are not known yet.
+
+    Returns
+    -------
+    type
+        The class.
+    """
+    fit: Any = kind.fit  # type: ignore[attr-defined]
+
+    def fitted(self: Any, X: Any) -> Any:
+        row = self._public_row(X)
+        return self if row is None else fit(self, row)
+
+    def transformed(self: Any, X: Any) -> Any:
+        mapping, row = copy.deepcopy(self), self._public_row(X)
+        result = None if row is None else mapping.transform(row)
+        if _is_dask(X):
+            return X.map_partitions(mapping.transform, meta=result[:0])
+        return X.mapped(mapping.transform, None if result is None else result.shape[1])
+
+    def both(self: Any, X: Any) -> Any:
+        return transformed(fitted(self, X), X)
+
+    for name, lazy in (("fit", fitted), ("transform", transformed), ("fit_transform", both)):
+        if hasattr(kind, name):
+            setattr(kind, name, _either(getattr(kind, name), lazy))
+    return kind
+
+
+def public_row(X: Any, names: list[str] | None = None) -> Any:
+    """Return a row of zeros with the columns of a table that is not read; None if these are not known.
+
+    Parameters
+    ----------
+    X : Table or dask.dataframe.DataFrame
+        The table.
+    names : list of str or None, default=None
+        Its columns; None takes those that it states.
+
+    Returns
+    -------
+    DataFrame, ndarray or None
+        The row.
+    """
+    names = names or (list(X.columns) if _is_dask(X) else X.names)
+    if names is None:
+        return None if X.shape[1] is None else np.zeros((1, X.shape[1]))
+    return imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
+
+
+def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
+        is_lazy = _is_dask(X) or (hasattr(X, "mapped") and hasattr(X, "batches"))
+        return lazy(self, X) if is_lazy else method(self, X, *others, **further)
+
+    return either
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "map_partitions")
