@@ -39,7 +39,7 @@ def lazily(kind: Kind) -> Kind:
 
     def transformed(self: Any, X: Any) -> Any:
         mapping, row = copy.deepcopy(self), self._public_row(X)
-        result = None if row is None else mapping.transform(row)
+        result: Any = None if row is None else mapping.transform(row)
         if _is_dask(X):
             return X.map_partitions(mapping.transform, meta=result[:0])
         return X.mapped(mapping.transform, None if result is None else result.shape[1])
