@@ -34,12 +34,15 @@ class ClassFrequencies:
         Factor of a record's gradient per class, at most 1; None unless the larger class weighs less.
     mean_weight : float, default=1.0
         Mean of that factor over the records.
+    shares : tuple of float, default=()
+        Frequencies of the classes.
     """
 
     start: np.ndarray
     balance: float
     class_weight: tuple[float, ...] | None = None
     mean_weight: float = 1.0
+    shares: tuple[float, ...] = ()
 
 
 def is_binary(problem: Problem) -> bool:
@@ -90,7 +93,7 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
     weighted = shares if problem.class_weight is None else shares * problem.class_weight
     if isinstance(problem, AUCProblem) and problem.class_balance:
         return _balanced(problem, shares, weighted)
-    return ClassFrequencies(cast(ClassLoss, problem.loss).constant(weighted), balance)
+    return ClassFrequencies(cast(ClassLoss, problem.loss).constant(weighted), balance, shares=tuple(shares.tolist()))
 
 
 def _balanced(problem: AUCProblem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:

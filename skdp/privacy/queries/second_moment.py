@@ -24,7 +24,7 @@ class SecondMoment(SumQuery):
     Parameters
     ----------
     geometry : Standardization
-        Centre m, and a scale p that is the same for all features.
+        Centre m, and one scale per feature.
     """
 
     geometry: Standardization
@@ -33,10 +33,9 @@ class SecondMoment(SumQuery):
     by_row: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all features have the same scale, on which the bound rests."""
-        scale = self.geometry.scale
-        if scale.ndim != 1 or not (scale == scale[0]).all():
-            raise ValueError("The second moment needs the same scale for all features.")
+        """Raise ValueError for a matrix in place of scales, for which the bound on the rounding does not hold."""
+        if self.geometry.scale.ndim != 1:
+            raise ValueError("The second moment needs one scale per feature.")
 
     @property
     def clip_norm(self) -> float:
@@ -50,9 +49,13 @@ class SecondMoment(SumQuery):
 
     @property
     def rounding(self) -> float:
-        """Bound on the rounding relative to that of summing z: products of ``(p x, p)`` are summed and centred afterwards."""
+        """Bound on the rounding relative to that of summing z.
+
+        Products of ``(p x, p)``, where p is the largest scale, are summed, centred afterwards, and multiplied by factors of at
+        most 1.
+        """
         centre = float(np.linalg.norm(self.geometry.centre))
-        return 1.0 + 4.0 * (self.geometry.scale[0] * (self.geometry.data_norm + centre)) ** 2
+        return 1.0 + 4.0 * (self._largest_scale * (self.geometry.data_norm + centre)) ** 2
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the geometry."""
@@ -79,9 +82,14 @@ class SecondMoment(SumQuery):
         if self.geometry.intercept:
             shift, weight = total[:-1, -1], total[-1, -1]
             total = total[:-1, :-1] - np.outer(shift, centre) - np.outer(centre, shift) + weight * np.outer(centre, centre)
-        return half_vector(total)
+        relative = self.geometry.scale / self._largest_scale
+        return half_vector(total * np.outer(relative, relative))
+
+    @property
+    def _largest_scale(self) -> float:
+        return float(self.geometry.scale.max())
 
     def _weights(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the square of p, divided by the squared norm of z if that exceeds 1."""
+        """Return the square of the largest scale, divided by the squared norm of z if that exceeds 1."""
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
-        return self.geometry.scale[0] ** 2 / np.maximum(squares, 1.0)[:, None]
+        return self._largest_scale**2 / np.maximum(squares, 1.0)[:, None]

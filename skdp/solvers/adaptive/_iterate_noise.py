@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from skdp.solvers._base import Problem
 from skdp.solvers._standardization import Standard, mean_noise, moments
+from skdp.solvers.adaptive._accelerated import AcceleratedSteps
 from skdp.solvers.adaptive._shrinkage import momentum_gains
 
 __all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
@@ -62,7 +63,7 @@ class NoisySteps:
 def variances_left(
     problem: Problem,
     standard: Standard,
-    steps: NoisySteps,
+    steps: NoisySteps | AcceleratedSteps,
     penalty: np.ndarray,
     cap: float,
     average: np.ndarray,
@@ -77,7 +78,7 @@ def variances_left(
         Public facts.
     standard : Standard
         Geometry of the steps.
-    steps : NoisySteps
+    steps : NoisySteps or AcceleratedSteps
         The steps.
     penalty : ndarray of shape (n_features, 1)
         Strength of the ridge penalty on each coefficient of the features.
@@ -106,6 +107,8 @@ def variances_left(
     variances = steps.variances(bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
     repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
+    if standard.geometry.scale.ndim == 2:  # the steps reach the minimum, which does not depend on the scale
+        return repeated
     noise = (
         mean_noise(problem, moments(problem), moments_share) * problem.data_norm
     )  # noise of a variance; scale = variance**-0.5

@@ -13,7 +13,19 @@ from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies,
 from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._noise_limits import FAINT
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
-from skdp.solvers.adaptive._adaptive_solver import AdaptiveSolver
+from skdp.solvers.adaptive._accelerated import AcceleratedSteps, accelerated
+from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver
+from skdp.solvers.adaptive._few_passes import (
+    FEW,
+    LARGE,
+    MOMENT_SHARE,
+    TAIL,
+    WIDEST_WHITE_CLIP,
+    first_lengths,
+    moment_query,
+    moment_release,
+    whitened,
+)
 from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, variances_left
 
 __all__ = ["StandardizedGradientDescent"]
@@ -97,6 +109,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
     3. For two classes, 30 clipped gradients in two dimensions refit slope and offset of the score, because the clip of stage 2
        leaves the order of predictions right but not their probabilities.
 
+    Above ten million records a pass over the data is what costs. Where the second stage would have more than 35 steps, and for at
+    most 1024 features, one more release has the second moment of z. The steps are then 35 accelerated ones in coordinates in
+    which rows are white. The clip is so wide that there is no third stage. That makes 38 passes over the data.
+
     Where only the order counts, for `skdp.DPAUCMaximizer`, there is no third stage, and its share goes to the steps. Public class
     frequencies are not released. With ``class_balance`` b, gradients of the larger class are multiplied by
     :math:`(p_{min} / p_{maj})^b` before the clip, with the frequencies of stage 1. Their sum is divided by the mean weight, and
@@ -106,7 +122,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
     ----------
     n_steps : int or None, default=None
         Number of gradient steps T. None takes between 30 and 100, fewer on larger tables. Where noise hardly limits the fit, it
-        takes more, by the logarithm of n; 1000 for ``epsilon=inf``.
+        takes more, by the logarithm of n, or 35 accelerated steps above ten million records; 1000 for ``epsilon=inf``.
     labels_share : float or None, default=None
         Share of the squared Gaussian-DP parameter that the class frequencies get, in (0, 1). None takes 0.01, and up to 0.4 on
         small tables, where not knowing the larger class would cost accuracy. Not used for public frequencies.
@@ -137,10 +153,11 @@ class StandardizedGradientDescent(AdaptiveSolver):
     ``clip_norm`` overrides ``clip``; it bounds gradients in z.
 
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
-    :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), T of clipped gradients
-    (k C) and 30 of slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of
-    the budget. Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise
-    multiplier of every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
+    :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), in few passes one of
+    the second moment (1; :math:`\sqrt 2` under ``replace_one``), T of clipped gradients (k C) and, in many passes, 30 of
+    slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of the budget.
+    Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise multiplier of
+    every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
     Public: the shape of the table, the data norm R, and every parameter, including a given share of the second class.
 
     References
@@ -187,7 +204,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def title_for(self, problem: Problem) -> str:
         """Return the title, without the calibration if the fit has none."""
-        return self.title if _calibrates(problem) else self.title.split(",")[0]
+        return self.title if self._calibrates(problem) else self.title.split(",")[0]
 
     def _schedule(self, problem: Problem) -> Schedule:
         labels, n_steps = labels_query(problem), self._steps(problem)
@@ -196,10 +213,12 @@ class StandardizedGradientDescent(AdaptiveSolver):
             (1, moments_release(problem, self.moments_share**-0.5)),
             (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
+        if self._few_passes(problem):
+            entries.insert(1, (1, moment_release(problem, self._whitening_share(problem))))
         if labels is not None:
             weight = self._labels_share(problem) ** -0.5
             entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
-        if _calibrates(problem):
+        if self._calibrates(problem):
             weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
             release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
@@ -212,12 +231,15 @@ class StandardizedGradientDescent(AdaptiveSolver):
         spread = mean_noise(problem, query, self.moments_share)
         answer = ask(query)
         features = standard(problem, answer, spread)
+        if self._few_passes(problem):
+            share = self._whitening_share(problem)
+            features = whitened(problem, features, ask(moment_query(features)), share)
         descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
-        average = self._descend(problem, descent, ask)
+        average, steps = self._descend(problem, descent, ask)
         coef, slope_variance = self._shrunk(problem, descent, average), 0.0
-        if _calibrates(problem):
+        if self._calibrates(problem):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
-        steps, cap = self._planned_steps(problem, descent), descent.clip_norm / math.sqrt(features.usual)
+        cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         known = features, steps, self._penalty(problem, features), cap, average, coef
         variances = variances_left(problem, *known, self.moments_share)
@@ -231,33 +253,42 @@ class StandardizedGradientDescent(AdaptiveSolver):
         path = faint * self.noise * classes.balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
         path *= classes.mean_weight
         longest = min(LONGEST_PATH, _longest_step(problem.loss) * self._steps(problem))
-        opened = self.clip * max(1.0, min(math.sqrt(path / longest), WIDEST_CLIP / self.clip))
+        widest = WIDEST_WHITE_CLIP if self._few_passes(problem) else WIDEST_CLIP
+        opened = self.clip * max(1.0, min(math.sqrt(path / longest), widest / self.clip))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
         return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
 
-    def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> np.ndarray:
-        """Average of the last iterates, in the geometry of standardised rows."""
+    def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> tuple[np.ndarray, NoisySteps | AcceleratedSteps]:
+        """Average of the last iterates, in the geometry of standardised rows, and the steps."""
         steps, classes = self._planned_steps(problem, descent), descent.classes
         n_steps, first, step_size = steps.n_steps, steps.warm_up, steps.step
         coef = np.zeros(problem.shape)
         coef[problem.n_features :] = classes.start
         penalty = self._penalty(problem, descent.standard)
+
+        def mean_gradient(coef: np.ndarray) -> np.ndarray:
+            geometry = descent.standard.geometry
+            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, geometry, class_weight=classes.class_weight)
+            return ask(query).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
+
+        if self._few_passes(problem):
+            ridge = np.concatenate([penalty, np.zeros((problem.shape[0] - problem.n_features, 1))])
+            counts = n_steps, n_steps - round(TAIL * n_steps)
+            lengths = first_lengths(problem, classes, _sharpness(problem.loss))
+            return accelerated(mean_gradient, coef, lengths, ridge, counts, steps.noise)
         falling = not problem.budget.private and problem.loss.smoothness == math.inf  # else the iterates oscillate at a kink
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
-            geometry = descent.standard.geometry
-            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, geometry, class_weight=classes.class_weight)
-            gradient = ask(query).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
-            velocity = self.momentum * velocity + gradient
+            velocity = self.momentum * velocity + mean_gradient(coef)
             length = step_size * (1 - step / n_steps if falling else 1.0)
             coef = coef - length * velocity
             coef[: problem.n_features] /= 1 + length / (1 - self.momentum) * penalty  # implicit: stable for every penalty
             if step >= first:
                 average += coef / (n_steps - first)
-        return average
+        return average, steps
 
     def _planned_steps(self, problem: Problem, descent: Descent) -> NoisySteps:
         n_steps, mean_weight = self._steps(problem), descent.classes.mean_weight
@@ -319,7 +350,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
         """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
-        return problem.alpha * standard.geometry.scale[:, None] ** 2 + self.ridge / problem.n_samples
+        scale = standard.geometry.scale
+        squares = scale**2 if scale.ndim == 1 else np.square(scale).sum(axis=0)  # the columns of a matrix are orthogonal
+        return problem.alpha * squares[:, None] + self.ridge / problem.n_samples
 
     def _labels_share(self, problem: Problem) -> float:
         """Share at which not knowing the larger class costs the tolerated accuracy."""
@@ -331,12 +364,34 @@ class StandardizedGradientDescent(AdaptiveSolver):
         tolerated = per_record + per_budget / (problem.n_samples * problem.budget.epsilon)
         return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
 
+    def _shared_by_steps(self, problem: Problem) -> float:
+        """Share of the steps and of the whitening before them."""
+        return (
+            1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if self._calibrates(problem) else 0.0)
+        )
+
+    def _whitening_share(self, problem: Problem) -> float:
+        return MOMENT_SHARE * self._shared_by_steps(problem) if self._few_passes(problem) else 0.0
+
     def _steps_share(self, problem: Problem) -> float:
-        return 1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if _calibrates(problem) else 0.0)
+        return self._shared_by_steps(problem) - self._whitening_share(problem)
+
+    def _calibrates(self, problem: Problem) -> bool:
+        """Whether there is a calibration: for two classes, unless only the order counts, or a wide clip needs none."""
+        return is_binary(problem) and "pointwise" in problem.offers and not self._few_passes(problem)
+
+    def _few_passes(self, problem: Problem) -> bool:
+        """Whether passes are what costs, and whitening replaces most of them."""
+        large = problem.n_samples > LARGE and problem.n_features <= MOST_WHITENED
+        return large and self.n_steps is None and problem.budget.private and self._many_steps(problem) > FEW
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
             return int(self.n_steps)
+        return FEW if self._few_passes(problem) else self._many_steps(problem)
+
+    def _many_steps(self, problem: Problem) -> int:
+        """Number of steps without whitening."""
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
@@ -370,11 +425,6 @@ def _sharpness(loss: Loss) -> float:
 def _longest_step(loss: Loss) -> float:
     """Largest step on average: that of the logistic loss, whose smoothness is 1/4, or less by the ratio of the smoothness."""
     return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
-
-
-def _calibrates(problem: Problem) -> bool:
-    """Whether there is a calibration: for two classes, unless only the order of the scores counts."""
-    return is_binary(problem) and "pointwise" in problem.offers
 
 
 def _calibration_clip(problem: Problem) -> float:

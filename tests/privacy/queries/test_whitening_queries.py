@@ -61,6 +61,11 @@ def alike(rng, scale, intercept=True):
     return Standardization(rng.normal(size=D) / 4 if intercept else np.zeros(D), np.full(D, scale), intercept, R)
 
 
+def unlike(rng, scale, intercept=True):
+    """Each feature scaled by a number of its own."""
+    return Standardization(alike(rng, scale, intercept).centre, scale * np.geomspace(1, 0.1, D), intercept, R)
+
+
 def whitening(rng, intercept=True):
     return Whitening(rng.normal(size=D) / 4 if intercept else np.zeros(D), rng.normal(size=(D, D)) * 2, intercept, R)
 
@@ -118,11 +123,11 @@ def test_histograms_count_records_by_length(storage, intercept, null, table, rng
 def test_the_second_moment_is_that_of_rows_clipped_anew(storage, intercept, null, scale, table, rng):
     X, y = stored(storage, table[0]), table[1]
     rows, kept = rows_of(X, y, intercept, null)
-    geometry = alike(rng, scale, intercept)
-    z = (clipped(X) - geometry.centre) * scale
-    z = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0))[kept]
-    matrix = symmetric(SecondMoment(geometry).evaluate(rows), D)
-    np.testing.assert_allclose(matrix, z.T @ z, rtol=1e-6, atol=1e-6)
+    for geometry in (alike(rng, scale, intercept), unlike(rng, scale, intercept)):
+        z = (clipped(X) - geometry.centre) * geometry.scale
+        z = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0))[kept]
+        matrix = symmetric(SecondMoment(geometry).evaluate(rows), D)
+        np.testing.assert_allclose(matrix, z.T @ z, rtol=1e-6, atol=1e-6)
 
 
 @every_storage
@@ -188,13 +193,14 @@ def the_queries(rng, intercept):
         (DistanceHistogram(geometry, EDGES), geometry.centre),
         (ResidualHistogram(white, 4 * EDGES, -0.3), white.centre),
         (SecondMoment(geometry), geometry.centre),
+        (SecondMoment(unlike(rng, 50 / R, intercept)), geometry.centre),
         (StandardizedGradient(loss, np.zeros((size, 1)), 0.3, white), white.centre),
         (StandardizedGradient(loss, 100 * rng.normal(size=(size, 1)), 0.3, white), white.centre),
     ]
 
 
 @product
-@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("place", range(8))
 def test_no_record_moves_a_query_further_than_its_sensitivity_and_some_come_near(place, intercept, rng):
     query, centre = the_queries(rng, intercept)[place]
     alone, pair = moves(query, rng, centre, intercept)
@@ -250,7 +256,7 @@ def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
             oracle.ask(query)
 
 
-def test_the_second_moment_needs_one_scale_for_all_features():
+def test_the_second_moment_needs_one_scale_per_feature():
     """The bound of the query requires it."""
-    with pytest.raises(ValueError, match="same scale"):
-        SecondMoment(Standardization(np.zeros(2), np.array([1.0, 2.0]), True, 1.0))
+    with pytest.raises(ValueError, match="one scale per feature"):
+        SecondMoment(Whitening(np.zeros(2), np.eye(2), True, 1.0))

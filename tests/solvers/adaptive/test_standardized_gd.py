@@ -209,7 +209,7 @@ def steps_of(rate, balance, noise=0.2):
 
     facts = problem(kind=AUCProblem, positive_rate=rate, class_balance=balance)
     Watched(10, ridge=0.0, noise=noise).solve(facts, lambda query: answers[type(query).__name__], None)
-    return planned[0], reached[0] - np.append(np.zeros(8), planned[0].classes.start)[:, None]
+    return planned[0], reached[0][0] - np.append(np.zeros(8), planned[0].classes.start)[:, None]
 
 
 @pytest.mark.parametrize("balance", (0.0, 0.3, 1.0))
