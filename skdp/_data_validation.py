@@ -34,6 +34,7 @@ __all__ = [
     "check_label_set",
     "facts_of",
     "keep_names",
+    "len_of",
     "quoting_no_data",
     "read_features",
     "read_numbers",
@@ -286,7 +287,7 @@ class LabelReader:
 
     def __call__(self, X: Any, y: Any) -> Part:
         """Check some records; errors quote no data."""
-        scratch = BaseEstimator()
+        scratch, y = BaseEstimator(), _named(y)
         table, labels, codes = quoting_no_data(X, lambda: _read(scratch, X, y, self.classes, fewest=0))
         if codes is None and self.classes is not None:
             raise ValueError(_outside(self.classes, y))
@@ -303,17 +304,33 @@ class TargetReader:
         The units of the targets.
     bounded : bool
         Whether y has a public range.
+    optional : bool, default=False
+        Whether the table may be without targets, which are then zeros.
     """
 
     centre: float
     half_width: float
     bounded: bool
+    optional: bool = False
 
     def __call__(self, X: Any, y: Any) -> Part:
         """Check some records; errors quote no data."""
-        scratch = BaseEstimator()
+        scratch, y = BaseEstimator(), np.zeros(len_of(X)) if y is None and self.optional else _named(y)
         table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest=0))
         return Part(facts_of(scratch, table, None), table, _in_units(targets, self.centre, self.half_width, self.bounded))
+
+
+def _named(y: Any) -> Any:
+    """Return the targets of a part, or raise ValueError if the table has none."""
+    if y is None:
+        raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
+    return y
+
+
+def len_of(X: Any) -> int:
+    """Return the number of rows of what is yet to be checked."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X)
 
 
 def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2) -> tuple[Any, np.ndarray]:

@@ -19,10 +19,10 @@ class Factory:
     def __init__(self, factory: Callable[[], Iterable[Any]], n_features: int | None) -> None:
         self._factory, self.n_features = factory, n_features
 
-    def batches(self) -> Iterator[tuple[Any, Any]]:
+    def batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield the chunks of a new iterator."""
         for chunk in self._factory():
-            yield chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
+            yield chunk if isinstance(chunk, tuple) and len(chunk) in (2, 3) else (chunk, None)
 
 
 def chunks(
@@ -33,8 +33,9 @@ def chunks(
     Parameters
     ----------
     factory : callable
-        Returns a new iterator over pairs (X, y), each of some records, or over X alone for a table to predict for. Each call must
-        yield the same records in the same order, since a fit reads the table more than once without a kept copy.
+        Returns a new iterator over pairs (X, y), each of some records, or over X alone for a table to predict for, or over
+        triples (X, y, groups) with the label of each record's public group, for `DPGroupDROClassifier`. Each call must yield the
+        same records in the same order, since a fit reads the table more than once without a kept copy.
     n_features : int or None, default=None
         Number of columns, for `plan`; None if it is not known before the table is read.
     cache : {"disk", None}, default="disk"

@@ -18,33 +18,38 @@ class NumpyFiles:
 
     description = "NumPy file"
 
-    def __init__(self, X: Path, y: Path | None) -> None:
+    def __init__(self, X: Path, *others: Path) -> None:
         self.names: list[str] | None = None
-        self._paths = X, y
-        table, targets = self._opened()
+        self._X, self._others = X, others
+        table, columns = self._opened()
         self.n_samples: int | None = table.shape[0]
         self.n_features: int | None = table.shape[1]
         self.dtype = table.dtype
-        if targets is not None and targets.shape != (self.n_samples,):
-            raise ValueError(
-                f"{y}: the array has the shape {targets.shape}; expected ({self.n_samples},), as {X} has as many rows."
-            )
+        for path, column in zip(others, columns, strict=True):
+            if column.shape != (self.n_samples,):
+                raise ValueError(
+                    f"{path}: the array has the shape {column.shape}; expected ({self.n_samples},), as {X} has as many rows."
+                )
 
-    def batches(self) -> Iterator[tuple[Any, Any]]:
+    def batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield copies of runs of rows: somebody could change a view of the files after its records were checked."""
-        table, targets = self._opened()
+        table, columns = self._opened()
         length = chunk_rows(table.shape[1])
         for start in range(0, len(table), length):
             part = slice(start, start + length)
-            yield np.array(table[part], order="C"), None if targets is None else np.array(targets[part])
+            yield np.array(table[part], order="C"), *([np.array(column[part]) for column in columns] if columns else (None,))
 
-    def _opened(self) -> tuple[np.ndarray, np.ndarray | None]:
-        X, y = self._paths
-        return opened(X, 2), None if y is None else opened(y, 1)
+    def _opened(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        return opened(self._X, 2), [opened(path, 1) for path in self._others]
 
 
 def npy(
-    X: str | os.PathLike[str], y: str | os.PathLike[str] | None = None, *, cache: str | None = "disk", dtype: str | None = None
+    X: str | os.PathLike[str],
+    y: str | os.PathLike[str] | None = None,
+    *,
+    groups: str | os.PathLike[str] | None = None,
+    cache: str | None = "disk",
+    dtype: str | None = None,
 ) -> Table:
     """Return a table whose records are in files that ``numpy.save`` wrote.
 
@@ -54,6 +59,8 @@ def npy(
         File of an array of shape (n_samples, n_features).
     y : path or None, default=None
         File of an array of shape (n_samples,), the targets; None for a table to predict for.
+    groups : path or None, default=None
+        File of an array of shape (n_samples,), the label of each record's public group, for `DPGroupDROClassifier`.
     cache : {"disk", None}, default="disk"
         Whether ``fit`` keeps a copy of the records in a private file, or reads the files once per pass over the data.
     dtype : {"float32", "float64", None}, default=None
@@ -69,6 +76,8 @@ def npy(
     ------
     FileNotFoundError
         If there is no such file.
+    TypeError
+        If there are groups and no targets.
     ValueError
         If a file holds no array of the right shape, or one of Python objects.
 
@@ -88,7 +97,10 @@ def npy(
     >>> model.predict(npy(folder / "X.npy")).shape
     (20000,)
     """
-    return Table(NumpyFiles(Path(X), None if y is None else Path(y)), cache=check_cache(cache), dtype=check_dtype(dtype))
+    if y is None and groups is not None:
+        raise TypeError("groups is given without y; expected a file of targets beside a file of groups.")
+    source = NumpyFiles(Path(X), *(Path(path) for path in (y, groups) if path is not None))
+    return Table(source, cache=check_cache(cache), dtype=check_dtype(dtype))
 
 
 def opened(path: Path, n_dimensions: int) -> np.ndarray:

@@ -37,8 +37,8 @@ class Source(Protocol):
     n_features: int | None
     names: list[str] | None
 
-    def batches(self) -> Iterator[tuple[Any, Any]]:
-        """Yield X and y (None without target) batch by batch; each call begins anew."""
+    def batches(self) -> Iterator[tuple[Any, ...]]:
+        """Yield X and y (None without target), and public groups if there are any, batch by batch; each call begins anew."""
         ...
 
 
@@ -113,10 +113,25 @@ class Table:
         y : array-like or None
             Their targets.
         """
-        for X, y in self.source.batches():
+        for X, y, _ in self.grouped():
+            yield X, y
+
+    def grouped(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield mapped X, y and the labels of public groups (each None without), batch by batch.
+
+        Yields
+        ------
+        X : array-like
+            Some records.
+        y : array-like or None
+            Their targets.
+        groups : array-like or None
+            Labels of their groups.
+        """
+        for X, y, *groups in self.source.batches():
             for step in self.steps:
                 X = step(X)
-            yield X if self.dtype is None else converted(X, np.dtype(self.dtype)), y
+            yield X if self.dtype is None else converted(X, np.dtype(self.dtype)), y, groups[0] if groups else None
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise TypeError: NumPy would pull the table into memory."""

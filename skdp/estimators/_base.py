@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -68,6 +68,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     """Base of the private estimators. Subclasses declare the parameters, read tables, state problems and build models."""
 
     l1_ratio: Any = 0.0  # for subclasses without this parameter
+    _takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are accepted, and secure noise is not reproducible."""

@@ -11,6 +11,7 @@ from skdp._progress import with_callbacks
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
+from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
@@ -147,6 +148,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     True
     """
 
+    _takes_groups = True
     class_weight: Any = None  # what other classifiers have as parameters
     clip_norm: Any = None
     fit_intercept: Any = True
@@ -195,7 +197,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -215,11 +217,13 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
+        if in_partitions(X) and groups is not None:
+            raise TypeError("groups is given beside a table in partitions, which names its own; expected npy(X, y, groups=...).")
         if groups is not None and groups is y:
             raise ValueError(
                 "groups is y; expected public groups, which are not made from the labels: their sizes are published."
             )
-        if groups is None:
+        if groups is None and not in_partitions(X):
             warn(
                 "groups=None: all records are one group, and the mean loss of all is minimised. Expected one public label per "
                 "record, or DPLogisticRegression, which does that better.",

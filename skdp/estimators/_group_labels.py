@@ -10,8 +10,9 @@ import numpy as np
 from skdp._particular import Particular
 from skdp._validation import check_integer, shown
 
-__all__ = ["Groups", "check_group_sizes", "read_groups"]
+__all__ = ["GroupColumn", "Groups", "check_group_sizes", "check_groups", "public_groups", "read_groups"]
 
+CODES = np.int16  # of groups that are read from a table in partitions: 32 767 of them
 FEWEST = 2  # smallest number of records in a group; a choice
 EXPECTED = "expected one label per record, text or a finite number"
 MISSING = "A category of its own can stand for missing."
@@ -71,11 +72,53 @@ def read_groups(groups: Any, n_samples: int) -> tuple[Groups, np.ndarray | None]
     """
     if groups is None:
         return Groups(labels=np.zeros(1, dtype=np.int64), sizes=(n_samples,)), None
-    labels, numbers, sizes = np.unique(_labels(groups, n_samples), return_inverse=True, return_counts=True)
+    labels, numbers, sizes = np.unique(check_groups(groups, n_samples), return_inverse=True, return_counts=True)
+    return public_groups(labels, sizes), numbers.astype(np.min_scalar_type(-labels.size))
+
+
+class GroupColumn:
+    """Numbers the groups of a table that comes part by part, and counts their records."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Any, int] = {}  # by label, in the order in which they came
+        self._kinds: set[bool] = set()  # whether labels are text
+
+    def numbers(self, groups: Any, n_samples: int) -> np.ndarray:
+        """Return the number of each record's group, in the order in which the groups came; errors quote no label."""
+        if groups is None:
+            raise ValueError(
+                "The table has no groups; expected one that names them, as skdp.data.npy(X, y, groups=...) does, or "
+                "DPLogisticRegression, which has none."
+            )
+        column = check_groups(groups, n_samples)
+        labels, numbers, sizes = np.unique(column, return_inverse=True, return_counts=True)
+        self._kinds |= {column.dtype.kind == "U"} if n_samples else set()
+        if len(self._kinds) > 1:
+            raise TypeError(f"groups has labels of several types; {EXPECTED}, and all of one kind.")
+        for label, size in zip(labels.tolist(), sizes.tolist(), strict=True):
+            self._sizes[label] = self._sizes.get(label, 0) + size
+        if len(self._sizes) > np.iinfo(CODES).max:
+            raise ValueError("groups has too many labels for a table in partitions; expected fewer than 32768 groups.")
+        places = {label: place for place, label in enumerate(self._sizes)}
+        return np.array([places[label] for label in labels.tolist()], dtype=CODES)[numbers]
+
+    def public(self) -> Groups:
+        """Return the groups of the table, once it was read."""
+        labels = sorted(self._sizes)
+        return public_groups(np.array(labels), np.array([self._sizes[label] for label in labels]))
+
+    @property
+    def lookup(self) -> np.ndarray:
+        """The number of each group, among the sorted labels, in the order in which they came."""
+        return np.argsort(np.argsort(np.array(list(self._sizes))))
+
+
+def public_groups(labels: np.ndarray, sizes: np.ndarray) -> Groups:
+    """Return the groups of a table, or raise ValueError if one has too few records."""
     small = int((sizes < FEWEST).sum())
     if small:
         raise ValueError(f"groups has {small} label(s) of one record each; expected at least {FEWEST} records in every group.")
-    return Groups(labels=labels, sizes=tuple(sizes.tolist())), numbers.astype(np.min_scalar_type(-labels.size))
+    return Groups(labels=labels, sizes=tuple(sizes.tolist()))
 
 
 def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
@@ -111,8 +154,8 @@ def check_group_sizes(group_sizes: Any, n_samples: int) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def _labels(groups: Any, n_samples: int) -> np.ndarray:
-    """Return the labels as an array of text or of numbers."""
+def check_groups(groups: Any, n_samples: int) -> np.ndarray:
+    """Return the labels of the groups of some records as an array of text or of numbers."""
     try:
         labels = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
     except MemoryError:

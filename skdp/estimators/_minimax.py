@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._data_validation import Facts, read_regression_table
+from skdp._data_validation import Facts, TargetReader, len_of, read_regression_table
 from skdp._progress import with_callbacks
 from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
@@ -199,8 +199,11 @@ class DPMinimax(DPEstimator):
         return saddle
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        y = np.zeros(_length(X)) if y is None else y
+        y = np.zeros(len_of(X)) if y is None else y
         return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
+
+    def _part_reader(self) -> TargetReader:
+        return TargetReader(0.0, 1.0, bounded=False, optional=True)
 
     def _problem_of(self, facts: Facts) -> Problem:
         n_samples, n_features = facts.n_samples, facts.n_features
@@ -222,9 +225,3 @@ class DPMinimax(DPEstimator):
 
     def _assumed_of_y(self) -> str:
         return "every target, where there are any, is a finite number"
-
-
-def _length(X: Any) -> int:
-    """Number of rows of what is yet to be checked."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(X)

@@ -8,7 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
+from skdp._particular import NOTHING
 from skdp.data import Table
+from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedRows
@@ -37,10 +39,15 @@ class PartitionedTable:
         The class number of each label of a partition.
     given : tuple
         The table as given to ``fit``, if callbacks ask for it.
+    groups : list of (ndarray or None) or None, default=None
+        The number of each group of a partition; None without groups.
     """
 
-    def __init__(self, facts: Facts, engine: Any, loaded: list[Any], lookups: list[Any], given: tuple[Any, Any]) -> None:
-        self.facts, self.given, self._engine, self._loaded, self._lookups = facts, given, engine, loaded, lookups
+    def __init__(
+        self, facts: Facts, engine: Any, loaded: list[Any], lookups: list[Any], given: tuple[Any, Any], groups: Any = None
+    ) -> None:
+        self.facts, self.given, self._engine, self._loaded = facts, given, engine, loaded
+        self._lookups, self._groups = lookups, groups
 
     def __enter__(self) -> "PartitionedTable":
         return self
@@ -61,7 +68,7 @@ class PartitionedTable:
         PartitionedRows
             The records, clipped.
         """
-        return PartitionedRows(self._engine, self._loaded, self._lookups, bounds)
+        return PartitionedRows(self._engine, self._loaded, self._lookups, bounds, self._groups)
 
 
 def in_partitions(X: Any) -> bool:
@@ -75,13 +82,14 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
         raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
     reader = estimator._part_reader()
     _refuse_early(estimator, X)
-    stream = Stream(X, reader)
+    stream = Stream(X, reader, estimator._takes_groups)
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
         loaded = engine.load()
         facts = stream.facts(sum(part.n_rows for part in loaded))
         facts = replace(facts, partitions=_public(X, facts, len(loaded)))
-        return PartitionedTable(facts, engine, loaded, [stream.lookup] * len(loaded), (None, None))
+        lookups, groups = [stream.lookup] * len(loaded), [stream.group_lookup] * len(loaded)
+        return PartitionedTable(facts, engine, loaded, lookups, (None, None), groups)
     except BaseException:
         engine.close()
         raise
@@ -111,12 +119,15 @@ class Stream:
         The table.
     read : callable
         Checks a part of it.
+    grouped : bool, default=False
+        Whether the records are in public groups.
     """
 
-    def __init__(self, table: Table, read: Callable[[Any, Any], Part]) -> None:
+    def __init__(self, table: Table, read: Callable[[Any, Any], Part], grouped: bool = False) -> None:
         self._table, self._read = table, read
         self._first: Facts | None = None
         self._known: dict[Any, int] = {}  # labels in the order in which they came
+        self._groups = GroupColumn() if grouped else None
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the records of a new pass over the table."""
@@ -132,7 +143,8 @@ class Stream:
         if n_samples < 2 or self._first is None:
             raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
         classes = None if self._first.classes is None else self._labels()
-        return replace(self._first, n_samples=n_samples, classes=classes)
+        particular = NOTHING if self._groups is None else self._groups.public()
+        return replace(self._first, n_samples=n_samples, classes=classes, particular=particular)
 
     @property
     def lookup(self) -> np.ndarray | None:
@@ -141,20 +153,24 @@ class Stream:
             return None
         return np.searchsorted(self._labels(), list(self._known))
 
+    @property
+    def group_lookup(self) -> np.ndarray | None:
+        """The number of each group in the order in which they came; None without groups."""
+        return None if self._groups is None else self._groups.lookup
+
     def _labels(self) -> np.ndarray:
         labels = np.array(sorted(self._known)) if self._known else np.array([])
         check_label_set(labels)
         return labels
 
     def _parts(self) -> Iterator[Chunk]:
-        for X, y in self._table.batches():
-            if y is None:
-                raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
+        for X, y, labels in self._table.grouped():
             part = stored_as(self._first, self._read(X, y))
             self._first = agreed(self._first, part.facts)
             codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]
+            groups = None if self._groups is None else self._groups.numbers(labels, len(codes))
             if len(codes):
-                yield Chunk(part.X, codes)
+                yield Chunk(part.X, codes, groups)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         for label in labels.tolist():

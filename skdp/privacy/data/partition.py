@@ -7,7 +7,7 @@ with its text, which may quote data.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from scipy import sparse
@@ -100,7 +100,9 @@ def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(SourceError, FAILED)
 
 
-def prepared(partition: Partition, bounds: dict[str, Any], lookup: np.ndarray | None) -> Partition:
+def prepared(
+    partition: Partition, bounds: dict[str, Any], lookup: np.ndarray | None, groups: np.ndarray | None = None
+) -> Partition:
     """Return a partition with the rows that queries read.
 
     Parameters
@@ -111,18 +113,28 @@ def prepared(partition: Partition, bounds: dict[str, Any], lookup: np.ndarray | 
         Public constants of `TrainingData`.
     lookup : ndarray or None
         The class number of each label of the partition; None for targets that are numbers.
+    groups : ndarray or None, default=None
+        The number of each group of the partition; None without groups.
 
     Returns
     -------
     Partition
         The same records, clipped.
     """
-    return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookup) for chunk in partition.chunks))
+    lookups = {"y": lookup, "groups": groups}
+    return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookups) for chunk in partition.chunks))
 
 
-def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookup: np.ndarray | None) -> TrainingData:
-    y = chunk.y if lookup is None else np.take(lookup.astype(chunk.y.dtype), chunk.y)
-    return TrainingData(chunk.X, y if keep is None else keep("y", y), chunk.groups, keep=keep, **bounds)
+def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str, np.ndarray | None]) -> TrainingData:
+    def column(name: str, codes: np.ndarray | None) -> np.ndarray | None:
+        lookup = lookups[name]
+        if codes is None or lookup is None:
+            return codes
+        numbers = np.take(lookup.astype(codes.dtype), codes)
+        return numbers if keep is None else keep(name, numbers)
+
+    y, groups = column("y", chunk.y), column("groups", chunk.groups)
+    return TrainingData(chunk.X, cast(np.ndarray, y), groups, keep=keep, **bounds)
 
 
 def mapped(partition: Partition, matrix: Any) -> Partition:

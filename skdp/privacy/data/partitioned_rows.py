@@ -53,15 +53,24 @@ class PartitionedRows:
         The class number of each label of a partition; None for targets that are numbers.
     bounds : dict
         Public constants of `TrainingData`.
+    groups : list of (ndarray or None) or None, default=None
+        The number of each group of a partition; None without groups.
     """
 
-    def __init__(self, engine: Engine, loaded: list[Any], lookups: list[np.ndarray | None], bounds: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        loaded: list[Any],
+        lookups: list[np.ndarray | None],
+        bounds: dict[str, Any],
+        groups: list[np.ndarray | None] | None = None,
+    ) -> None:
         self._engine, self.n_features = engine, loaded[0].n_features
         self.n_samples = sum(part.n_rows for part in loaded)
         firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
         self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]
         self._last = LastSum()
-        self._change(prepared, (bounds,), [(lookup,) for lookup in lookups])
+        self._change(prepared, (bounds,), list(zip(lookups, groups or [None] * len(loaded), strict=True)))
 
     @property
     def summation_error(self) -> float:

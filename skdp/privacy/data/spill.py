@@ -15,7 +15,8 @@ from skdp.privacy.errors import SourceError
 __all__ = ["Spill"]
 
 DIRECTORY = "SKDP_SPILL_DIR"  # environment variable that names the directory of the file; by default the system's temporary one
-SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64}  # what `TrainingData` computes once, one number per record
+# what `TrainingData` computes once, one number per record
+SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "largest": np.float64}
 
 
 class Spill:
@@ -75,6 +76,8 @@ class Spill:
         table = views[0] if n_of_table == 1 else _csr([views[place] for place in range(3)], chunk.X.shape)
         groups = None if chunk.groups is None else views[n_of_table + 1]
         views["y"] = views[n_of_table]
+        if groups is not None:
+            views["groups"] = groups
 
         def keep(name: str, array: np.ndarray) -> np.ndarray:
             np.copyto(views[name], array)

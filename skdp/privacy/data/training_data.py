@@ -106,7 +106,7 @@ class TrainingData:
         scaling: ColumnScaling | None = None,
         keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
     ) -> None:
-        self._keep = keep
+        self._keep, self._original = keep, True
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
@@ -514,7 +514,8 @@ class TrainingData:
         limits, constant = np.broadcast_to(np.asarray(limits, dtype=np.float64), len(coef)), self._intercept_scaling
         bounds, last = limits[: self.n_features], TreeSum(self._chunk_rows)
         if self._largest is None or not np.array_equal(self._largest[0], bounds):
-            self._largest = bounds.copy(), largest_entries(self._blocks, bounds)
+            largest = largest_entries(self._blocks, bounds)
+            self._largest = bounds.copy(), self._kept("largest", largest) if self._original else largest
 
         def counted(raw: np.ndarray, records: Records) -> np.ndarray:
             residuals = kernel(raw, records)
@@ -639,6 +640,7 @@ class TrainingData:
         """Return the same table without the results kept for later queries, which may not hold for the copy."""
         table = copy.copy(self)
         table._view = table._columns = table._largest = None
+        table._original = False  # a copy that kept its largest entries would overwrite those of this table
         table._last = LastSum()
         return table
 
