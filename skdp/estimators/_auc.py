@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
+from skdp.data._predictions import takes_tables
 from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._unsupported import explain_refusals
@@ -230,6 +231,7 @@ class DPAUCMaximizer(DPClassifier):
             "decision_function, or DPLogisticRegression, which has probabilities."
         )
 
+    @takes_tables
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores.
 
