@@ -1,6 +1,7 @@
 """Report the progress of a fit after each release, by scikit-learn's callbacks (since 1.9) and by printed lines."""
 
 import inspect
+from time import monotonic
 from typing import Any
 
 from skdp.privacy.errors import OutsideGuaranteeWarning, warn
@@ -17,7 +18,9 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Progress", "asks_for_data", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "PartitionProgress", "Progress", "asks_for_data", "with_callbacks"]
+
+PAUSE = 5.0  # seconds between two lines about partitions, at least; a choice: short passes print none
 
 
 class Progress:
@@ -61,6 +64,30 @@ class Progress:
         if self._context is not None:
             X, y = given
             self._context.call_on_fit_task_end(estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes)
+
+
+class PartitionProgress:
+    """Print how many partitions a pass over the data has done, at most one line every few seconds; all numbers are public.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Named in front of each line.
+    verb : str
+        What is done with a partition.
+    total : int or None
+        Number of partitions, if it is known.
+    """
+
+    def __init__(self, estimator: Any, verb: str, total: int | None) -> None:
+        self._line, self._of = f"[{type(estimator).__name__}] {verb}", "" if total is None else f" of {total}"
+        self._last = monotonic()
+
+    def __call__(self, done: int) -> None:
+        """Announce that so many partitions are done in this pass."""
+        if monotonic() - self._last >= PAUSE:
+            print(f"{self._line} {done}{self._of} partitions")
+            self._last = monotonic()
 
 
 def asks_for_data(estimator: Any) -> bool:

@@ -5,8 +5,10 @@ import pytest
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-from skdp import DPLogisticRegression, OutsideGuaranteeWarning
+from skdp import DPLogisticRegression, OutsideGuaranteeWarning, _progress
 from skdp._progress import Progress
+from skdp.data import chunks, npy
+from skdp.privacy.data import summation
 from skdp.solvers import GradientDescent
 
 HAS_CALLBACKS = parse_version(sklearn.__version__) >= parse_version("1.9")
@@ -128,3 +130,26 @@ def test_interrupt_from_a_callback():
         model.fit(X, y)
     assert recorder.contexts[-1] == "torn down"
     assert not hasattr(model, "coef_") and not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("cache, known", (("disk", True), (None, False)))
+def test_verbose_2_counts_the_partitions_of_long_passes(cache, known, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
+    many = np.tile(X, (200, 1)), np.tile(y, 200)  # three chunks
+    for name, array in zip("Xy", many, strict=True):
+        np.save(tmp_path / f"{name}.npy", array)
+    table = npy(*(tmp_path / f"{name}.npy" for name in "Xy"), cache=cache) if known else chunks(lambda: [many], cache=cache)
+
+    def printed(**given):
+        DPLogisticRegression(solver=GradientDescent(2), **given).fit(table)
+        return [line.removeprefix("[DPLogisticRegression] ") for line in capsys.readouterr().out.splitlines()]
+
+    releases = ["1 of 2 releases", "2 of 2 releases"]
+    assert printed(verbose=2) == releases  # the passes are short
+    monkeypatch.setattr(_progress, "PAUSE", 0.0)
+    assert printed(verbose=1) == releases
+    read, of = (
+        [f"read {done}{' of 3' * known} partitions" for done in (1, 2, 3)],
+        [f"summed {k} of 3 partitions" for k in (1, 2, 3)],
+    )
+    assert printed(verbose=2) == [*read, *of, releases[0], *of, releases[1]]

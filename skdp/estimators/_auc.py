@@ -85,7 +85,7 @@ class DPAUCMaximizer(DPClassifier):
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
     verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release.
+        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
 from skdp._particular import NOTHING
+from skdp._progress import PartitionProgress
 from skdp.data import Table
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
@@ -85,7 +86,11 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     stream = Stream(X, reader, estimator._takes_groups)
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
+        if estimator.verbose > 1:
+            engine.on_partition = PartitionProgress(estimator, "read", None if None in X.shape else number_of_chunks(*X.shape))
         loaded = engine.load()
+        if estimator.verbose > 1:
+            engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
         facts = replace(facts, partitions=_public(X, facts, len(loaded)))
         lookups, groups = [stream.lookup] * len(loaded), [stream.group_lookup] * len(loaded)
@@ -99,7 +104,12 @@ def planned_partitions(table: Any, facts: Facts) -> Partitions | None:
     """Return what a fit of a table would state about its partitions; None for a table in memory."""
     if not in_partitions(table):
         return None
-    return _public(table, facts, -(-facts.n_samples // chunk_rows(facts.n_features)))
+    return _public(table, facts, number_of_chunks(facts.n_samples, facts.n_features))
+
+
+def number_of_chunks(n_samples: int, n_features: int) -> int:
+    """Return the number of chunks of a table, each of which is a partition for threads."""
+    return -(-n_samples // chunk_rows(n_features))
 
 
 def _public(table: Table, facts: Facts, number: int) -> Partitions:

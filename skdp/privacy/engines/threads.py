@@ -38,7 +38,14 @@ class ThreadEngine:
         Returns a new iterator over the chunks of the table, checked.
     kept : bool
         Whether the chunks are kept in a private file. If not, each pass reads the source again, and compares fingerprints.
+
+    Attributes
+    ----------
+    on_partition : callable or None
+        Called with the number of partitions that a pass has done, after each of them.
     """
+
+    on_partition: Callable[[int], object] | None = None
 
     def __init__(self, read: Callable[[], Iterator[Chunk]], kept: bool) -> None:
         self._read, self._spill, self._secret = read, Spill() if kept else None, secrets.token_bytes(32)
@@ -56,6 +63,7 @@ class ThreadEngine:
             if self._spill is not None:
                 chunk, keep = self._spill.keep(chunk)
                 self._partitions.append(Partition((chunk,), b"", keep=keep))
+            self._tell(len(loaded))
         return loaded
 
     def change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> Failure | None:
@@ -74,10 +82,11 @@ class ThreadEngine:
         """Return the sum of a query over all partitions, in their order."""
         total = TreeSum(1)
         tasks = ((self._summed, place, partition, query, *own) for place, (partition, own) in enumerate(self._with(each)))
-        for result in self._done(tasks):
+        for done, result in enumerate(self._done(tasks), start=1):
             if isinstance(result, Failure):
                 return result
             total.extend(result)
+            self._tell(done)
         return total
 
     def close(self) -> None:
@@ -86,6 +95,10 @@ class ThreadEngine:
         self._partitions, self._changes = [], []
         if self._spill is not None:
             self._spill.close()
+
+    def _tell(self, done: int) -> None:
+        if self.on_partition is not None:
+            self.on_partition(done)
 
     def _with(self, each: list[tuple[int, bytes]]) -> Iterator[tuple[Partition, tuple[int, bytes]]]:
         """Yield each partition, kept or read again, with what is known of it; refuse a source of another length."""
