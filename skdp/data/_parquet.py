@@ -86,6 +86,11 @@ class ParquetFiles:
         of_folders = f"; folders by {', '.join(map(repr, self.placing))} give the records their places" if self.placing else ""
         self.description = f"Parquet, number of files {len(found)}{of_folders}"
 
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type of the numbers of X, of a table that is read as such."""
+        return self._dtype if self._numeric else None
+
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """Yield runs of rows, cut where the chunks of a table of so many columns are."""
         for X, y, _ in self.batches_with([]):

@@ -129,6 +129,8 @@ class Table:
             Labels of their groups.
         """
         for X, y, *groups in self.source.batches():
+            if getattr(X, "shape", (1,))[:1] == (0,):
+                continue
             for step in self.steps:
                 X = step(X)
             yield X if self.dtype is None else converted(X, np.dtype(self.dtype)), y, groups[0] if groups else None

@@ -172,8 +172,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle."""
 
-    def _part_reader(self) -> Callable[[Any, Any], Part]:
-        """Return a function that checks a part of the training table; it holds public facts only, and can be pickled."""
+    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
+        """Return a function that checks a part of a training table; it holds public facts only, and can be pickled."""
         raise TypeError(f"{type(self).__name__} takes no table in partitions; expected one in memory.")
 
     @abstractmethod

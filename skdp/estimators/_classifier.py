@@ -1,6 +1,7 @@
 """Define the bases of the private linear classifiers: reading labels, predicting labels and probabilities."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, LabelReader, read_table
+from skdp._data_validation import Facts, LabelReader, Part, read_table
 from skdp._progress import with_callbacks
 from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.data._predictions import takes_tables
@@ -99,7 +100,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())
 
-    def _part_reader(self) -> LabelReader:
+    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
         given = self._label_set()
         return LabelReader(None if given is None else check_classes(given))
 

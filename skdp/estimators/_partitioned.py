@@ -17,6 +17,7 @@ from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
+from skdp.privacy.errors import SourceError
 
 __all__ = ["PartitionedTable", "in_partitions", "planned_partitions", "read_partitions"]
 
@@ -81,8 +82,8 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
     if y is not None:
         raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
-    reader = estimator._part_reader()
     _refuse_early(estimator, X)
+    reader = estimator._part_reader(X)
     stream = Stream(X, reader, estimator._takes_groups)
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
@@ -92,6 +93,8 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
         if estimator.verbose > 1:
             engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
+        if getattr(reader, "n_samples", facts.n_samples) != facts.n_samples:  # what was planned for the number that was known
+            raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
         facts = replace(facts, partitions=_public(X, facts, len(loaded)))
         lookups, groups = [stream.lookup] * len(loaded), [stream.group_lookup] * len(loaded)
         return PartitionedTable(facts, engine, loaded, lookups, (None, None), groups)
@@ -116,7 +119,9 @@ def _public(table: Table, facts: Facts, number: int) -> Partitions:
     """Return the facts about partitions; a dtype that neither the user nor the source states may depend on the records."""
     stated = table.dtype or (None if table.steps else getattr(table.source, "dtype", None))
     read = None if stated is None else np.dtype(stated) if np.dtype(stated) in DTYPES else np.dtype(np.float64)
-    n_bytes = None if read is None else facts.n_samples * facts.n_features * read.itemsize
+    n_bytes = (
+        None if read is None or facts.particular.n_columns is not None else facts.n_samples * facts.n_features * read.itemsize
+    )
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
@@ -145,8 +150,7 @@ class Stream:
         first = next(parts, None)
         if first is None:
             return
-        assert self._first is not None
-        yield from chunks_of(_preceded(first, parts), chunk_rows(self._first.n_features))
+        yield from chunks_of(_preceded(first, parts), chunk_rows(first.X.shape[1]))
 
     def facts(self, n_samples: int) -> Facts:
         """Return what is public about the table, once it was read."""

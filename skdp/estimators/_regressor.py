@@ -2,13 +2,14 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, TargetReader, read_regression_table
+from skdp._data_validation import Facts, Part, TargetReader, read_regression_table
 from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import takes_tables
@@ -166,7 +167,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
 
-    def _part_reader(self) -> TargetReader:
+    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
         return TargetReader(*self._units(), bounded=self._bounds() is not None)
 
     def _problem_of(self, facts: Facts) -> Problem:

@@ -2,21 +2,29 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, keep_names, read_numbers, read_unlabelled, refuse_dates, text_columns
-from skdp._particular import Particular
-from skdp._validation import check_feature_bounds, check_integer, column_labels, shown
+from skdp._data_validation import Facts, Part, read_unlabelled
+from skdp._validation import check_feature_bounds, check_integer, shown
+from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
 from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
+from skdp.estimators.additive._reading import (
+    Additive,
+    FunctionReader,
+    columns_of,
+    labels_of_columns,
+    number_of_records,
+    training_columns,
+)
 from skdp.estimators.additive._terms import (
     ShapeFunction,
     Shapes,
@@ -24,9 +32,10 @@ from skdp.estimators.additive._terms import (
     monotone_coefficients,
     monotone_directions,
 )
-from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
+from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import warn
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
@@ -36,24 +45,6 @@ __all__ = ["Additive", "AdditiveModel"]
 
 # Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
-
-
-@dataclass(frozen=True, kw_only=True)
-class Additive(Particular):
-    """Hold the public facts of a fit of an additive model, whose rows are functions of the rows of the table.
-
-    Parameters
-    ----------
-    basis : AdditiveBasis
-        The basis functions: with even knots in `Facts` and `Problem`, and with the released knots, if any, in `SolverResult`.
-    """
-
-    basis: AdditiveBasis
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of the table."""
-        return len(self.basis.facts.columns)
 
 
 class AdditiveModel(DPEstimator):
@@ -174,6 +165,7 @@ class AdditiveModel(DPEstimator):
         shapes = self._shapes()
         return np.ravel(self.intercept_) + shapes.coef @ shapes.centre
 
+    @takes_tables
     def explain(self, X: Any) -> np.ndarray:
         """Return what each column, and each named pair, adds to the raw prediction of each record.
 
@@ -203,8 +195,7 @@ class AdditiveModel(DPEstimator):
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
-        if len(columns) < FEWEST_SAMPLES:
-            raise ValueError(f"Found array with {len(columns)} sample(s) while a minimum of {FEWEST_SAMPLES} is required.")
+        _check_number(len(columns))
         additive = self._additive(len(columns), len(names), names)
         basis = additive.basis if additive.front is None else finest(additive.basis)
         del X
@@ -212,26 +203,31 @@ class AdditiveModel(DPEstimator):
         known = getattr(scratch, "feature_names_in_", None)
         return replace(facts, n_features=len(names), feature_names=known, particular=additive), table, labels
 
+    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
+        facts, n_samples = None if self.schema is None else Schema.read(self.schema), number_of_records(table)
+        _check_number(n_samples)
+        names = labels_of_columns(table) if facts is None else list(facts.columns)
+        additive = self._additive(n_samples, len(names), names)
+        basis = additive.basis if additive.front is None else finest(additive.basis)
+        return FunctionReader(n_samples, additive, basis, facts, super()._part_reader(table))
+
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
         """Return the columns of a training table and their names; set the names of a frame and the number on the scratch copy."""
-        if self.schema is not None:
-            frame = columns_of(Schema.read(self.schema), X)
-            validate_data(scratch, frame, skip_check_array=True)
-            keep_names(scratch, frame)
-            return frame, list(scratch.feature_names_in_)
-        refuse_dates(X)
-        if text := text_columns(X):
-            raise ValueError(
-                f"{text.strip()} Name the categories that are public: schema={{'columns': {{'job': {{'kind': 'category', "
-                "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
-            )
-        numbers = read_numbers(scratch, X)
-        return numbers, column_labels(getattr(scratch, "feature_names_in_", None), numbers.shape[1])
+        return training_columns(scratch, X, None if self.schema is None else Schema.read(self.schema))
 
     def _rows_of(self, X: Any) -> Any:
         check_is_fitted(self)
         columns = columns_of(self.basis_.facts, X) if self.schema is not None else read_unlabelled(self, X, accept_sparse=False)
         return self.basis_.transform(columns)
+
+    def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
+        facts, public = super()._planned_facts(n_samples, n_features, n_classes)
+        if facts.partitions is None:
+            return facts, public
+        additive = self._additive(facts.n_samples, facts.n_features)
+        basis = additive.basis if additive.front is None else finest(additive.basis)
+        number = -(-facts.n_samples // chunk_rows(basis.n_features))
+        return replace(facts, partitions=replace(facts.partitions, number=number, bytes_per_pass=None)), public
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         additive = self._additive(n_samples, n_features)
@@ -289,6 +285,6 @@ class AdditiveModel(DPEstimator):
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
 
 
-def columns_of(facts: Schema, X: Any) -> Any:
-    """Return the columns of a data frame that a schema names, in its order."""
-    return SchemaColumns.of(facts).transform(X)[list(facts.columns)]
+def _check_number(n_samples: int) -> None:
+    if n_samples < FEWEST_SAMPLES:
+        raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of {FEWEST_SAMPLES} is required.")
