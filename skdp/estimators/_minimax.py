@@ -202,7 +202,7 @@ class DPMinimax(DPEstimator):
         y = np.zeros(len_of(X)) if y is None else y
         return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
 
-    def _part_reader(self) -> TargetReader:
+    def _part_reader(self, table: Any) -> TargetReader:
         return TargetReader(0.0, 1.0, bounded=False, optional=True)
 
     def _problem_of(self, facts: Facts) -> Problem:

@@ -74,7 +74,7 @@ def number_of_records(table: Table) -> int:
     """Return the number of records of a table, which is counted in a pass over the source unless that tells it."""
     if table.n_samples is not None:
         return table.n_samples
-    return sum(X.shape[0] if hasattr(X, "shape") else len(X) for X, _ in table.source.batches())
+    return sum(X.shape[0] if hasattr(X, "shape") else len(X) for X, *_ in table.source.batches())
 
 
 def labels_of_columns(table: Table) -> list[str]:
