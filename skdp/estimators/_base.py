@@ -232,7 +232,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the report of a plan, with further public facts."""
         plan = self._plan_of(facts)
         if facts.partitions is not None:
-            refuse_partitions(plan, type(self).__name__)
+            refuse_partitions(plan, type(self).__name__, facts.partitions.kept is not None)
         statement = report(self, plan, NoiseSource(), facts, planned=True)
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 

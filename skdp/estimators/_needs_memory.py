@@ -10,8 +10,6 @@ __all__ = ["need_of_memory", "refuse_partitions", "solvers_in_partitions"]
 
 def need_of_memory(schedule: Schedule) -> str | None:
     """Return why a schedule needs a table in memory, as the end of a sentence about its solver; None if partitions will do."""
-    if schedule.samples:
-        return "draws samples of the records"
     if schedule.passes_once:
         return "names the records of each release"
     for _, release in schedule.entries:
@@ -29,11 +27,16 @@ def solvers_in_partitions(problem: Problem) -> list[str]:
     return [name for name in fitting if _takes_partitions(SOLVERS[name](), problem)]
 
 
-def refuse_partitions(plan: Plan, estimator: str) -> None:
-    """Raise ValueError if a release of the plan needs a table in memory."""
+def refuse_partitions(plan: Plan, estimator: str, kept: bool) -> None:
+    """Raise ValueError if a release of the plan needs a table in memory, or a sample a kept copy of the table."""
     need = need_of_memory(plan.schedule)
-    if need is None:
+    if need is None and (kept or not plan.schedule.samples):
         return
+    if need is None:
+        raise ValueError(
+            f"solver={plan.solver.name!r} draws a sample of the records for each release, and with cache=None each sample reads "
+            "the whole source; expected a table with cache='disk', which keeps a copy."
+        )
     names = ", ".join(repr(name) for name in solvers_in_partitions(plan.problem))
     only = " with delta=0" if plan.problem.budget.delta == 0 else ""
     raise ValueError(

@@ -227,7 +227,7 @@ def _refuse_early(estimator: Any, table: Table) -> None:
         plan = estimator._plan_of(Facts(n_samples or USUAL, n_features, classes=classes))
     except Exception:  # the plan of the table will say what is wrong
         return
-    refuse_partitions(plan, type(estimator).__name__)
+    refuse_partitions(plan, type(estimator).__name__, table.cache is not None)
 
 
 def _preceded(first: Chunk, others: Iterator[Chunk]) -> Iterator[Chunk]:

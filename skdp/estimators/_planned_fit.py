@@ -83,7 +83,7 @@ def _plan(estimator: Any, facts: Facts) -> Plan:
         estimator.feature_bounds = check_feature_bounds(bounds, facts.n_features, names)
     plan = estimator._plan_of(facts)
     if facts.partitions is not None:
-        refuse_partitions(plan, type(estimator).__name__)
+        refuse_partitions(plan, type(estimator).__name__, facts.partitions.kept is not None)
     return replace(plan, scaling=estimator._scaling(facts))
 
 

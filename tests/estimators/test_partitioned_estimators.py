@@ -46,10 +46,19 @@ def estimators():
 
 
 def made(name, solver, kind, **more):
-    """An estimator with a solver of few steps, which reads all records in each."""
-    few = brief(SOLVERS[solver])
-    few.set_params(**{name: value for name, value in SOLVERS[solver]().get_params().items() if name == "batch_size"})
-    return of_kind(getattr(skdp.estimators, name)(**{"solver": few, **GIVEN.get(name, {}), **more}), kind)
+    """An estimator with a solver of few steps."""
+    return of_kind(getattr(skdp.estimators, name)(**{"solver": brief(SOLVERS[solver]), **GIVEN.get(name, {}), **more}), kind)
+
+
+def schedule_of(case):
+    """What a fit of the table will release."""
+    labels = labels_of(case[2])
+    return made(*case)._plan_of(Facts(N, D, classes=None if labels == "numbers" else np.unique(Y[labels]))).schedule
+
+
+def caches_of(case):
+    """Samples need a kept copy."""
+    return ("disk",) if schedule_of(case).samples else ("disk", None)
 
 
 def taken():
@@ -59,15 +68,11 @@ def taken():
 
 def refused():
     """Those whose plan needs a table in memory."""
-    for case in ESTIMATORS:
-        model, labels = made(*case), labels_of(case[2])
-        classes = None if labels == "numbers" else np.unique(Y[labels])
-        if need_of_memory(model._plan_of(Facts(N, D, classes=classes)).schedule):
-            yield case
+    return [case for case in ESTIMATORS if need_of_memory(schedule_of(case))]
 
 
 ESTIMATORS = list(estimators())
-REFUSED = list(refused())
+REFUSED = refused()
 
 
 def columns_of(kind):
@@ -93,7 +98,7 @@ def table_of(stored, kind, length=1000, **given):
         for case in taken()
         for adjacency in ("replace_one", "zero_out")
         for storage in TABLES
-        for cache in ("disk", None)
+        for cache in caches_of(case)
     ),
 )
 def test_the_same_bits_as_in_memory(case, adjacency, storage, cache):
@@ -129,6 +134,6 @@ def test_others_are_refused_before_the_table_is_read(case):
 
 def test_a_list_of_solvers_is_that_of_the_problem():
     model = made("DPConstrainedRegression", "accmd", "constrained numbers")
-    assert solvers_in_partitions(model._plan_of(Facts(N, D)).problem) == ["accmd", "frank_wolfe", "gd"]
+    assert solvers_in_partitions(model._plan_of(Facts(N, D)).problem) == ["accmd", "frank_wolfe", "gd", "sgd", "svrg", "svrg++"]
     pure = made("DPConstrainedRegression", "frank_wolfe", "constrained numbers", delta=0)
     assert solvers_in_partitions(pure._plan_of(Facts(N, D)).problem) == ["frank_wolfe"]

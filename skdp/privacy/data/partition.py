@@ -16,7 +16,7 @@ from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums, TrainingData
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Chunk", "Failure", "Partition", "chunks_of", "guarded", "joined", "mapped", "partial_sum", "prepared"]
+__all__ = ["Chunk", "Failure", "Partition", "SampleOf", "chunks_of", "guarded", "joined", "mapped", "partial_sum", "prepared"]
 
 CHANGED = "The source changed during the fit. The charge stands, and the estimator is as it was before the fit."
 FAILED = "Work on a partition failed; a fit of public data in memory with epsilon=inf shows why."
@@ -84,6 +84,29 @@ class Partition:
         return "<partition>"
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class SampleOf:
+    """Asks for the sum of a query over the Poisson sample of a key; its ``repr`` has no key, for a scheduler logs it.
+
+    Parameters
+    ----------
+    query : Sums
+        The query.
+    key : bytes
+        32 secret random bytes, drawn for one release.
+    rate : float
+        Probability that a record enters the sample.
+    """
+
+    query: Sums
+    key: bytes
+    rate: float
+
+    def partial(self, rows: TrainingData, chunk: int) -> np.ndarray:
+        """Return the un-noised sum over the sample of a chunk, whose number decides which of its records are drawn."""
+        return self.query.partial(rows.sampled(self.key, self.rate, chunk))
+
+
 def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
     """Return the result of work on a partition, or a `Failure`; the first failure among the arguments is passed on."""
     for argument in arguments:
@@ -142,15 +165,15 @@ def mapped(partition: Partition, matrix: Any) -> Partition:
     return replace(partition, rows=tuple(rows.mapped(matrix) for rows in partition.rows), chunks=())
 
 
-def partial_sum(partition: Partition, query: Sums, first: int, digest: bytes) -> TreeSum:
-    """Return the sum of a query over a partition.
+def partial_sum(partition: Partition, query: Sums | SampleOf, first: int, digest: bytes) -> TreeSum:
+    """Return the sum of a query over a partition, or over a sample of it.
 
     Parameters
     ----------
     partition : Partition
         Prepared.
-    query : Sums
-        The query.
+    query : Sums or SampleOf
+        The query. A chunk without a record in the sample adds zeros.
     first : int
         Number of chunks before those of the partition.
     digest : bytes
@@ -170,8 +193,9 @@ def partial_sum(partition: Partition, query: Sums, first: int, digest: bytes) ->
     if partition.digest != digest:
         raise SourceError(CHANGED)
     total = TreeSum(1, first)
-    for rows in partition.rows:
-        total.add_chunk(query.partial(rows).copy())
+    for chunk, rows in enumerate(partition.rows, first):
+        term = query.partial(rows, chunk) if isinstance(query, SampleOf) else query.partial(rows)
+        total.add_chunk(term.copy())
     return total
 
 

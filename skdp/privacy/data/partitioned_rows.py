@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skdp.privacy.data.partition import Failure, mapped, prepared
+from skdp.privacy.data.partition import Failure, SampleOf, mapped, prepared
 from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum, Sums
 
-__all__ = ["Engine", "Loaded", "PartitionedRows"]
+__all__ = ["Engine", "Loaded", "PartitionedRows", "PartitionedSample"]
 
 
 class Loaded(Protocol):
@@ -28,7 +28,7 @@ class Engine(Protocol):
         """Replace each partition by ``work(partition, *shared, *own)``."""
         ...
 
-    def reduce(self, query: Sums, each: Iterable[tuple[int, bytes]]) -> TreeSum | Failure:
+    def reduce(self, query: Sums | SampleOf, each: Iterable[tuple[int, bytes]]) -> TreeSum | Failure:
         """Return the sum over all partitions of ``partial_sum(partition, query, first, digest)``."""
         ...
 
@@ -90,7 +90,24 @@ class PartitionedRows:
         ndarray
             What ``query.finish`` takes.
         """
-        return self._last.of(query, lambda: self._reduced(query))
+        return self._last.of(query, lambda: self.summed(query))
+
+    def sampled(self, key: bytes, rate: float) -> "PartitionedSample":
+        """Return the Poisson sample of a key, as `TrainingData.sampled` does; nothing is drawn yet.
+
+        Parameters
+        ----------
+        key : bytes
+            32 secret random bytes, drawn for one release; only the sample keeps them.
+        rate : float
+            Probability in (0, 1].
+
+        Returns
+        -------
+        PartitionedSample
+            The sample.
+        """
+        return PartitionedSample(self, key, rate)
 
     def mapped(self, matrix: Any) -> "PartitionedRows":
         """Map the rows in place, as `TrainingData.mapped` does."""
@@ -102,7 +119,8 @@ class PartitionedRows:
         """Let go of the partitions."""
         self._engine.close()
 
-    def _reduced(self, query: Sums) -> np.ndarray:
+    def summed(self, query: Sums | SampleOf) -> np.ndarray:
+        """Return the un-noised sum of a query over all records or over a sample, which no other query shares."""
         total = self._engine.reduce(query, self._each)
         if isinstance(total, Failure):
             total.raised()
@@ -112,3 +130,25 @@ class PartitionedRows:
         failure = self._engine.change(work, shared, each)
         if failure is not None:
             failure.raised()
+
+
+class PartitionedSample:
+    """Holds a Poisson sample of the rows of a table in partitions for one release: its key, not its records.
+
+    Parameters
+    ----------
+    rows : PartitionedRows
+        All rows.
+    key : bytes
+        32 secret random bytes. A partition draws its part of the sample from them, the same one whenever it is asked.
+    rate : float
+        Probability that a record enters.
+    """
+
+    def __init__(self, rows: PartitionedRows, key: bytes, rate: float) -> None:
+        self.n_samples, self.n_features, self.summation_error = rows.n_samples, rows.n_features, rows.summation_error
+        self._rows, self._key, self._rate = rows, key, rate
+
+    def reduced(self, query: Sums) -> np.ndarray:
+        """Return the un-noised sum of a query over the sample, as `TrainingData.reduced` does."""
+        return self._rows.summed(SampleOf(query, self._key, self._rate))

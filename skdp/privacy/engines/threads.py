@@ -10,7 +10,7 @@ from typing import Any
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import CHANGED, Chunk, Failure, Partition, guarded, partial_sum
+from skdp.privacy.data.partition import CHANGED, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums
@@ -78,7 +78,7 @@ class ThreadEngine:
             self._partitions = changed
         return failures[0] if failures else None
 
-    def reduce(self, query: Sums, each: list[tuple[int, bytes]]) -> TreeSum | Failure:
+    def reduce(self, query: Sums | SampleOf, each: list[tuple[int, bytes]]) -> TreeSum | Failure:
         """Return the sum of a query over all partitions, in their order."""
         total = TreeSum(1)
         tasks = ((self._summed, place, partition, query, *own) for place, (partition, own) in enumerate(self._with(each)))
@@ -114,7 +114,7 @@ class ThreadEngine:
         if next(chunks, None) is not None:
             raise SourceError(CHANGED)
 
-    def _summed(self, place: int, partition: Partition, query: Sums, first: int, digest: bytes) -> TreeSum:
+    def _summed(self, place: int, partition: Partition, query: Sums | SampleOf, first: int, digest: bytes) -> TreeSum:
         if partition.digest != digest:
             raise SourceError(CHANGED)
         for work, shared, each in self._changes:
