@@ -9,7 +9,7 @@ import numpy as np
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 
-__all__ = ["takes_tables"]
+__all__ = ["takes_tables", "targets_of"]
 
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
@@ -22,6 +22,16 @@ def takes_tables(method: Method) -> Method:
         return of_batches(lambda batch: method(self, batch), X) if isinstance(X, Table) else method(self, X)
 
     return whole  # type: ignore[return-value]
+
+
+def targets_of(X: Any, y: Any) -> Any:
+    """Return the targets to compare predictions with: y, or those that a table in partitions names."""
+    if y is not None:
+        return y
+    columns: list[Any] = [column for _, column in X.batches()] if isinstance(X, Table) else [None]
+    if any(column is None for column in columns):
+        raise TypeError("y is missing; expected score(X, y), or a table in partitions that names its target.")
+    return np.concatenate(columns)
 
 
 def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray:

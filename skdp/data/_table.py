@@ -139,7 +139,8 @@ class Table:
         """Raise TypeError: NumPy would pull the table into memory."""
         raise TypeError(
             "A table in partitions is not an array. Private estimators and public transformers of skdp take it as it is; other "
-            "transformers, such as StandardScaler, would learn from the records without privacy."
+            "transformers, such as StandardScaler, would learn from the records without privacy. Cross-validation and bagging "
+            "select rows, for which they need a table in memory."
         )
 
     def __repr__(self) -> str:

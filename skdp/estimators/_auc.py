@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
-from skdp.data._predictions import takes_tables
+from skdp.data._predictions import takes_tables, targets_of
 from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._unsupported import explain_refusals
@@ -252,15 +252,15 @@ class DPAUCMaximizer(DPClassifier):
         scores = [forward(rows[start : start + BLOCK], self.coefs_, self.intercepts_) for start in range(0, rows.shape[0], BLOCK)]
         return np.concatenate(scores)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the area under the ROC curve of the scores, without noise.
 
         Parameters
         ----------
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records.
-        y : array-like of shape (n_samples,)
-            Labels from ``classes_``; both must be present.
+        y : array-like of shape (n_samples,) or None, default=None
+            Labels from ``classes_``; both must be present. A table in partitions may name them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the records.
 
@@ -276,7 +276,7 @@ class DPAUCMaximizer(DPClassifier):
             If y holds one class only, or another label.
         """
         check_is_fitted(self)
-        labels = column_or_1d(y)
+        labels = column_or_1d(targets_of(X, y))
         positive = labels == self.classes_[1]
         if not np.logical_or(positive, labels == self.classes_[0]).all():
             raise ValueError(

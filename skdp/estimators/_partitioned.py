@@ -9,7 +9,7 @@ from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
 from skdp._particular import NOTHING
-from skdp._progress import PartitionProgress
+from skdp._progress import PartitionProgress, asks_for_data
 from skdp.data import Table
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
@@ -81,7 +81,12 @@ def in_partitions(X: Any) -> bool:
 def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
     if y is not None:
-        raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
+        raise TypeError(
+            "y is given beside a table in partitions, which names its own target; expected fit(table) of the estimator or of a "
+            "pipeline. Other estimators around it, such as VotingClassifier, need a table in memory."
+        )
+    if asks_for_data(estimator):
+        raise TypeError("A callback asks for X and y; a table in partitions has none to give. Expected callbacks that do not.")
     _refuse_early(estimator, X)
     reader = estimator._part_reader(X)
     stream = Stream(X, reader, estimator._takes_groups)
