@@ -1,31 +1,24 @@
 """Sums by a fixed tree over public chunks: how many additions a term takes part in, and sums of parts."""
 
 import math
-import warnings
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from chunks import chunk_of
+from partitions import of_records, random_cuts
 from scipy import sparse
-from seeded import fitted
 
-import skdp.privacy.data.training_data as training_data
-from skdp.estimators import (
-    DPAdditiveClassifier,
-    DPAUCMaximizer,
-    DPConstrainedRegression,
-    DPGroupDROClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    DPQuantileRegressor,
-)
-from skdp.privacy import queries
+from skdp._data_validation import Facts
+from skdp.data import chunks
+from skdp.estimators import DPLinearRegression, DPLogisticRegression
+from skdp.privacy.data import summation
+from skdp.privacy.data.partition import joined
 from skdp.privacy.data.summation import ADDITIONS, BLOCK, FAN_IN, LEVELS, LONGEST, TreeSum, chunk_rows, summation_error
-from skdp.privacy.queries import SumQuery
-from skdp.solvers import Newton, SufficientStatistics
-
-N, D = 2 * BLOCK + 100, 4
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.queries import Standardization, StandardizedGradient
+from skdp.testing import reproducible_noise
 
 
 class Counted:
@@ -57,6 +50,54 @@ def test_every_term_is_added_once_and_few_times(n_chunks, n_blocks):
     assert max(depths.values()) <= n_blocks - 1 + (FAN_IN - 1) * max(1, levels)
 
 
+def runs_of(n_chunks, rng):
+    """Ends of neighbouring runs of chunks, of which some are empty."""
+    ends = rng.integers(0, n_chunks + 1, rng.integers(0, min(n_chunks, 30) + 1))
+    return [0, *np.sort(np.append(ends, ends[:1])).tolist(), n_chunks]
+
+
+def joined_at_random(n_chunks, rng):
+    """The sum of counted terms, from runs that are joined in random groups, these again, and so on."""
+    parts = []
+    for start, stop in pairwise(runs_of(n_chunks, rng)):
+        part = TreeSum(1, start)
+        for name in range(start, stop):
+            part.add_chunk(np.array([Counted({name: 0})], dtype=object))
+        parts.append(part)
+    while len(parts) > 1:
+        ends = np.unique([0, *rng.integers(1, len(parts), (len(parts) - 1) // 2), len(parts)])
+        parts = [joined(parts[start:stop]) for start, stop in pairwise(ends)]
+    return parts[0].total()[0]
+
+
+@pytest.mark.parametrize("n_chunks", (*range(1, 40), 255, 256, 257, 300, 4096, 5000))
+def test_runs_joined_in_any_groups_add_each_term_once_and_as_the_tree_does(n_chunks):
+    """To the last bit they are one sum if every term has its place: the same depth, beside the same terms."""
+    rng = np.random.default_rng(n_chunks)
+    want = tree_of(np.array([Counted({name: 0})], dtype=object) for name in range(n_chunks))[0]
+    terms = rng.normal(size=(n_chunks, 3)) * 10.0 ** rng.integers(-8, 8, size=(n_chunks, 1))
+    numbers = tree_of(terms.copy())
+    for _ in range(3 if n_chunks < 1000 else 1):
+        assert joined_at_random(n_chunks, rng).depths == want.depths
+        ends = runs_of(n_chunks, rng)
+        runs = [TreeSum(1, start) for start in ends[:-1]]
+        for run, start, stop in zip(runs, ends, ends[1:], strict=False):
+            for term in terms[start:stop]:
+                run.add_chunk(term.copy())
+        np.testing.assert_array_equal(joined(runs).total(), numbers)
+    assert max(want.depths.values()) <= (FAN_IN - 1) * LEVELS <= ADDITIONS - BLOCK - LONGEST // BLOCK
+
+
+def test_a_tree_with_more_chunks_than_its_levels_hold_is_no_sum(monkeypatch):
+    """Many small partitions make many chunks: at most n / length + P. Beyond the levels there is no bound, and no sum."""
+    monkeypatch.setattr(summation, "LEVELS", 2)
+    terms = np.ones((FAN_IN**2, 1))
+    assert tree_of(terms[1:].copy()) == FAN_IN**2 - 1
+    with pytest.raises(IndexError):
+        tree_of(terms.copy())
+    assert FAN_IN**LEVELS == 2**32
+
+
 def test_the_bound_counts_blocks_chunks_and_levels():
     """More than 2**44 rows, 2**49 of a narrow table, would need another level."""
     assert ADDITIONS >= BLOCK + LONGEST // BLOCK + (FAN_IN - 1) * LEVELS
@@ -64,6 +105,20 @@ def test_the_bound_counts_blocks_chunks_and_levels():
     for n in (1, BLOCK, 10**6, 10**9):
         assert summation_error(n, False) == ADDITIONS * 2.0**-53 * n
         assert summation_error(n, True) >= max(n, ADDITIONS) * 2.0**-53 * n
+
+
+def of_partitions(terms, n_partitions):
+    """The sum of terms in partitions of random lengths, whose chunks have 16 of them."""
+    runs, first = [], 0
+    for start, stop in pairwise([0, *random_cuts(len(terms), n_partitions, np.random.default_rng(0)), len(terms)]):
+        run, chunks = TreeSum(1, first), range(start, stop, 16)
+        for chunk in chunks:
+            sums = TreeSum(16)
+            for term in terms[chunk : min(chunk + 16, stop)]:
+                sums.add(term, 1)
+            run.add_chunk(sums.total())
+        runs, first = [*runs, run], first + len(chunks)
+    return joined(runs)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +131,9 @@ def test_the_bound_counts_blocks_chunks_and_levels():
     ),
     ids=("small", "falling", "equal", "cancelling"),
 )
-def test_the_error_is_within_the_bound(terms):
-    got = float(tree_of(terms[:, None].copy(), length=16)[0])
+@pytest.mark.parametrize("n_partitions", (1, 7, 977))
+def test_the_error_is_within_the_bound(terms, n_partitions):
+    got = float(of_partitions(terms[:, None].copy(), n_partitions).total()[0])
     exact = sum(map(Fraction, terms.tolist()))
     assert abs(Fraction(got) - exact) <= Fraction(summation_error(terms.size, False) * float(np.abs(terms).max()))
 
@@ -91,62 +147,6 @@ def test_the_length_of_a_chunk_is_a_public_power_of_two():
     )
 
 
-def fits():
-    """Fits that ask every kind of sum of all records."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-0.4, 0.4, size=(N, D))
-    score = X @ rng.normal(size=D)
-    classes, numbers, groups = (score > 0).astype(int), np.clip(score, -1, 1), np.arange(N) % 3
-    two, bounds = (
-        {"epsilon": 2.0, "classes": [0, 1], "data_norm": 1.0},
-        {"epsilon": 2.0, "target_bounds": (-1, 1), "data_norm": 1.0},
-    )
-    for solver in ("auto", "newton", Newton(hessian="direction")):
-        yield DPLogisticRegression(solver=solver, **two), X, classes
-    yield DPLogisticRegression(epsilon=2.0, classes=[0, 1, 2], data_norm=1.0), X, np.digitize(score, [-0.1, 0.1])
-    yield DPConstrainedRegression(solver="frank_wolfe", constraint="l1", alpha=0.1, fit_intercept=False, **bounds), X, numbers
-    for solver in ("auto", SufficientStatistics(adaptive=True)):
-        yield DPLinearRegression(solver=solver, **bounds), X, numbers
-    yield DPLinearRegression(**{**bounds, "epsilon": 1e-4}), X, numbers  # an intercept alone
-    for fit_intercept in (True, False):
-        yield DPQuantileRegressor(epsilon=2.0, data_norm=1.0, fit_intercept=fit_intercept), X, 50 * numbers
-    for solver in ("moments", "sgda", "privatediff"):
-        yield DPAUCMaximizer(solver=solver, **two), X, classes
-    yield DPGroupDROClassifier(**two), X, classes, groups
-    yield DPAdditiveClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1], knots="private"), X, classes
-
-
-OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
-
-
-@pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array), ids=("dense", "csr"))
-def test_sums_of_chunks_are_the_sum_to_the_last_bit(storage, monkeypatch):
-    """What every query of a fit makes of its chunks, added up by the tree, is what it makes of the table."""
-    monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
-    whole, compared = SumQuery.evaluate, set()
-
-    def evaluate(query, rows):
-        answer = whole(query, rows)
-        if rows._blocks.sample is None and not rows._by_column:
-            sums = TreeSum(BLOCK)
-            for start in range(0, rows.n_samples, BLOCK):
-                chunk = chunk_of(rows, start, min(start + BLOCK, rows.n_samples))
-                sums.add_chunk(query.partial(chunk).astype(np.float64))
-            np.testing.assert_array_equal(query.finish(sums.total()), answer)
-            compared.add(type(query))
-        return answer
-
-    monkeypatch.setattr(SumQuery, "evaluate", evaluate)
-    for model, X, y, *groups in fits():
-        if storage is np.asarray or not isinstance(model, DPAdditiveClassifier):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # some have no range of y
-                fitted(model, storage(X), y, **({"groups": groups[0]} if groups else {}))
-    if storage is np.asarray:
-        kinds = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
-        assert {kind.__name__ for kind in kinds - compared - OF_SAMPLES - {SumQuery}} == set()
-
-
 @pytest.mark.parametrize(
     "model",
     (DPLogisticRegression(data_norm=1.0), DPLinearRegression(data_norm=1.0, target_bounds=(-1, 1))),
@@ -156,3 +156,36 @@ def test_a_billion_records_need_hardly_more_noise_for_rounding(model):
     """With a bound that grows with the square of n it would be 5 % more, where a geometry multiplies it up to 139 %."""
     allowances = [line.rounding_allowance for line in model.plan(10**9, 20).releases]
     assert 0 < max(allowances) < 0.002
+
+
+def test_plan_tables_and_oracle_allow_for_the_same_error(monkeypatch):
+    """Of a table in memory, dense or by rows, and of one in partitions of any cut."""
+    n, rng = 3 * BLOCK, np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+    bounds, cuts = {"data_norm": 1.0}, random_cuts(n, 50, rng)
+    tables = TrainingData(X, y, **bounds), TrainingData(sparse.csr_array(X), y, **bounds), of_records(X, y, cuts, bounds)
+    assert {table.summation_error for table in tables} == {summation_error(n, False)}
+    allowed, calibrated = [], GridGaussian.calibrated
+    monkeypatch.setattr(GridGaussian, "calibrated", lambda **given: allowed.append(given) or calibrated(**given))
+    for data in ((chunks(lambda: [(X, y)]),), (X, y)):
+        with reproducible_noise(0):
+            DPLogisticRegression(epsilon=1.0, data_norm=1.0, solver="gd").fit(*data)
+    assert {given["summation_error"] for given in allowed} == {summation_error(n, False)}
+    assert len(allowed) > 4 and len({given["n_samples"] for given in allowed}) == 1
+
+
+def test_standardised_gradients_of_a_billion_records_need_hardly_more_noise():
+    """Columns of a wide scale multiply the allowance by 25; with one that grows with the square of n that is 139 %."""
+    n, frame = 10**9, Standardization(np.zeros(49), np.full(49, 1.7), True, 7.0)
+    plan = DPLogisticRegression(data_norm=7.0)._plan_of(Facts(n, 49, classes=np.arange(2)))
+    (weight,) = {r.mechanism.weight for _, r in plan.schedule.entries if r.query is StandardizedGradient}
+    assert 24 < frame.rounding < 27
+    noise = GridGaussian.calibrated(
+        clip_norm=1.0,
+        relative_sensitivity=2.0,
+        scale=plan.scale * weight,
+        n_samples=n,
+        size=50,
+        summation_error=summation_error(n, False) * frame.rounding,
+    )
+    assert 0 < noise.std / (2.0 * plan.scale * weight) - 1 < 0.03

@@ -1,0 +1,100 @@
+"""Sums over partitions: of an aligned cut the sums of the table to the last bit, of any other cut within the allowance."""
+
+import warnings
+from itertools import cycle
+
+import numpy as np
+import pytest
+from partitions import partitioned, random_cuts
+from scipy import sparse
+from seeded import fitted
+from sums import fits
+
+import skdp.privacy.data.training_data as training_data
+from skdp.estimators import DPAdditiveClassifier
+from skdp.privacy import queries
+from skdp.privacy.data.summation import BLOCK
+from skdp.privacy.queries import SumQuery
+
+OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
+STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}
+NULL = np.array([0, 3, BLOCK - 1, BLOCK, 2 * BLOCK + 99])
+
+
+def allowance(query, rows):
+    """Bound on the difference of two answers that sum in different orders."""
+    if hasattr(query, "rounding_error"):
+        return 2 * np.sqrt(query.size) * query.rounding_error(rows.n_samples, rows.summation_error)
+    return 2 * rows.summation_error * query.clip_norm * getattr(query, "rounding", 1.0)
+
+
+def aligned(n):
+    """Cuts at chunks, with an empty partition."""
+    return [BLOCK, BLOCK, 2 * BLOCK] if n > 2 * BLOCK else [0]
+
+
+class Compared:
+    """Compares what every query of a fit answers with its answers from partitions; the rest once per kind of query and fit."""
+
+    def __init__(self, whole):
+        self.whole, self.kinds, self.seen, self.tables = whole, set(), set(), {}
+        self.numbers = cycle((1000, 1, 2, 7, 61, 3, 20, 2, 5, 30))
+        self.rng, self.broken = np.random.default_rng(0), []
+
+    def __call__(self, query, rows):
+        answer = self.whole(query, rows)
+        if rows._blocks.sample is None and not rows._by_column:
+            if self.tables.get("rows") is not rows:
+                self.tables = {"rows": rows, "aligned": partitioned(rows, aligned(rows.n_samples))}
+            try:
+                self.compare(query, rows, answer)
+            except AssertionError as error:  # of which the oracle would not tell
+                self.broken.append(f"{type(query).__name__}: {error}")
+        return answer
+
+    def compare(self, query, rows, answer):
+        np.testing.assert_array_equal(query.finish(self.tables["aligned"].reduced(query)), answer)
+        if type(query) not in self.seen:
+            self.seen.add(type(query))
+            self.any_cut(query, rows, answer)
+            self.null_records(query, rows)
+            self.tampered(query, rows, answer)
+
+    def any_cut(self, query, rows, answer):
+        cuts = random_cuts(rows.n_samples, next(self.numbers), self.rng)
+        first, again = (query.finish(partitioned(rows, cuts, seed=seed).reduced(query)) for seed in (0, 1))
+        np.testing.assert_array_equal(first, again)  # in whichever order the partitions are done and joined
+        assert np.linalg.norm(first - answer) <= allowance(query, rows)
+
+    def null_records(self, query, rows):
+        answer = self.whole(query, rows.without(NULL))
+        parts = partitioned(rows, aligned(rows.n_samples), NULL)
+        np.testing.assert_array_equal(query.finish(parts.reduced(query)), answer)
+        parts = partitioned(rows, random_cuts(rows.n_samples, 20, self.rng), NULL)
+        assert np.linalg.norm(query.finish(parts.reduced(query)) - answer) <= allowance(query, rows)
+
+    def tampered(self, query, rows, answer):
+        """One part dropped or doubled shows: the other tests can fail."""
+        if not answer.any():  # sums of zeros
+            return
+        for tamper in (lambda sums: sums[:-1], lambda sums: [*sums, sums[-1]], lambda sums: [*sums[:2], *sums[1:]]):
+            parts = partitioned(rows, [BLOCK, 2 * BLOCK], tamper=tamper)
+            assert not np.linalg.norm(query.finish(parts.reduced(query)) - answer) <= allowance(query, rows)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
+    monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
+    compared = Compared(SumQuery.evaluate)
+    monkeypatch.setattr(SumQuery, "evaluate", lambda query, rows: compared(query, rows))
+    kinds = set()
+    for model, X, y, *groups in fits():
+        if storage != "csr" or not isinstance(model, DPAdditiveClassifier):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # some have no range of y
+                fitted(model, STORAGES[storage](X), y, **({"groups": groups[0]} if groups else {}))
+            assert not compared.broken
+            kinds, compared.seen = kinds | compared.seen, set()
+    if storage != "csr":
+        every = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
+        assert {kind.__name__ for kind in every - kinds - OF_SAMPLES - {SumQuery}} == set()
