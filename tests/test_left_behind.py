@@ -1,7 +1,9 @@
 """What a fit leaves behind does not give its noise again: no seed, no token of a ledger, no state of a generator."""
 
+import gc
 import pickle
 import sys
+import threading
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,8 +21,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp.data import chunks
 from skdp.estimators._base import DPEstimator
 from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.oracle import Oracle
 from skdp.solvers import SGD, SVRG, GradientDescent
 
 PACKAGE = Path(skdp.__file__).parent
@@ -119,39 +123,78 @@ def test_neither_seeds_nor_global_state_repeat_noise(solver, table):
     assert not any(np.array_equal(one, other) for i, one in enumerate(fits) for other in fits[:i])
 
 
+def held_in(frame, argument):
+    """Values of the variables of a frame, and of what hangs on them if they are things of the package."""
+    for value in (*frame.f_locals.values(), argument):
+        yield value
+        if type(value).__module__.startswith("skdp.") and hasattr(value, "__dict__"):
+            yield from vars(value).values()
+        elif isinstance(value, (tuple, list)):
+            yield from value
+
+
 def frames_with(keys, fit):
-    """Functions of the package that hold one of the keys while a fit runs."""
+    """Functions of the package that hold one of the keys while a fit runs, in any thread."""
     found = set()
 
     def watch(frame, event, argument):
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(PACKAGE) and event in ("call", "return"):
-            held = (*frame.f_locals.values(), argument)
-            if any(key in keys for key in held if isinstance(key, bytes)):
+            if any(key in keys for key in held_in(frame, argument) if isinstance(key, bytes)):
                 found.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name))
 
+    threading.setprofile(watch)
     sys.setprofile(watch)
     try:
         fit()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return found
 
 
+KEYED = {
+    "memory": {"privacy/data/training_data.py", "privacy/noise/sampling.py"},
+    "partitions": {"privacy/data/", "privacy/noise/", "privacy/engines/", "privacy/queries/", "privacy/oracle.py"},
+}
+
+
+@pytest.mark.parametrize("where", KEYED)
 @pytest.mark.parametrize("solver", (SGD(3), SVRG(n_epochs=1, n_inner=4)), ids=lambda s: s.name)
-def test_keys_of_samples_stay_where_samples_are_drawn(solver, table, monkeypatch):
+def test_keys_of_samples_stay_where_samples_are_drawn(solver, where, table, monkeypatch):
     """No other frame holds one, neither of a solver nor of a ledger; what is left behind has none, in any form."""
     keys, draw = [], NoiseSource.key
     monkeypatch.setattr(NoiseSource, "key", lambda source: keys.append(draw(source)) or keys[-1])
     model = DPLogisticRegression(2.0, delta=1e-6, classes=[0, 1], solver=solver)
-    found = frames_with(keys, lambda: model.fit(*table))
+    given = table if where == "memory" else (chunks(lambda: [table]),)
+    found = frames_with(keys, lambda: model.fit(*given))
     assert len(keys) == 3 == len(set(keys))  # none for all records, and none for a difference from the point itself
     assert ("privacy/data/training_data.py", "sampled") in found
-    assert {name for name, _ in found} == {"privacy/data/training_data.py", "privacy/noise/sampling.py"}
+    assert {name for name, _ in found if not name.startswith(tuple(KEYED[where]))} == set()
+    assert [thing for key in keys for thing in gc.get_referrers(key) if thing is not keys] == []
     pickled, report = pickle.dumps(model), model.privacy_report_.to_json()
     assert not any(key in pickled or key.hex() in report or str(key) in report for key in keys)
     model.kept_ = {"deep": [keys[1]]}
     assert keys[1] in pickle.dumps(model)  # the twin: the search does find keys
+
+
+def test_a_key_that_a_solver_holds_is_seen(table, monkeypatch):
+    """The twin: in a variable, or as part of a sample."""
+    keys, draw, ask = [], NoiseSource.key, Oracle.ask
+    monkeypatch.setattr(NoiseSource, "key", lambda source: keys.append(draw(source)) or keys[-1])
+    code = compile("def peek(thing):\n    return thing\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
+    scope = {}
+    exec(code, scope)
+    for wrapped in (lambda rows: keys[-1], lambda rows: rows.sampled(keys[-1], 0.5)):
+
+        def asking(oracle, query, wrapped=wrapped):
+            answer = ask(oracle, query)
+            scope["peek"](wrapped(oracle._rows))
+            return answer
+
+        monkeypatch.setattr(Oracle, "ask", asking)
+        found = frames_with(keys, lambda: member("sgd").fit(chunks(lambda: [table])))
+        assert ("solvers/_base.py", "peek") in found
 
 
 def fit_in_worker(model, X, y):

@@ -4,6 +4,7 @@ import gc
 import inspect
 import pickle
 import sys
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,17 +24,25 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 import skdp.estimators
+from skdp._data_validation import Facts
+from skdp.data import chunks
 from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._needs_memory import need_of_memory
 from skdp.preprocessing import BoundedScaler
 from skdp.preprocessing._knot_placement import finest
+from skdp.privacy.data import summation
+from skdp.privacy.data.partition import Partition
+from skdp.privacy.data.partitioned_rows import PartitionedRows, PartitionedSample
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import Gradient
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 PACKAGE = Path(skdp.__file__).parent
-TRUSTED = ("privacy/data/", "privacy/queries/", "privacy/oracle.py", "losses/", "scorers.py", "minimax/")
+TRUSTED = ("privacy/data/", "privacy/queries/", "privacy/oracle.py", "privacy/engines/", "losses/", "scorers.py", "minimax/")
 LABELS = {
     "binary": np.arange(300) % 2,
     "multinomial": np.arange(300) % 3,
@@ -138,8 +147,11 @@ def arrays_in(value, depth=2):
     return [array for part in (*held, *attributes) for array in arrays_in(part, depth - 1)]
 
 
-def frames_with_data(estimator, X, y, **more):
-    """Files and functions of the package that are entered after validation and hold the table, its labels or their codes."""
+def frames_with_data(estimator, X, y, table=None, **more):
+    """Files and functions of the package that are entered after validation and hold the table, its labels or their codes.
+
+    ``table`` is the same one in partitions, whose chunks are guarded, too: those in the private file.
+    """
     guarded = [y] if isinstance(X, list) else [*stored_arrays(X), y]
     found, validated = set(), []
 
@@ -161,11 +173,13 @@ def frames_with_data(estimator, X, y, **more):
         if any(np.shares_memory(array, kept) for array in arrays for kept in guarded):
             found.add((name, frame.f_code.co_name))
 
+    threading.setprofile(watch)
     sys.setprofile(watch)
     try:
-        fitted(estimator, X, y, **more)
+        fitted(estimator, *((X, y) if table is None else (table,)), **more)
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     assert validated
     return found
 
@@ -185,17 +199,17 @@ WAYS = {
 }
 
 
-def leak(monkeypatch, what):
-    """Make the oracle hand what it holds to a function of the package's own."""
+def leak(monkeypatch, what, kind=Oracle, method="ask"):
+    """Make the oracle, or a query, hand what it holds to a function of the package's own."""
     code = compile("def peek(table):\n    return table\n", str(PACKAGE / "solvers" / "_base.py"), "exec")
-    scope, ask = {}, Oracle.ask
+    scope, ask = {}, getattr(kind, method)
     exec(code, scope)
 
-    def asking(self, query):
-        scope["peek"](what(self._rows))
-        return ask(self, query)
+    def asking(self, asked):
+        scope["peek"](what(self._rows if kind is Oracle else asked))
+        return ask(self, asked)
 
-    monkeypatch.setattr(Oracle, "ask", asking)
+    monkeypatch.setattr(kind, method, asking)
 
 
 def watched():
@@ -236,6 +250,61 @@ def test_no_frame_holds_the_groups(rng, monkeypatch):
     assert frames_with_data(model, X, y, groups=groups) == set()
     leak(monkeypatch, lambda rows: rows._groups)
     assert frames_with_data(model, X, y, groups=groups) == {("solvers/_base.py", "peek")}
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    """Chunks of 128 records, so that the table has three."""
+    monkeypatch.setattr(summation, "LONGEST", 128)
+
+
+def in_partitions(estimator, X, y):
+    """The table in partitions, with groups for an estimator that takes them."""
+    columns = [X, y, *([np.arange(300) % 3] if estimator._takes_groups else [])]
+    return chunks(lambda: (tuple(column[s : s + 100] for column in columns) for s in range(0, 300, 100)))
+
+
+def taking_partitions():
+    """Those of the leading estimators whose plan takes a table in partitions."""
+    for estimator in (p.values[0] for p in LEADING):
+        if not need_of_memory(estimator._plan_of(Facts(300, 3, classes=np.array([0, 1]))).schedule):
+            yield estimator
+
+
+def named(value):
+    """Name of an estimator or a storage."""
+    return value if isinstance(value, str) else f"{type(value).__name__}-{value.solver.name}"
+
+
+PARTITIONED = list(taking_partitions())
+WAYS_IN_PARTITIONS = {
+    "table": lambda rows: rows._engine._partitions[1].rows[0]._blocks.table,
+    "part": lambda rows: stored_arrays(rows._engine._partitions[1].chunks[0].X)[0][1:],
+    "labels": lambda rows: rows._engine._partitions[2].rows[0]._y,
+    "in a list": lambda rows: [1, rows._engine._partitions[0].chunks[0].X],
+}
+
+
+@pytest.mark.parametrize("estimator, storage", [(p, s) for p in PARTITIONED for s in storages_of(p, ["C", "csr"])], ids=named)
+def test_no_frame_but_the_gates_holds_a_part_of_a_table(estimator, storage, rng, short_chunks):
+    """In the thread of the fit, and in those that work on partitions."""
+    X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS["binary"]
+    assert frames_with_data(clone(estimator), X, y, in_partitions(estimator, X, y)) == set()
+
+
+@twin
+@pytest.mark.parametrize("way", (*WAYS_IN_PARTITIONS, "in a thread"))
+@pytest.mark.parametrize("solver", ("gd", "sgd"))
+def test_the_watch_sees_a_part_of_a_table(solver, way, rng, short_chunks, monkeypatch):
+    """The twin: whoever is handed a part of the private file is caught."""
+    if way == "in a thread":
+        leak(monkeypatch, lambda rows: rows._blocks.table, Gradient, "partial")
+    else:
+        leak(monkeypatch, WAYS_IN_PARTITIONS[way])
+    model = skdp.DPLogisticRegression(solver=brief(SOLVERS[solver]))
+    for storage in ("C", "csr"):
+        X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS["binary"]
+        assert frames_with_data(model, X, y, in_partitions(model, X, y)) == {("solvers/_base.py", "peek")}
 
 
 def training_values(thing, X, y):
@@ -317,13 +386,15 @@ def frozen():
 def held_by(estimator):
     """Tables, oracles and sources of noise that outlive a fit, and forbidden kinds that hang on the estimator at any depth."""
     gc.collect()
-    rows = [thing for thing in gc.get_objects() if isinstance(thing, (TrainingData, Oracle, NoiseSource))]
+    rows = [thing for thing in gc.get_objects() if isinstance(thing, HOLDERS)]
     content = pickle.dumps(vars(estimator))
     return rows, {kind for kind in FORBIDDEN if kind in content}
 
 
+HOLDERS = (TrainingData, Oracle, NoiseSource, Partition, PartitionedRows, PartitionedSample, ThreadEngine)
 FORBIDDEN = {
     b"Oracle",
+    b"Partition",
     b"NoiseSource",
     b"generator_ctor",
     b"randomstate_ctor",
@@ -336,6 +407,16 @@ FORBIDDEN = {
 def test_a_fitted_estimator_keeps_no_rows_and_no_generator(estimator, rng, frozen):
     model = fitted(clone(estimator), rng.normal(size=(50, 2)), np.arange(50) % 2)
     assert held_by(model) == ([], set())
+
+
+@pytest.mark.parametrize("estimator", PARTITIONED, ids=named)
+def test_neither_does_one_that_was_fitted_to_a_table_in_partitions(estimator, rng, frozen, short_chunks):
+    """Nor a training value, in the model or in its report."""
+    X, y = rng.normal(size=(300, 3)), LABELS["binary"]
+    model = fitted(clone(estimator), in_partitions(estimator, X, y))
+    assert held_by(model) == ([], set())
+    assert training_values(model, X, []) == training_values(model.privacy_report_, X, []) == []
+    assert printed_values(model.privacy_report_, X) == []
 
 
 @twin
