@@ -67,6 +67,7 @@ def of_records(X, y, cuts, bounds, groups=None, null=(), **options):
     ]
     engine = Here(partitions, **options)
     rows = PartitionedRows(engine, loaded, [None] * len(loaded), bounds)
+    rows.without = lambda null: of_records(X, y, cuts, bounds, groups, null)
     starts = np.cumsum([0] + [part.n_rows for part in loaded])
     engine.change(without, (), [(np.asarray(null, dtype=int) - start,) for start in starts[:-1]])
     return rows

@@ -62,8 +62,10 @@ class Spill:
             Writes an array that `TrainingData` computes once, by name.
         """
         arrays, n_rows = list(chunk.arrays), len(chunk.y)
-        names = [*range(len(arrays)), *SIDE]
-        kinds = [(array.dtype, array.shape) for array in arrays] + [(np.dtype(kind), (n_rows,)) for kind in SIDE.values()]
+        codes = {"y": chunk.y, "groups": chunk.groups}  # their numbers have places of their own: work may be done again
+        side = SIDE | {name: array.dtype for name, array in codes.items() if array is not None and array.dtype.kind == "i"}
+        names = [*range(len(arrays)), *side]
+        kinds = [(array.dtype, array.shape) for array in arrays] + [(np.dtype(kind), (n_rows,)) for kind in side.values()]
         starts = np.cumsum([0] + [_aligned(dtype.itemsize * int(np.prod(shape))) for dtype, shape in kinds])
         region = self._region(int(starts[-1]))
         views = {
@@ -75,9 +77,6 @@ class Spill:
         n_of_table = len(arrays) - 1 - (chunk.groups is not None)
         table = views[0] if n_of_table == 1 else _csr([views[place] for place in range(3)], chunk.X.shape)
         groups = None if chunk.groups is None else views[n_of_table + 1]
-        views["y"] = views[n_of_table]
-        if groups is not None:
-            views["groups"] = groups
 
         def keep(name: str, array: np.ndarray) -> np.ndarray:
             np.copyto(views[name], array)
