@@ -14,6 +14,8 @@ from skdp._files._suffixes import Forgiving
 
 __all__ = ["main"]
 
+TABLE = "records: .csv, .csv.gz or .parquet, with column names, or a folder of .parquet files, which may exceed the memory"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command of the command line.
@@ -102,7 +104,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="file written by fit; a .joblib file needs --trust")
     _add_table(parser)
-    parser.add_argument("--out", type=Path, help="CSV file to write (default: print)")
+    parser.add_argument("--out", type=Path, help="CSV file to write (default: print); for a folder, .parquet")
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
 
 
@@ -139,7 +141,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", type=Path, metavar="TABLE", help="records: .csv, .csv.gz or .parquet, with column names")
+    parser.add_argument("table", type=Path, metavar="TABLE", help=TABLE)
     _add_sep(parser)
 
 

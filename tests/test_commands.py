@@ -66,6 +66,57 @@ def fit(table, *options, schema="facts.json", epsilon="5"):
     return main(["fit", str(table), "--schema", str(schema), "--epsilon", epsilon, "--quiet", *model, *options])
 
 
+@pytest.fixture
+def parts(folder):
+    """The same table as two files in a folder."""
+    table = pd.read_parquet("people.parquet")
+    Path("parts").mkdir()
+    table[:700].to_parquet("parts/0.parquet")
+    table[700:].to_parquet("parts/1.parquet")
+
+
+def test_a_folder_is_fitted_and_predicted_in_partitions(parts, capsys):
+    assert fit("parts", "--model", "model.skops", "--report", "report.txt") == 0
+    assert "Parquet, number of files 2" in Path("report.txt").read_text()
+    assert main(["predict", "model.skops", "parts", "--out", "out.parquet"]) == 0
+    assert main(["predict", "model.skops", "people.parquet", "--out", "out.csv"]) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("out.parquet"), pd.read_csv("out.csv"), check_dtype=False)
+    capsys.readouterr()
+    assert main(["schema", "parts", "--target", "paid"]) == 0
+    template = capsys.readouterr().out
+    assert main(["schema", "people.parquet", "--target", "paid"]) == 0
+    assert capsys.readouterr().out == template
+
+
+def test_what_a_folder_does_not_support_is_refused(parts, capsys):
+    for options, message in (((("--test", "0.2")), "--test needs a table in memory"), (("--groups", "fold"), "--groups needs")):
+        assert fit("parts", *options) == 2
+        assert message in capsys.readouterr().err
+    assert fit("parts") == 0
+    for out, message in (((), "expected --out FILE.parquet"), (("--out", "out.csv"), "ends in one of .parquet")):
+        assert main(["predict", "any.joblib", "parts", "--trust", *out]) == 2
+        assert message in capsys.readouterr().err
+    Path("empty").mkdir()
+    assert fit("empty") == 2
+    assert "has no Parquet files" in capsys.readouterr().err
+    pd.read_parquet("people.parquet").drop(columns="paid").to_parquet("empty/0.parquet")
+    assert fit("empty") == 2
+    assert "has no column 'paid'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cell", ("record-a1", None))
+def test_cells_of_a_folder_are_not_quoted(cell, parts, capsys):
+    table = pd.read_parquet("parts/1.parquet").astype({"age": object})
+    table.loc[900, "age"] = cell
+    table["age"] = table["age"].map(lambda age: None if age is None else str(age))
+    table.to_parquet("parts/1.parquet")
+    first = pd.read_parquet("parts/0.parquet")
+    first.assign(age=first["age"].astype(str)).to_parquet("parts/0.parquet")
+    assert fit("parts") == 2
+    error = capsys.readouterr().err
+    assert "columns ['age']" in error and "record-a1" not in error and "1.parquet" not in error
+
+
 @pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
 @pytest.mark.parametrize("model", ("model.skops", "model.joblib"))
 def test_fit_and_predict(table, model, folder, capsys):

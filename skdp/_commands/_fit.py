@@ -14,7 +14,7 @@ from skdp._commands._estimator_names import check, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
-from skdp._commands._records import read_labelled
+from skdp._commands._records import in_partitions, read_labelled
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import column_names
@@ -46,7 +46,7 @@ def fit(
     Parameters
     ----------
     table, schema : Path
-        Records, and what is public about them.
+        Records, in a file or in a folder of Parquet files, and what is public about them.
     model : Path
         Where to write the model.
     report : Path or None
@@ -77,11 +77,12 @@ def fit(
     content = json.loads(schema.read_text(encoding="utf-8"))
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
     check(pipeline, facts)
-    data = read_labelled(table, facts, test, sep)
-    grouped = _groups(pipeline, data.X, groups)
+    data = None if table.is_dir() else read_labelled(table, facts, test, sep)
+    X, y = (in_partitions(table, facts, test, groups), None) if data is None else (data.X, data.y)
+    grouped = {} if data is None else _groups(pipeline, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
-            fitted = pipeline.fit(data.X, data.y, **grouped)
+            fitted = pipeline.fit(X, y, **grouped)
         _state_schema(fitted, content, test, groups)
         statement = fitted[-1].privacy_report_
         _keep(fitted, model, kept)
@@ -92,7 +93,7 @@ def fit(
         left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
         print(f"Charged: {ledger}, number of charges {len(account.entries)}; left: {left}")
     print(statement if show_report else _guarantee(statement, report))
-    if test is not None:
+    if test is not None and data is not None:
         print(scores(fitted, data.X_test, data.y_test))
 
 

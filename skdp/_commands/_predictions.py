@@ -1,4 +1,4 @@
-"""Compute what the command line prints of a fitted model: columns of predictions, and scores on test records."""
+"""Compute the scores of a fitted model on test records, which the command line prints."""
 
 from typing import Any
 
@@ -8,33 +8,7 @@ from sklearn.metrics import mean_pinball_loss, median_absolute_error, r2_score, 
 
 from skdp.estimators import DPAUCMaximizer, DPQuantileRegressor
 
-__all__ = ["columns_of_predictions", "scores"]
-
-
-def columns_of_predictions(fitted: Any, frame: Any) -> dict[str, Any]:
-    """Return the predictions for some records.
-
-    Parameters
-    ----------
-    fitted : Pipeline
-        A pipeline whose last step is a fitted estimator.
-    frame : DataFrame
-        Records.
-
-    Returns
-    -------
-    dict
-        Columns by name: the prediction, and the probabilities or scores of the classes if the model has them.
-    """
-    if is_regressor(fitted):
-        return {"prediction": fitted.predict(frame)}
-    if hasattr(fitted, "predict_proba"):
-        values, what, labels = fitted.predict_proba(frame), "probability", fitted.classes_.tolist()
-    else:
-        values, what, labels = fitted.decision_function(frame), "score", fitted.classes_.tolist()
-        values, labels = (values[:, None], labels[1:]) if values.ndim == 1 else (values, labels)
-    of_classes = {f"{what} of {label}": column for label, column in zip(labels, values.T, strict=True)}
-    return of_classes if isinstance(fitted[-1], DPAUCMaximizer) else {"prediction": fitted.predict(frame), **of_classes}
+__all__ = ["scores"]
 
 
 def scores(fitted: Any, X: Any, y: np.ndarray) -> str:

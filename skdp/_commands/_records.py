@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from skdp._files._tables import column_names
+from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, read_table
 from skdp.preprocessing._categories import KnownCategories
 
-__all__ = ["Labelled", "read_labelled"]
+__all__ = ["Labelled", "in_partitions", "read_labelled"]
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,11 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
     ValueError
         If table, schema and test do not fit together; the message quotes no data.
     """
-    if facts.target is None:
-        raise ValueError("The schema has no target; expected the name of the column to predict.")
+    _check_target(facts)
     column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
     frame = read_table(table, facts, sep=sep)
     if facts.target not in frame.columns:
-        raise ValueError(f"{table} has no column {facts.target!r}; expected it, because the schema names it as the target.")
+        raise _without_target(table, facts)
     if column and column not in frame.columns:
         raise ValueError(f"{table} has no column {column!r}; expected the column that --test {test} names.")
     held_out = np.zeros(len(frame), dtype=bool)
@@ -71,6 +72,50 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
         raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, but not all.")
     y = frame[facts.target].to_numpy()
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+
+
+def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | None) -> Table:
+    """Describe a folder of Parquet files, which is read in partitions.
+
+    Parameters
+    ----------
+    table : Path
+        The folder.
+    facts : Schema
+        What is public about its files.
+    test, groups : str or None
+        Options that need a table in memory.
+
+    Returns
+    -------
+    Table
+        Nothing but the ends of the files is read.
+
+    Raises
+    ------
+    ValueError
+        If files and schema do not fit together, or if an option is given.
+    """
+    _check_target(facts)
+    if test is not None or groups is not None:
+        option = "--test" if test is not None else "--groups"
+        raise ValueError(
+            f"{option} needs a table in memory, and {table} is a folder, which is read in partitions; expected one file, or no "
+            "such option. Records for a test are better kept in a folder of their own."
+        )
+    found = parquet(table, schema=facts)
+    if facts.target not in column_names(table):
+        raise _without_target(table, facts)
+    return found
+
+
+def _check_target(facts: Schema) -> None:
+    if facts.target is None:
+        raise ValueError("The schema has no target; expected the name of the column to predict.")
+
+
+def _without_target(table: Path, facts: Schema) -> ValueError:
+    return ValueError(f"{table} has no column {facts.target!r}; expected it, because the schema names it as the target.")
 
 
 def _is_share(test: str) -> bool:

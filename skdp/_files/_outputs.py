@@ -4,12 +4,13 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from skdp._files._suffixes import check_suffix, imported
 
-__all__ = ["ROOM", "Output", "check_outputs", "write_whole"]
+__all__ = ["ROOM", "Output", "check_outputs", "whole_folder", "write_whole"]
 
 # Bytes that a fit reserves on the disk for a model and for a report before it is charged. Larger files may still fail to be
 # written.
@@ -98,6 +99,15 @@ class Output:
         """
         self._file.seek(0)
         self._file.write(content)
+        self.complete()
+
+    @property
+    def file(self) -> BinaryIO:
+        """Where a file is written piece by piece, before `complete`."""
+        return self._file
+
+    def complete(self) -> None:
+        """Give the file its name; it ends where the last piece ended."""
         self._file.truncate()
         self._sync()
         self._file.close()
@@ -119,6 +129,30 @@ class Output:
     def _sync(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Make a folder that gets its name when the context ends without an error; otherwise nothing remains.
+
+    Parameters
+    ----------
+    path : Path
+        Where to write; there must be nothing.
+
+    Yields
+    ------
+    Path
+        The folder to write to.
+    """
+    part = path.resolve().with_name(f".skdp-{secrets.token_hex(8)}")
+    part.mkdir()
+    try:
+        yield part
+        os.rename(part, path.resolve())
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 def write_whole(path: Path, content: bytes) -> None:

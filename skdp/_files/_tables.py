@@ -82,6 +82,7 @@ def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
         If the table cannot be read or has no header; the message quotes no data.
     """
     names, kinds = column_names(path, sep), {"i": "number", "u": "number", "f": "number", "M": "ignore", "m": "ignore"}
+    path = first_file(path)
     frame = _read(path, sep, kinds_only=True)
     if path.suffix != ".parquet":  # only the types of a Parquet file are read
         _check_records(path, frame)
@@ -110,6 +111,7 @@ def column_names(path: Path, sep: str = ",") -> list[str]:
     """
     if sep not in SEPARATORS:
         raise ValueError(f"sep={sep!r}; expected one of {list(SEPARATORS)}.")
+    path = first_file(path)
     check_suffix("The table", path, TABLES)
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {path}.")
@@ -123,6 +125,16 @@ def column_names(path: Path, sep: str = ",") -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has columns with the same name; expected different names.")
     return names
+
+
+def first_file(path: Path) -> Path:
+    """Return the first Parquet file of a folder, which has the columns of all, and any other path as it is."""
+    if not path.is_dir():
+        return path
+    found = sorted(file for file in path.rglob("*.parquet") if not file.name.startswith((".", "_")))
+    if not found:
+        raise ValueError(f"{path} has no Parquet files; expected a folder of these, or a table in one file.")
+    return found[0]
 
 
 def _check_separator(path: Path, names: list[str], sep: str) -> None:

@@ -60,6 +60,7 @@ class ParquetFiles:
         self._place, self._schema = place, schema
         found = _found(place, dataset)
         kinds = _kinds(place, *found[0], dataset)
+        self._present = list(kinds)
         self.target = target if schema is None or target in kinds else None
         listed = [name for name in kinds if name != target] if columns is None else columns
         self.names: list[str] | None = listed
@@ -97,7 +98,7 @@ class ParquetFiles:
             yield X, y
 
     def batches_with(self, others: Sequence[str]) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield X, y (None without target) and a frame of other columns of the files.
+        """Yield X, y (None without target) and other columns of the files.
 
         Parameters
         ----------
@@ -110,9 +111,11 @@ class ParquetFiles:
             Some records.
         y : ndarray or None
             Their targets.
-        others : pandas.DataFrame
+        others : pyarrow.Table
             The other columns.
         """
+        if missing := [name for name in others if name not in self._present]:
+            raise ValueError(f"{self._place} has no columns {missing}; expected some of {shown(self._present)}.")
         length, waiting, n_rows = chunk_rows(len(self.names or ())), [], 0
         for group in self._groups([*self._columns, *(name for name in others if name not in self._columns)]):
             start = 0
@@ -143,7 +146,7 @@ class ParquetFiles:
     def _read(self, parts: list[Any], others: Sequence[str]) -> tuple[Any, Any, Any]:
         """Return X, y and other columns of neighbouring parts of row groups."""
         whole = imported("pyarrow", OF_PARQUET).concat_tables(parts)
-        further = self._quoting_no_value(lambda: whole.select(list(others)).to_pandas(ignore_metadata=True))
+        further = whole.select(list(others))
         if self._numeric:
             return *self._quoting_no_value(lambda: self._numbers(parts, whole)), further
         frame = self._quoting_no_value(lambda: whole.select(self._columns).to_pandas(ignore_metadata=True))

@@ -131,9 +131,24 @@ class Table:
         for X, y, *groups in self.source.batches():
             if getattr(X, "shape", (1,))[:1] == (0,):
                 continue
-            for step in self.steps:
-                X = step(X)
-            yield X if self.dtype is None else converted(X, np.dtype(self.dtype)), y, groups[0] if groups else None
+            yield self.batch(X), y, groups[0] if groups else None
+
+    def batch(self, X: Any) -> Any:
+        """Return some records as the estimator is given them.
+
+        Parameters
+        ----------
+        X : array-like
+            Records of the source.
+
+        Returns
+        -------
+        array-like
+            The mapped records.
+        """
+        for step in self.steps:
+            X = step(X)
+        return X if self.dtype is None else converted(X, np.dtype(self.dtype))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise TypeError: NumPy would pull the table into memory."""

@@ -165,6 +165,7 @@ class DPAUCMaximizer(DPClassifier):
     1.000
     """
 
+    _only_ranks: ClassVar[bool] = True  # labels would need a threshold, which is not released
     class_weight: Any = None  # what other classifiers have as parameters
     clip_norm: Any = None
     fit_intercept: Any = True

@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skdp._files._tables import read_frame
+from skdp._files._tables import check_numbers, read_frame
 from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._schema import Number, Schema
 
@@ -71,11 +71,17 @@ class SchemaColumns(BaseEstimator):
     def read(self, path: Path, sep: str = ",") -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
         frame = read_frame(path, self.numbers, self.categories, sep)
-        self.check_gaps(path, frame)
+        self._check_gaps(path, frame)
         return frame
 
-    def check_gaps(self, path: Any, frame: Any) -> None:
-        """Raise ValueError if a number without a ``fill`` is missing in a table that was read from a file."""
+    def described(self, path: Any, frame: Any) -> Any:
+        """Return some records of Parquet files with the types that `read` gives them; errors name the table as ``path``."""
+        frame = frame.copy()
+        check_numbers(path, frame, self.numbers)
+        self._check_gaps(path, frame)
+        return frame
+
+    def _check_gaps(self, path: Any, frame: Any) -> None:
         if gaps := [name for name in self.numbers if name not in self.filled and frame[name].isna().any()]:
             raise ValueError(
                 f'{path}: numbers are missing in the columns {gaps}; expected none, or a number as "fill" in the schema of the '

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdp._files._tables import check_numbers, column_names, to_numbers
+from skdp._files._tables import column_names, to_numbers
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 
@@ -54,10 +54,8 @@ def read_table(path: str | os.PathLike[str], schema: Any, *, sep: str = ",") -> 
 
 
 def as_described(path: Any, frame: Any, facts: Schema) -> Any:
-    """Return some records of a Parquet file with the types that `read_table` gives them; the frame is changed."""
-    columns = SchemaColumns.of(facts)
-    check_numbers(path, frame, columns.numbers)
-    columns.check_gaps(path, frame)
+    """Return some records of Parquet files with the types that `read_table` gives them."""
+    frame = SchemaColumns.of(facts).described(path, frame)
     if facts.target is not None and facts.target in frame.columns:
         _read_target(path, frame, facts)
     return frame
