@@ -92,6 +92,9 @@ class SumQuery:
 
     `partial` returns the sum over the records of a table, of a part of it or of a sample, so that sums of parts can be added up.
     `finish` computes the answer from the sum over all records, once.
+
+    The proof of a sensitivity is about the exact sum of the computed terms, so it holds for every cut of the table. Neighbours
+    have the same cut. A term depends on its record, its place in the cut and public facts, so those of shared records cancel.
     """
 
     def partial(self, rows: TrainingData) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Sums over partitions: of an aligned cut the sums of the table to the last bit, of any other cut within the allowance."""
 
 import warnings
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from sums import fits
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators import DPAdditiveClassifier
 from skdp.privacy import queries
+from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.queries import SumQuery
 
@@ -98,3 +99,19 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     if storage != "csr":
         every = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
         assert {kind.__name__ for kind in every - kinds - OF_SAMPLES - {SumQuery}} == set()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_where_chunks_begin_follows_from_the_number_of_records_alone(storage):
+    """Whatever the batches of the source are, empty ones among them, a record has the same place in the same chunk."""
+    rng = np.random.default_rng(0)
+    X, y = STORAGES[storage](rng.normal(size=(1000, 2))), np.arange(1000)
+    for n_batches in (1, 2, 7, 61, 1000):
+        batches = pairwise([0, *random_cuts(1000, n_batches, rng), 1000])
+        found = list(chunks_of((Chunk(X[a:b], y[a:b]) for a, b in batches), 128))
+        assert [len(chunk.y) for chunk in found] == [128] * 7 + [104]
+        np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in found]), y)
+        for chunk, start in zip(found, range(0, 1000, 128), strict=True):
+            here, there = (part.toarray() if sparse.issparse(part) else part for part in (chunk.X, X[start : start + 128]))
+            np.testing.assert_array_equal(here, there)
+            assert sparse.issparse(here) or here.flags.c_contiguous  # BLAS rounds in another way for another order
