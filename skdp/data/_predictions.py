@@ -1,11 +1,12 @@
 """Let methods of fitted models take a table in partitions, batch by batch."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
+from skdp.data._dask import is_dask, lazy_predictions
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 
@@ -19,6 +20,8 @@ def takes_tables(method: Method) -> Method:
 
     @wraps(method)
     def whole(self: Any, X: Any) -> np.ndarray:
+        if is_dask(X):
+            return lazy_predictions(partial(_unbound, method.__name__, self), X)
         return of_batches(lambda batch: method(self, batch), X) if isinstance(X, Table) else method(self, X)
 
     return whole  # type: ignore[return-value]
@@ -32,6 +35,10 @@ def targets_of(X: Any, y: Any) -> Any:
     if any(column is None for column in columns):
         raise TypeError("y is missing; expected score(X, y), or a table in partitions that names its target.")
     return np.concatenate(columns)
+
+
+def _unbound(name: str, model: Any, X: Any) -> np.ndarray:
+    return np.asarray(getattr(model, name)(X))
 
 
 def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray:

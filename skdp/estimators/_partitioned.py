@@ -1,7 +1,8 @@
 """Read a table in partitions: its public facts, and its records behind an engine that works on them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_s
 from skdp._particular import NOTHING
 from skdp._progress import PartitionProgress, asks_for_data
 from skdp.data import Table
+from skdp.data._dask import current_client, is_dask, table_of
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
-from skdp.privacy.data.partition import Chunk, chunks_of
+from skdp.privacy.data.partition import Chunk, Failure, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
@@ -23,6 +25,7 @@ __all__ = ["PartitionedTable", "in_partitions", "planned_partitions", "read_part
 
 # Number of records for which a plan asks whether the solver takes partitions, where the source does not tell their number.
 USUAL = 2**20
+TOO_MANY = "y has too many labels for a table in partitions; expected fewer, or a regression for a y of numbers."
 CODES = np.int16  # of labels that are read from a table: 32 767 of them
 
 
@@ -75,12 +78,15 @@ class PartitionedTable:
 
 def in_partitions(X: Any) -> bool:
     """Return whether X is a table in partitions."""
-    return isinstance(X, Table)
+    return isinstance(X, Table) or is_dask(X)
 
 
 def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
-    if y is not None:
+    client = current_client() if is_dask(X) else None
+    if is_dask(X):
+        X = table_of(X, y)
+    elif y is not None:
         raise TypeError(
             "y is given beside a table in partitions, which names its own target; expected fit(table) of the estimator or of a "
             "pipeline. Other estimators around it, such as VotingClassifier, need a table in memory."
@@ -89,6 +95,8 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
         raise TypeError("A callback asks for X and y; a table in partitions has none to give. Expected callbacks that do not.")
     _refuse_early(estimator, X)
     reader = estimator._part_reader(X)
+    if client is not None:
+        return _read_on_cluster(estimator, X, reader, client)
     stream = Stream(X, reader, estimator._takes_groups)
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
@@ -110,7 +118,7 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
 
 def planned_partitions(table: Any, facts: Facts) -> Partitions | None:
     """Return what a fit of a table would state about its partitions; None for a table in memory."""
-    if not in_partitions(table):
+    if not isinstance(table, Table):
         return None
     return _public(table, facts, number_of_chunks(facts.n_samples, facts.n_features))
 
@@ -128,6 +136,74 @@ def _public(table: Table, facts: Facts, number: int) -> Partitions:
         None if read is None or facts.particular.n_columns is not None else facts.n_samples * facts.n_features * read.itemsize
     )
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
+
+
+def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], Part], client: Any) -> PartitionedTable:
+    """Read a Dask collection on the workers of a cluster."""
+    from skdp.privacy.engines.dask import DaskEngine
+
+    if estimator._takes_groups:
+        raise TypeError(
+            "Groups are taken from tables of skdp.data, such as skdp.data.parquet; expected one of these, or no groups."
+        )
+    engine = DaskEngine(client, table.source.parts, PartReading(reader))  # type: ignore[attr-defined]
+    try:
+        if estimator.verbose > 1:
+            engine.on_partition = PartitionProgress(estimator, "read", len(table.source.parts))  # type: ignore[attr-defined]
+        loaded = engine.load()
+        if estimator.verbose > 1:
+            engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
+        known = [part.public for part in loaded if part.n_rows]
+        n_samples = sum(part.n_rows for part in loaded)
+        if n_samples < 2:
+            raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
+        if getattr(reader, "n_samples", n_samples) != n_samples:
+            raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
+        facts, labels = reduce(agreed, known), None
+        if len({part.storage for part in known}) > 1:
+            raise ValueError("Some partitions are sparse and others dense; expected all of one kind.")
+        lookups: list[np.ndarray | None] = [None] * len(loaded)
+        if facts.classes is not None:
+            labels = np.unique(np.concatenate([part.classes for part in known]))
+            check_label_set(labels)
+            lookups = [np.searchsorted(labels, part.public.classes) if part.n_rows else None for part in loaded]
+        facts = replace(facts, n_samples=n_samples, classes=labels)
+        place = f"the memory of {engine.n_workers} Dask workers"
+        facts = replace(facts, partitions=replace(_public(table, facts, len(loaded)), kept=place, n_workers=engine.n_workers))
+        return PartitionedTable(facts, engine, loaded, lookups, (None, None))
+    except BaseException:
+        engine.close()
+        raise
+
+
+@dataclass(frozen=True)
+class PartReading:
+    """Check a partition on a worker.
+
+    Parameters
+    ----------
+    read : callable
+        Checks a part of a table.
+    """
+
+    read: Callable[[Any, Any], Part]
+
+    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Facts | None] | Failure":
+        """Return the records and what is public about them; the text of a failure quotes no data."""
+        if not len(X) == len(y) > 0:
+            if len(X) == len(y):
+                return Chunk(np.empty((0, 0)), np.empty(0)), None
+            return Failure(
+                ValueError, "A partition of X and that of y have different lengths; expected the same partitions in both."
+            )
+        try:
+            part = stored_as(None, self.read(X, y))
+        except (TypeError, ValueError) as error:
+            return Failure(TypeError if isinstance(error, TypeError) else ValueError, str(error))
+        labels = part.facts.classes
+        if labels is not None and labels.size > np.iinfo(CODES).max:
+            return Failure(ValueError, TOO_MANY)
+        return Chunk(part.X, part.y if labels is None else part.y.astype(CODES)), part.facts
 
 
 class Stream:
@@ -195,7 +271,7 @@ class Stream:
         for label in labels.tolist():
             self._known.setdefault(label, len(self._known))
         if len(self._known) > np.iinfo(CODES).max:
-            raise ValueError("y has too many labels for a table in partitions; classes=[...] names them, or y is a number.")
+            raise ValueError(TOO_MANY)
         return np.array([self._known[label] for label in labels.tolist()], dtype=CODES)
 
 

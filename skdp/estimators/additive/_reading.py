@@ -74,6 +74,8 @@ def number_of_records(table: Table) -> int:
     """Return the number of records of a table, which is counted in a pass over the source unless that tells it."""
     if table.n_samples is not None:
         return table.n_samples
+    if hasattr(table.source, "count"):
+        return int(table.source.count())
     return sum(X.shape[0] if hasattr(X, "shape") else len(X) for X, *_ in table.source.batches())
 
 

@@ -65,7 +65,7 @@ class PartitionedRows:
         bounds: dict[str, Any],
         groups: list[np.ndarray | None] | None = None,
     ) -> None:
-        self._engine, self.n_features = engine, loaded[0].n_features
+        self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
         self.n_samples = sum(part.n_rows for part in loaded)
         firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
         self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]

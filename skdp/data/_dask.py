@@ -1,0 +1,129 @@
+"""Read Dask arrays and data frames, partition by partition."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from skdp._files._suffixes import imported
+from skdp.data._table import Table
+
+__all__ = ["DaskParts", "current_client", "is_dask", "lazy_predictions", "table_of"]
+
+OF_DASK = 'pip install "skdp[dask]"'
+
+
+class DaskParts:
+    """A source of two Dask collections with the same partitions.
+
+    Parameters
+    ----------
+    X : dask array or data frame
+        The records.
+    y : dask array or series
+        Their targets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If y is no Dask collection, or is cut in another way.
+    """
+
+    description = "Dask collection"
+
+    def __init__(self, X: Any, y: Any) -> None:
+        if not is_dask(y):
+            raise TypeError(
+                f"y is a {type(y).__name__} beside X of Dask; expected a Dask collection with the same partitions, such as "
+                "ddf['y']."
+            )
+        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        self.n_samples = _number(X.shape[0])
+        self.n_features: int | None = int(X.shape[1])
+        self.dtype = getattr(X, "dtype", None)
+        self.parts = list(zip(*_matching(delayed_parts(X), delayed_parts(y)), strict=True))
+
+    def count(self) -> int:
+        """Return the number of records, which the workers count."""
+        dask = imported("dask", OF_DASK)
+        return sum(dask.compute(*(dask.delayed(len)(y) for _, y in self.parts)))
+
+    def batches(self) -> Iterator[tuple[Any, Any]]:
+        """Yield X and y partition by partition, each computed in this process when it is asked for."""
+        dask = imported("dask", OF_DASK)
+        for part in self.parts:
+            yield dask.compute(*part, scheduler="synchronous")
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether X is a Dask collection; Dask is not imported to find out."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def table_of(X: Any, y: Any) -> Table:
+    """Return the table of two Dask collections."""
+    return Table(DaskParts(X, y))
+
+
+def current_client() -> Any:
+    """Return the client of the user's cluster, or None."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return None if distributed is None else distributed.get_client()
+    except ValueError:  # there is none
+        return None
+
+
+def delayed_parts(X: Any) -> list[Any]:
+    """Return a delayed object per partition; an array of two dimensions is cut by rows only."""
+    if hasattr(X, "rechunk"):
+        X = X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
+        return list(X.to_delayed().ravel())
+    return list(X.to_delayed())
+
+
+def lazy_predictions(predict: Callable[[Any], np.ndarray], X: Any) -> Any:
+    """Return the predictions for a Dask collection as a Dask array, which nothing is computed for yet.
+
+    Parameters
+    ----------
+    predict : callable
+        Maps some records to their predictions; it is pickled.
+    X : dask array or data frame
+        Records.
+
+    Returns
+    -------
+    dask.array.Array
+        A chunk per partition.
+    """
+    arrays, delayed = imported("dask.array", OF_DASK), imported("dask", OF_DASK).delayed
+    dummy = X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((1, X.shape[1]), X.dtype)
+    meta, apply = predict(dummy), delayed(_predicted, pure=False)
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
+    return arrays.concatenate(
+        [
+            arrays.from_delayed(apply(predict, part, meta[:0]), shape=(length, *meta.shape[1:]), dtype=meta.dtype)
+            for part, length in zip(delayed_parts(X), lengths, strict=True)
+        ]
+    )
+
+
+def _predicted(predict: Callable[[Any], np.ndarray], part: Any, nothing: np.ndarray) -> np.ndarray:
+    return predict(part) if len(part) else nothing
+
+
+def _matching(X: list[Any], y: list[Any]) -> tuple[list[Any], list[Any]]:
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} partitions and y has {len(y)}; expected the same partitions in both, such as two columns of one "
+            "frame."
+        )
+    return X, y
+
+
+def _number(length: Any) -> int | None:
+    """Return a number of records that is known without computing anything."""
+    return int(length) if isinstance(length, (int, np.integer)) else None

@@ -1,0 +1,261 @@
+"""Works on the partitions of a table by the workers of a Dask cluster; noise, budget and ledger stay in the process of the fit.
+
+Each task is a pure function of a partition, a query and public facts, so it may run several times. A future is an argument of
+the tasks that follow, once, so no failure of a worker can add a partition twice. Nothing is scattered: what a lost worker held
+is computed again from the graph of the user.
+"""
+
+import contextlib
+import platform
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from threadpoolctl import ThreadpoolController
+
+from skdp.privacy.data.partition import Chunk, Failure, Partition, chunks_of, guarded, joined, partial_sum
+from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
+from skdp.privacy.data.training_data import Sums
+from skdp.privacy.errors import SourceError
+
+__all__ = ["DaskEngine", "LoadedPartition"]
+
+KEY = "skdp"  # beginning of the keys of all tasks of a fit
+KILLED = (
+    "A partition ended several workers, usually because it needs more memory than a worker has; smaller partitions need less. "
+    "What was charged stays charged, and the estimator is as it was before the fit."
+)
+LOST = (
+    "The Dask cluster did not finish its work: a task of the collection failed, or the cluster is gone. What was charged stays "
+    "charged, and the estimator is as it was before the fit. The logs of the workers show more."
+)
+MIXED = (
+    "The workers differ in their processors or in their versions of {what}, and so would round differently; expected workers "
+    "that are all alike."
+)
+
+
+@dataclass(frozen=True)
+class LoadedPartition:
+    """What the process of the fit knows about a partition.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_chunks : int
+        Public sizes.
+    digest : bytes
+        Fingerprint, keyed with a secret of the fit.
+    public : object
+        Further public facts, for the reader of the table.
+    """
+
+    n_rows: int
+    n_features: int
+    n_chunks: int
+    digest: bytes
+    public: Any
+
+
+class DaskEngine:
+    """Holds the partitions of a Dask collection in the memory of the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    parts : list of (delayed, delayed)
+        X and y of each partition.
+    read : callable
+        Maps X and y of a partition to its checked records, a `Chunk`, and further public facts; or returns a `Failure`.
+
+    Attributes
+    ----------
+    on_partition : callable or None
+        Called with the number of partitions that a pass has done, after each of them.
+
+    Raises
+    ------
+    SourceError
+        If the workers are not alike.
+    """
+
+    on_partition: Callable[[int], object] | None = None
+
+    def __init__(self, client: Any, parts: list[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> None:
+        self._client, self._parts, self._read = client, parts, read
+        self._name, self._passes, self._secret = f"{KEY}-{secrets.token_hex(8)}", 0, secrets.token_bytes(32)
+        self._partitions: list[Any] = []
+        self._under_way: list[Any] = []
+        self._machine = self._machine_of_all()
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def load(self) -> list[LoadedPartition]:
+        """Read the collection once, and keep its partitions on the workers."""
+        self._begin()
+        columns = [self._client.compute(list(column)) for column in zip(*self._parts, strict=True)]
+        self._under_way += [future for column in columns for future in column]
+        pairs = [
+            self._submit("read", place, load, self._read, self._secret, X, y)
+            for place, (X, y) in enumerate(zip(*columns, strict=True))
+        ]
+        self._partitions = [self._submit("part", place, first, pair) for place, pair in enumerate(pairs)]
+        loaded = self._gathered([self._submit("facts", place, second, pair) for place, pair in enumerate(pairs)])
+        self._end()
+        for part in loaded:
+            if isinstance(part, Failure):
+                part.raised()
+        return loaded
+
+    def change(self, work: Any, shared: tuple[Any, ...], each: Iterable[tuple[Any, ...]]) -> Failure | None:
+        """Replace each partition by ``work(partition, *shared, *own)``."""
+        self._begin()
+        changed = [
+            self._submit("part", place, work, partition, *shared, *own)
+            for place, (partition, own) in enumerate(zip(self._partitions, each, strict=True))
+        ]
+        found = self._gathered([self._submit("check", place, failure_of, future) for place, future in enumerate(changed)])
+        self._partitions = changed
+        self._end()
+        return next((failure for failure in found if failure is not None), None)
+
+    def reduce(self, query: Sums, each: Iterable[tuple[int, bytes]]) -> TreeSum | Failure:
+        """Return the sum of a query over all partitions, whose sums the workers join by 16 neighbours at a time."""
+        self._begin()
+        sums = [
+            self._submit("sum", place, partial_sum, partition, query, *own)
+            for place, (partition, own) in enumerate(zip(self._partitions, each, strict=True))
+        ]
+        level = 0
+        while len(sums) > 1:
+            level += 1
+            groups = [sums[start : start + FAN_IN] for start in range(0, len(sums), FAN_IN)]
+            sums = [self._submit(f"join{level}", place, joined_sums, *group) for place, group in enumerate(groups)]
+        (total,) = self._gathered(sums)
+        self._end()
+        return total
+
+    def close(self) -> None:
+        """Cancel all tasks of the fit, and let the workers free the partitions."""
+        futures, self._partitions, self._under_way = [*self._partitions, *self._under_way], [], []
+        with contextlib.suppress(Exception):  # the client may be closed
+            self._client.cancel(futures, force=True)
+        for future in futures:
+            with contextlib.suppress(Exception):
+                future.release()
+
+    def _submit(self, kind: str, place: int, work: Callable[..., Any], *arguments: Any) -> Any:
+        key = f"{self._name}-{self._passes}-{kind}-{place}"
+        future = self._client.submit(on_worker, self._machine, work, *arguments, key=key, pure=False)
+        self._under_way.append(future)
+        return future
+
+    def _begin(self) -> None:
+        self._passes += 1
+
+    def _end(self) -> None:
+        """Let go of all futures but those of the partitions; what they need to be computed again stays with the scheduler."""
+        self._under_way = []
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Return the results of tasks; the text of an error of the cluster or of the user's own tasks may quote data."""
+        from distributed import KilledWorker, as_completed
+
+        text = LOST
+        try:
+            for done, _ in enumerate(as_completed(futures), start=1):
+                if self.on_partition is not None and len(futures) > 1:
+                    self.on_partition(done)
+            return list(self._client.gather(futures))
+        except KilledWorker:
+            text = KILLED
+        except Exception:
+            pass
+        raise SourceError(text)
+
+    def _machine_of_all(self) -> tuple[str, ...]:
+        """Return what decides how the workers round, or raise SourceError if it is not the same for all of them."""
+        try:
+            found = list(self._client.run(machine).values())
+        except Exception:
+            found = []
+        if not found:
+            raise SourceError("The Dask cluster has no workers that can import skdp; expected the same packages on all of them.")
+        for what, *versions in zip(
+            ("skdp", "NumPy, SciPy, scikit-learn or BLAS"), *(_versions(one) for one in found), strict=True
+        ):
+            if len(set(versions)) > 1:
+                raise SourceError(MIXED.format(what=what))
+        if found[0][0] != (own := metadata.version("skdp")):
+            raise SourceError(f"The workers have skdp {found[0][0]}; expected {own}, as in the process of the fit.")
+        return found[0]
+
+
+def _versions(found: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    return found[0], found[1:]
+
+
+@cache
+def machine() -> tuple[str, ...]:
+    """Return what decides how this process rounds: the versions and the kinds of BLAS and of processor."""
+    blas = sorted(
+        "{internal_api} {version} {architecture}".format_map({"architecture": "", **info})
+        for info in controller().info()
+        if info.get("user_api") == "blas"
+    )
+    return metadata.version("skdp"), np.__version__, scipy.__version__, sklearn.__version__, platform.machine(), *blas
+
+
+@cache
+def controller() -> ThreadpoolController:
+    """Return what limits the threads of BLAS, made once per process."""
+    return ThreadpoolController()
+
+
+def on_worker(expected: tuple[str, ...], work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do the work of a task with one thread of BLAS; refuse it on a worker that joined later and rounds in another way."""
+    if machine() != expected:
+        return Failure(SourceError, MIXED.format(what="a package"))
+    with controller().limit(limits=1, user_api="blas"):
+        return guarded(work, *arguments)
+
+
+def load(read: Callable[[Any, Any], Any], secret: bytes, X: Any, y: Any) -> Any:
+    """Return a partition and what is known of it."""
+    result = read(X, y)
+    if isinstance(result, Failure):
+        return result
+    whole, public = result
+    n_features = whole.X.shape[1]
+    chunks = tuple(chunks_of([whole], chunk_rows(n_features)))
+    digest = Chunk(whole.X, whole.y, whole.groups).digest(secret)
+    return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, public)
+
+
+def first(pair: tuple[Any, Any]) -> Any:
+    """Return the partition of what `load` returns."""
+    return pair[0]
+
+
+def second(pair: tuple[Any, Any]) -> Any:
+    """Return what is known of the partition."""
+    return pair[1]
+
+
+def failure_of(result: Any) -> None:
+    """Return None for a partition; `guarded` passes a failure on."""
+    return None
+
+
+def joined_sums(*sums: TreeSum) -> TreeSum:
+    """Return the sum of neighbouring runs of chunks."""
+    return joined(sums)
