@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
@@ -168,15 +168,13 @@ class DaskEngine:
 
     def _gathered(self, futures: list[Any]) -> list[Any]:
         """Return the results of tasks; the text of an error of the cluster or of the user's own tasks may quote data."""
-        from distributed import KilledWorker, as_completed
-
-        text = LOST
+        distributed, text = import_module("distributed"), LOST
         try:
-            for done, _ in enumerate(as_completed(futures), start=1):
+            for done, _ in enumerate(distributed.as_completed(futures), start=1):
                 if self.on_partition is not None and len(futures) > 1:
                     self.on_partition(done)
             return list(self._client.gather(futures))
-        except KilledWorker:
+        except distributed.KilledWorker:
             text = KILLED
         except Exception:
             pass
