@@ -23,8 +23,8 @@ from skdp.privacy.errors import SourceError
 
 __all__ = ["PartitionedTable", "in_partitions", "planned_partitions", "read_partitions"]
 
-# Number of records for which a plan asks whether the solver takes partitions, where the source does not tell their number.
-USUAL = 2**20
+# Numbers of records and of columns for which a plan asks whether a solver takes partitions, where the source does not tell them.
+USUAL = 2**20, 20
 TOO_MANY = "y has too many labels for a table in partitions; expected fewer, or a regression for a y of numbers."
 CODES = np.int16  # of labels that are read from a table: 32 767 of them
 
@@ -299,13 +299,11 @@ def agreed(first: Facts | None, part: Facts) -> Facts:
 
 
 def _refuse_early(estimator: Any, table: Table) -> None:
-    """Refuse a solver that needs a table in memory before the table is read, where public facts say enough."""
+    """Refuse a solver that needs a table in memory before the table is read: that depends on no number of records or columns."""
     n_samples, n_features = table.shape
-    if n_features is None:
-        return
     try:
         classes = estimator._planned_classes(None)[0]
-        plan = estimator._plan_of(Facts(n_samples or USUAL, n_features, classes=classes))
+        plan = estimator._plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
     except Exception:  # the plan of the table will say what is wrong
         return
     refuse_partitions(plan, type(estimator).__name__, table.cache is not None)

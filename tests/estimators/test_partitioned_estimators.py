@@ -24,9 +24,10 @@ Y = {
     "multinomial": np.digitize(SCORE, [-0.5, 0.5]),
     "numbers": SCORE.clip(-3, 3),
 }
-MEMBERS = np.array(["b", "c", "a"])[RNG.integers(0, 3, size=N)]
+MEMBERS = np.repeat(["c", "a", "b"], [N // 2, N // 3, N // 6])  # groups come in another order than they are sorted in
 TABLES = {"dense": np.asarray, "float32": lambda X: X.astype(np.float32), "frame": lambda X: pd.DataFrame(X, columns=list("abc"))}
 TABLES["csr"] = lambda X: csr_array(np.where(X > 0, X, 0))
+REASONS = {"skgd": "keeps a raw prediction of each record"} | dict.fromkeys(("objective", "output"), "as often as they decide")
 ADDITIVE = {"DPAdditiveClassifier", "DPAdditiveRegressor"}  # have tests of their own
 
 
@@ -92,25 +93,25 @@ def table_of(stored, kind, length=1000, **given):
 
 
 @pytest.mark.parametrize(
-    "case, adjacency, storage, cache",
+    "name, solver, kind, adjacency, storage, cache",
     pairwise(
-        (case, adjacency, storage, cache)
+        (*case, adjacency, storage, cache)
         for case in taken()
         for adjacency in ("replace_one", "zero_out")
         for storage in TABLES
         for cache in caches_of(case)
     ),
 )
-def test_the_same_bits_as_in_memory(case, adjacency, storage, cache):
-    kind, stored = case[2], TABLES[storage](X)
+def test_the_same_bits_as_in_memory(name, solver, kind, adjacency, storage, cache):
+    case, stored = (name, solver, kind), TABLES[storage](X)
     in_memory = dict(zip(("y", "groups"), columns_of(kind), strict=False))
     with reproducible_noise(0):
         memory = made(*case, adjacency=adjacency).fit(stored, **in_memory)
     with reproducible_noise(0):
         model = made(*case, adjacency=adjacency).fit(table_of(stored, kind, cache=cache))
     assert np.array_equal(released_by(model), released_by(memory))
-    for name in ("intercept_", "dual_", "group_weights_", "groups_", "group_sizes_", "feature_names_in_", "classes_"):
-        assert np.array_equal(getattr(model, name, None), getattr(memory, name, None))
+    for attribute in ("intercept_", "dual_", "group_weights_", "groups_", "group_sizes_", "feature_names_in_", "classes_"):
+        assert np.array_equal(getattr(model, attribute, None), getattr(memory, attribute, None))
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(memory, method):
             assert np.array_equal(getattr(model, method)(table_of(stored, kind)), getattr(memory, method)(stored))
@@ -120,11 +121,12 @@ def test_the_same_bits_as_in_memory(case, adjacency, storage, cache):
 def test_others_are_refused_before_the_table_is_read(case):
     reads, (name, solver, kind) = [], case
     given = {} if labels_of(kind) == "numbers" else {"classes": np.unique(Y[labels_of(kind)])}
-    table = chunks(lambda: reads.append(1) or iter([]), n_features=D)
+    unknown, table = (chunks(lambda: reads.append(1) or iter([]), n_features=number) for number in (None, D))
     with pytest.raises(ValueError) as refusal:
-        made(*case, **given).fit(table)
+        made(*case, **given).fit(unknown)
     needed, named = str(refusal.value).split(f" Solvers of {name} that fit a table in partitions: ")
     assert not reads and needed.startswith(f"solver={solver!r} ") and needed.endswith("; it needs a table in memory.")
+    assert REASONS[solver] in needed
     for other in fitting(kind):
         reads.clear()
         with pytest.raises(ValueError):  # the table has no records
