@@ -102,7 +102,8 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     try:
         if estimator.verbose > 1:
             engine.on_partition = PartitionProgress(estimator, "read", None if None in X.shape else number_of_chunks(*X.shape))
-        loaded = engine.load()
+        kind = _stored(X)
+        loaded = engine.load(None if kind is None or X.shape[1] is None else X.shape[1] * kind.itemsize, X.shape[0])
         if estimator.verbose > 1:
             engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
@@ -130,8 +131,7 @@ def number_of_chunks(n_samples: int, n_features: int) -> int:
 
 def _public(table: Table, facts: Facts, number: int) -> Partitions:
     """Return the facts about partitions; a dtype that neither the user nor the source states may depend on the records."""
-    stated = table.dtype or (None if table.steps else getattr(table.source, "dtype", None))
-    read = None if stated is None else np.dtype(stated) if np.dtype(stated) in DTYPES else np.dtype(np.float64)
+    read = _stored(table)
     n_bytes = (
         None if read is None or facts.particular.n_columns is not None else facts.n_samples * facts.n_features * read.itemsize
     )
@@ -204,6 +204,12 @@ class PartReading:
         if labels is not None and labels.size > np.iinfo(CODES).max:
             return Failure(ValueError, TOO_MANY)
         return Chunk(part.X, part.y if labels is None else part.y.astype(CODES)), part.facts
+
+
+def _stored(table: Table) -> np.dtype[Any] | None:
+    """Return the type of the numbers of X as they are kept; None if it is not known before the table is read."""
+    stated = table.dtype or (None if table.steps else getattr(table.source, "dtype", None))
+    return None if stated is None else np.dtype(stated) if np.dtype(stated) in DTYPES else np.dtype(np.float64)
 
 
 class Stream:

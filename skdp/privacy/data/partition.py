@@ -18,7 +18,8 @@ from skdp.privacy.errors import SourceError
 
 __all__ = ["Chunk", "Failure", "Partition", "SampleOf", "chunks_of", "guarded", "joined", "mapped", "partial_sum", "prepared"]
 
-CHANGED = "The source changed during the fit. The charge stands, and the estimator is as it was before the fit."
+STANDS = "The charge stands, and the estimator is as it was before the fit."
+CHANGED = f"The source changed during the fit. {STANDS}"
 FAILED = "Work on a partition failed; a fit of public data in memory with epsilon=inf shows why."
 DIGEST_BYTES = 16  # length of a fingerprint: 128 bits, so a change that has the same one is out of the question
 

@@ -1,5 +1,6 @@
 """Keeps records in a private file, which has no name and ends with the process, and reads them by the memory map."""
 
+import errno
 import mmap
 import os
 import shutil
@@ -19,6 +20,13 @@ DIRECTORY = "SKDP_SPILL_DIR"  # environment variable that names the directory of
 SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "largest": np.float64}
 
 
+# Bytes of the file that one memory map covers: as many as there are in the file, between these. A choice: each map holds a file
+# descriptor, of which a process may have 256, and the space is taken chunk by chunk.
+SHORTEST, LONGEST = 2**26, 2**33
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ZEROS = 2**20  # bytes that are written at a time where the system cannot reserve space
+
+
 class Spill:
     """A file of mode 0600 that has no name, so that nobody else can change it and a crash leaves nothing behind.
 
@@ -31,13 +39,15 @@ class Spill:
     def __init__(self) -> None:
         self._directory = os.environ.get(DIRECTORY) or tempfile.gettempdir()
         try:
-            self._file = tempfile.TemporaryFile(dir=self._directory)
+            self._file = tempfile.TemporaryFile(dir=self._directory, buffering=0)
         except OSError:
             raise SourceError(f"No file can be made in {self._directory!r}; {DIRECTORY} names another directory.") from None
-        self._size = 0
+        self._map: mmap.mmap | None = None  # the last part of the file
+        self._start = self._used = 0  # where it begins in the file, and how much of it is taken
 
-    def reserve(self, n_bytes: int) -> None:
-        """Raise SourceError if there is no space for so many bytes."""
+    def check_space(self, n_samples: int, row_bytes: int) -> None:
+        """Raise SourceError if there is no space for so many records, of so many bytes each, and what is kept beside them."""
+        n_bytes = n_samples * (row_bytes + sum(np.dtype(kind).itemsize for kind in SIDE.values()))
         free = shutil.disk_usage(self._directory).free
         if n_bytes > free:
             raise SourceError(
@@ -67,9 +77,9 @@ class Spill:
         names = [*range(len(arrays)), *side]
         kinds = [(array.dtype, array.shape) for array in arrays] + [(np.dtype(kind), (n_rows,)) for kind in side.values()]
         starts = np.cumsum([0] + [_aligned(dtype.itemsize * int(np.prod(shape))) for dtype, shape in kinds])
-        region = self._region(int(starts[-1]))
+        region, first = self._region(int(starts[-1]))
         views = {
-            name: np.frombuffer(region, dtype, int(np.prod(shape)), int(start)).reshape(shape)
+            name: np.frombuffer(region, dtype, int(np.prod(shape)), first + int(start)).reshape(shape)
             for name, (dtype, shape), start in zip(names, kinds, starts, strict=False)
         }
         for place, array in enumerate(arrays):
@@ -86,21 +96,45 @@ class Spill:
 
     def close(self) -> None:
         """Free the file; its space is free once no chunk is in use."""
+        self._map = None
         self._file.close()
 
-    def _region(self, size: int) -> mmap.mmap:
-        """Return new space at the end of the file; writing beyond the space of the disk would end the process."""
-        size = max(size, 1)
+    def _region(self, size: int) -> tuple[mmap.mmap, int]:
+        """Return new space: a memory map, and where the space begins in it."""
+        size = _whole(max(size, 1))
         try:
-            os.posix_fallocate(self._file.fileno(), self._size, size)
+            if self._map is None or self._used + size > len(self._map):
+                self._start += 0 if self._map is None else len(self._map)
+                length = _whole(max(size, SHORTEST, min(self._start, LONGEST)))
+                self._file.truncate(self._start + length)
+                self._map, self._used = mmap.mmap(self._file.fileno(), length, offset=self._start), 0
+            self._take(self._start + self._used, size)
         except OSError:
             raise SourceError(
                 f"No space is left in {self._directory!r} for the kept copy of the table. {DIRECTORY} names another directory; "
                 "cache=None keeps no copy and reads the source once per pass over the data."
             ) from None
-        region = mmap.mmap(self._file.fileno(), size, offset=self._size)
-        self._size += -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-        return region
+        self._used += size
+        return self._map, self._used - size
+
+    def _take(self, start: int, size: int) -> None:
+        """Reserve space on the disk: a write through a map to a full disk would end the process."""
+        if hasattr(os, "posix_fallocate"):
+            try:
+                return os.posix_fallocate(self._file.fileno(), start, size)
+            except OSError as error:
+                if error.errno in FULL:
+                    raise
+        self._file.seek(start)
+        for place in range(0, size, ZEROS):
+            part = bytes(min(ZEROS, size - place))
+            if self._file.write(part) != len(part):
+                raise OSError(errno.ENOSPC, "")
+        return None
+
+
+def _whole(size: int) -> int:
+    return -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
 def _aligned(size: int) -> int:

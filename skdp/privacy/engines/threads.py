@@ -2,15 +2,16 @@
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import CHANGED, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
+from skdp.privacy.data.partition import CHANGED, STANDS, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums
@@ -54,9 +55,11 @@ class ThreadEngine:
         self._blas = ThreadpoolController()
         self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="skdp")
 
-    def load(self) -> list[LoadedChunk]:
-        """Read the source once, and keep its chunks."""
+    def load(self, row_bytes: int | None = None, n_samples: int | None = None) -> list[LoadedChunk]:
+        """Read the source once, and keep its chunks; a copy that finds no space is refused before, if its size is known."""
         loaded = []
+        if self._spill is not None and row_bytes is not None and n_samples is not None:
+            self._spill.check_space(n_samples, row_bytes)
         for chunk in self._read():
             digest = chunk.digest(self._secret) if self._spill is None else b""
             loaded.append(LoadedChunk(len(chunk.y), chunk.X.shape[1], digest))
@@ -82,11 +85,12 @@ class ThreadEngine:
         """Return the sum of a query over all partitions, in their order."""
         total = TreeSum(1)
         tasks = ((self._summed, place, partition, query, *own) for place, (partition, own) in enumerate(self._with(each)))
-        for done, result in enumerate(self._done(tasks), start=1):
-            if isinstance(result, Failure):
-                return result
-            total.extend(result)
-            self._tell(done)
+        with closing(self._done(tasks)) as results:  # an interrupt must not leave the limit of BLAS threads behind
+            for done, result in enumerate(results, start=1):
+                if isinstance(result, Failure):
+                    return result
+                total.extend(result)
+                self._tell(done)
         return total
 
     def close(self) -> None:
@@ -105,7 +109,7 @@ class ThreadEngine:
         if self._spill is not None:
             yield from zip(self._partitions, each, strict=True)
             return
-        chunks = self._read()
+        chunks = self._read_again()
         for own in each:
             chunk = next(chunks, None)
             if chunk is None:
@@ -114,6 +118,16 @@ class ThreadEngine:
         if next(chunks, None) is not None:
             raise SourceError(CHANGED)
 
+    def _read_again(self) -> Iterator[Chunk]:
+        try:
+            yield from self._read()
+        except SourceError as error:
+            raise SourceError(f"{error} {STANDS}") from None
+        except MemoryError:
+            raise
+        except Exception:  # the checks refuse what they passed when it was read first
+            raise SourceError(CHANGED) from None
+
     def _summed(self, place: int, partition: Partition, query: Sums | SampleOf, first: int, digest: bytes) -> TreeSum:
         if partition.digest != digest:
             raise SourceError(CHANGED)
@@ -121,7 +135,7 @@ class ThreadEngine:
             partition = work(partition, *shared, *each[place])
         return partial_sum(partition, query, first, digest)
 
-    def _done(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    def _done(self, tasks: Iterable[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """Yield the results of tasks in order; a few of them are under way at a time."""
         waiting: deque[Future[Any]] = deque()
         with self._blas.limit(limits=1, user_api="blas"):  # threads of their own would compete with these
