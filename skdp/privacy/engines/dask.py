@@ -110,10 +110,10 @@ class DaskEngine:
         ]
         self._partitions = [self._submit("part", place, first, pair) for place, pair in enumerate(pairs)]
         loaded = self._gathered([self._submit("facts", place, second, pair) for place, pair in enumerate(pairs)])
-        self._end()
         for part in loaded:
             if isinstance(part, Failure):
                 part.raised()
+        self._end()
         return loaded
 
     def change(self, work: Any, shared: tuple[Any, ...], each: Iterable[tuple[Any, ...]]) -> Failure | None:
@@ -170,8 +170,8 @@ class DaskEngine:
         """Return the results of tasks; the text of an error of the cluster or of the user's own tasks may quote data."""
         distributed, text = import_module("distributed"), LOST
         try:
-            for done, _ in enumerate(distributed.as_completed(futures), start=1):
-                if self.on_partition is not None and len(futures) > 1:
+            if self.on_partition is not None and len(futures) > 1:
+                for done, _ in enumerate(distributed.as_completed(futures), start=1):
                     self.on_partition(done)
             return list(self._client.gather(futures))
         except distributed.KilledWorker:
@@ -182,12 +182,13 @@ class DaskEngine:
 
     def _machine_of_all(self) -> tuple[str, ...]:
         """Return what decides how the workers round, or raise SourceError if it is not the same for all of them."""
-        try:
-            found = list(self._client.run(machine).values())
-        except Exception:
-            found = []
-        if not found:
-            raise SourceError("The Dask cluster has no workers that can import skdp; expected the same packages on all of them.")
+        answers = list(self._client.run(machine, on_error="return").values())
+        answers = [answer for answer in answers if not isinstance(answer, OSError)]  # of workers that are gone
+        found = [answer for answer in answers if not isinstance(answer, BaseException)]
+        if len(found) < max(1, len(answers)):
+            raise SourceError(
+                "There are workers that cannot import skdp, or none at all; expected the same packages on all of them."
+            )
         for what, *versions in zip(
             ("skdp", "NumPy, SciPy, scikit-learn or BLAS"), *(_versions(one) for one in found), strict=True
         ):

@@ -1,0 +1,333 @@
+"""Fits of Dask collections on a cluster of this machine: the same bits as in memory, whatever happens to a worker."""
+
+import gc
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import PrivacyLedger
+from skdp.estimators import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.privacy.budget import Budget
+from skdp.privacy.data import partition
+from skdp.privacy.engines import dask as engine
+from skdp.privacy.errors import SourceError
+from skdp.privacy.noise.source import NoiseSource
+from skdp.solvers import GradientDescent, Newton
+from skdp.testing import reproducible_noise
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask
+
+D = 2100  # so many columns that a chunk has 4096 rows
+LENGTH, N = 4096, 4 * 4096 + 100
+NARROW = 6
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    workers = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0)
+    with workers as local, distributed.Client(local, set_as_default=True) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    X = np.zeros((N, D))
+    X[:, :NARROW] = rng.normal(size=(N, NARROW))
+    return X, np.where(X[:, 0] + rng.normal(size=N) > 0, "yes", "no"), np.clip(X[:, 0] + X[:, 1], -2, 2)
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, NARROW))
+    return X, (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
+
+
+GD = GradientDescent(n_steps=5)
+STEPS = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=Newton(n_steps=4))
+
+
+def fitted(estimator, X, y):
+    with reproducible_noise(0):
+        return estimator.fit(X, y)
+
+
+def left_on(client):
+    return client.run_on_scheduler(lambda dask_scheduler: [key for key in map(str, dask_scheduler.tasks) if "skdp" in key])
+
+
+def eventually(condition, seconds=5):
+    end = time.time() + seconds
+    while time.time() < end and not condition():
+        time.sleep(0.05)
+    return condition()
+
+
+def test_aligned_partitions_change_no_bit(cluster, narrow):
+    X, y = narrow
+    memory = fitted(STEPS, X, y)
+    model = fitted(STEPS, da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=3000))
+    assert np.array_equal(model.coef_, memory.coef_)
+    lazy = model.predict_proba(da.from_array(X, chunks=(700, 6)))
+    assert hasattr(lazy, "dask") and np.array_equal(lazy.compute(), memory.predict_proba(X))
+    assert model.privacy_report_.public["table"]["n_workers"] == 2
+    assert eventually(lambda: not left_on(cluster))
+
+
+@pytest.mark.slow
+def test_aligned_partitions_of_several_chunks_change_no_bit(cluster, wide):
+    X, _, y = wide
+    estimator = DPLinearRegression(data_norm=3.0, target_bounds=(-2, 2), solver=GD)
+    memory = fitted(estimator, X, y)
+    for length in (LENGTH, 3 * LENGTH):
+        model = fitted(estimator, da.from_array(X, chunks=(length, -1)), da.from_array(y, chunks=length))
+        assert np.array_equal(model.coef_, memory.coef_)
+
+
+def test_any_cut_gives_the_same_sum_within_rounding_and_itself_again(cluster, narrow):
+    X, y = narrow
+    cut = (1, 0, 999, 1500, 500)
+    parts = da.from_array(X, chunks=(cut, 6)), da.from_array(y, chunks=(cut,))
+    one, two, memory = fitted(STEPS, *parts), fitted(STEPS, *parts), fitted(STEPS, X, y)
+    assert np.array_equal(one.coef_, two.coef_)
+    assert np.allclose(one.coef_, memory.coef_, atol=1e-9)
+
+
+def test_frames_keep_names_and_labels_of_their_partitions(cluster, narrow):
+    X, _ = narrow
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["y"] = np.repeat(["low", "mid", "top"], 1000)  # each partition has other labels
+    ddf = dd.from_pandas(frame, npartitions=3)
+    model = fitted(DPLogisticRegression(data_norm=3.0, solver=GD), ddf[list("abcdef")], ddf["y"])
+    memory = fitted(DPLogisticRegression(data_norm=3.0, solver=GD), frame[list("abcdef")], frame["y"])
+    assert model.classes_.tolist() == ["low", "mid", "top"] and model.feature_names_in_.tolist() == list("abcdef")
+    assert np.allclose(model.coef_, memory.coef_, atol=1e-9)
+    assert (model.predict(ddf[list("abcdef")]).compute() == model.predict(frame[list("abcdef")])).all()
+
+
+def test_additive_models_map_columns_on_the_workers(cluster, narrow):
+    X = pd.DataFrame(narrow[0], columns=list("abcdef"))
+    X["y"] = np.clip(X["a"], -1, 1)
+    ddf, names = dd.from_pandas(X, npartitions=2), list("abcdef")
+    estimator = DPAdditiveRegressor(feature_bounds=3.0, target_bounds=(-1, 1))
+    model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, X[names], X["y"])
+    assert np.allclose(model.predict(X[names]), memory.predict(X[names]), atol=1e-6)
+
+
+def test_without_a_client_partitions_are_read_one_by_one(narrow):
+    X, y = narrow
+    if engine_client() is not None:
+        pytest.skip("another test's cluster is the default")
+    assert np.array_equal(
+        fitted(STEPS, da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000)).coef_, fitted(STEPS, X, y).coef_
+    )
+
+
+def engine_client():
+    from skdp.data._dask import current_client
+
+    return current_client()
+
+
+def killing(client, after):
+    """Kill a worker once ``after`` tasks of a fit are in memory."""
+
+    def work():
+        for _ in range(2000):
+            done = client.run_on_scheduler(
+                lambda dask_scheduler: sum(
+                    "skdp" in str(key) and task.state == "memory" for key, task in dask_scheduler.tasks.items()
+                )
+            )
+            if done >= after:
+                break
+            time.sleep(0.02)
+        pids = list(client.run(os.getpid).values())
+        os.kill(pids[0], signal.SIGKILL)
+
+    return work
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", (2, 5))
+def test_a_killed_worker_changes_no_bit(after, narrow, monkeypatch):
+    X, y = narrow
+    cut = (500,) * 6
+    drawn = []
+    normal = NoiseSource.normal
+    monkeypatch.setattr(NoiseSource, "normal", lambda self, size: drawn.append(size) or normal(self, size))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as local:
+        with distributed.Client(local) as client:
+            parts = da.from_array(X, chunks=(cut, 6)), da.from_array(y, chunks=(cut,))
+            quiet = fitted(STEPS, *parts)
+            count = len(drawn)
+            killer = threading.Thread(target=killing(client, after))
+            killer.start()
+            ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+            with ledger:
+                disturbed = fitted(STEPS, *parts)
+            killer.join()
+    assert np.array_equal(quiet.coef_, disturbed.coef_)
+    assert len(drawn) == 2 * count and len(ledger.entries) == 1
+
+
+def failing(kind):
+    def work(block):
+        if kind == "text":
+            return np.array([["record-a1"] * NARROW] * len(block), dtype=object)
+        raise {"os": OSError("record-a1"), "memory": MemoryError("record-a1"), "exit": SystemExit("record-a1")}[kind]
+
+    return work
+
+
+@pytest.mark.parametrize("kind", ("text", "os", "memory"))
+def test_a_failing_partition_quotes_nothing_and_charges_nothing(kind, cluster, narrow, caplog):
+    X, y = narrow
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+    parts = (
+        da.from_array(X, chunks=(1000, 6)).map_blocks(failing(kind), dtype=object, meta=np.empty((0, 0))),
+        da.from_array(y, chunks=1000),
+    )
+    with ledger, caplog.at_level(logging.DEBUG), pytest.raises((ValueError, SourceError)) as caught:
+        DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD).fit(*parts)
+    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
+    assert not any("record-a1" in str(error) for error in chain if error is not None)
+    assert not ledger.entries
+    if kind == "text":  # a failure of ours; the cluster logs those of the user's own tasks
+        logs = str(cluster.get_worker_logs(n=50)) + str(cluster.get_scheduler_logs(n=50))
+        assert "record-a1" not in logs
+    assert eventually(lambda: not left_on(cluster))
+
+
+def test_collections_that_do_not_match_are_refused(cluster, narrow):
+    X, y = narrow
+    dX = da.from_array(X, chunks=(1000, 6))
+    with pytest.raises(TypeError, match="expected a Dask collection"):
+        STEPS.fit(dX, y)
+    with pytest.raises(ValueError, match="3 partitions and y has 2"):
+        STEPS.fit(dX, da.from_array(y, chunks=1500))
+    with pytest.raises(ValueError, match="different lengths"):
+        STEPS.fit(dX, da.from_array(y, chunks=((900, 1100, 1000),)))
+    with pytest.raises(ValueError, match="needs a table in memory"):
+        DPLogisticRegression(solver="objective", classes=[0, 1]).fit(dX, da.from_array(y, chunks=1000))
+
+
+def test_workers_that_round_in_another_way_are_refused(cluster, narrow, monkeypatch):
+    X, y = narrow
+    parts = da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000)
+    reports = cluster.run(engine.machine)
+    mixed = {worker: (*report[:-1], f"other BLAS {place}") for place, (worker, report) in enumerate(reports.items())}
+    monkeypatch.setattr(type(cluster), "run", lambda self, *args, **kwargs: mixed)
+    with pytest.raises(SourceError, match="round differently"):
+        STEPS.fit(*parts)
+    alike = dict.fromkeys(reports, (*next(iter(reports.values()))[:-1], "of another kind"))
+    monkeypatch.setattr(type(cluster), "run", lambda self, *args, **kwargs: alike)
+    with pytest.raises(SourceError, match="round differently"):  # each task looks again: workers may join later
+        STEPS.fit(*parts)
+
+
+def test_tasks_hold_no_noise_no_budget_and_no_ledger(cluster, narrow, monkeypatch):
+    X, y = narrow
+    held = []
+    submit = distributed.Client.submit
+
+    def spied(self, function, *arguments, **options):
+        held.append(pickle.dumps([part for part in arguments if not isinstance(part, distributed.Future)]))
+        return submit(self, function, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "submit", spied)
+    with PrivacyLedger(epsilon=5.0, delta=1e-5):
+        model = STEPS.fit(da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    assert len(held) > 20
+    for name in (NoiseSource.__name__, Budget.__name__, PrivacyLedger.__name__, "Oracle"):
+        assert not any(name.encode() in payload for payload in held)
+    cells = [cell.tobytes() for cell in X[:200].ravel()]
+    content = pickle.dumps(model)
+    assert not any(cell in content for cell in cells)
+
+
+def test_a_source_that_changes_stops_the_fit(cluster, narrow):
+    X, y = narrow
+    loaded = engine.DaskEngine.load
+
+    def reloaded(self):
+        parts = loaded(self)
+        self._partitions = [self._submit("again", place, other, part) for place, part in enumerate(self._partitions)]
+        return parts
+
+    estimator, before = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD), None
+    engine.DaskEngine.load = reloaded
+    try:
+        with pytest.raises(SourceError, match=partition.CHANGED[:20]):
+            estimator.fit(da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    finally:
+        engine.DaskEngine.load = loaded
+    assert getattr(estimator, "coef_", None) is before
+
+
+def other(part):
+    """The same partition, as if other records had come."""
+    from dataclasses import replace
+
+    return replace(part, digest=b"another")
+
+
+def test_an_interrupt_leaves_no_task(cluster, narrow, monkeypatch):
+    X, y = narrow
+    model, calls = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD), []
+    reduce = engine.DaskEngine.reduce
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return reduce(self, *arguments)
+
+    monkeypatch.setattr(engine.DaskEngine, "reduce", interrupted)
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+    with ledger, pytest.raises(KeyboardInterrupt, match="budget stays spent"):
+        model.fit(da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    assert len(ledger.entries) == 1 and not hasattr(model, "coef_")
+    gc.collect()
+    assert eventually(lambda: not left_on(cluster))
+
+
+def test_every_partition_is_summed_once_though_tasks_run_twice(cluster, narrow, monkeypatch):
+    X, y = narrow
+    cut = (150,) * 20  # two levels of the tree of joins
+    parts = da.from_array(X, chunks=(cut, 6)), da.from_array(y, chunks=(cut,))
+    quiet = fitted(STEPS, *parts)
+    submit, joined = engine.DaskEngine._submit, []
+
+    def twice(self, kind, place, work, *arguments):
+        future = submit(self, kind, place, work, *arguments)
+        if kind == "sum":
+            distributed.wait(future)
+            self._client.run_on_scheduler(forget, key=future.key)  # the result is lost, and the task runs again
+        if kind.startswith("join"):
+            joined.append((kind, [str(part.key) for part in arguments]))
+        return future
+
+    monkeypatch.setattr(engine.DaskEngine, "_submit", twice)
+    assert np.array_equal(fitted(STEPS, *parts).coef_, quiet.coef_)
+    first_level = [key for kind, keys in joined if kind == "join1" for key in keys]
+    assert len(first_level) == len(set(first_level)) and len(first_level) % 20 == 0
+
+
+def forget(dask_scheduler, key):
+    task = dask_scheduler.tasks.get(key)
+    if task is not None and task.state == "memory":
+        for worker in list(task.who_has):
+            dask_scheduler.remove_replica(task, worker)
+        dask_scheduler.transitions({key: "released"}, stimulus_id="test")
