@@ -1,5 +1,7 @@
 """Additive models of tables in partitions: the basis is the map of each part, and the bits are those of memory."""
 
+import mmap
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,9 @@ from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.preprocessing import BoundedScaler
 from skdp.privacy import PrivacyLedger
 from skdp.privacy.data import summation
+from skdp.privacy.data.spill import Spill
+from skdp.privacy.engines import threads
+from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
 from skdp.testing import reproducible_noise
 
@@ -154,3 +159,30 @@ def test_parts_with_other_columns_are_refused(people):
 
     with pytest.raises(ValueError, match="different columns"):
         DPAdditiveClassifier(feature_bounds=1.0).fit(chunks(factory))
+
+
+def test_rows_with_private_knots_are_in_a_file_and_the_first_file_is_freed(folder, monkeypatch):
+    """The mapped rows are as large as the table."""
+    reduce, spills, stored = ThreadEngine.reduce, [], []
+
+    class Recorded(Spill):
+        def __init__(self):
+            super().__init__()
+            spills.append(self._file)
+
+    def observed(engine, *arguments):
+        tables = [rows._blocks.table.data for partition in engine._partitions for rows in partition.rows]
+        stored.append((len(spills), spills[0].closed, all(in_a_file(table) for table in tables)))
+        return reduce(engine, *arguments)
+
+    monkeypatch.setattr(threads, "Spill", Recorded)
+    monkeypatch.setattr(ThreadEngine, "reduce", observed)
+    DPAdditiveClassifier(epsilon=3, schema=SCHEMA, knots="private", solver="newton").fit(parquet(folder, schema=SCHEMA))
+    assert stored[0] == (1, False, True) and set(stored[1:]) == {(2, True, True)}
+    assert [file.closed for file in spills] == [True, True]
+
+
+def in_a_file(array):
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(getattr(array, "obj", array), mmap.mmap)

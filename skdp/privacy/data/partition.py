@@ -74,12 +74,15 @@ class Partition:
         The same records, clipped.
     keep : callable or None, default=None
         Stores arrays that `TrainingData` computes once, by name; None keeps them in memory.
+    store : callable or None, default=None
+        Stores a chunk anew, and returns it with its ``keep``; None keeps in memory what `mapped` makes.
     """
 
     chunks: tuple[Chunk, ...]
     digest: bytes
     rows: tuple[TrainingData, ...] = ()
     keep: Callable[[str, np.ndarray], np.ndarray] | None = None
+    store: Callable[[Chunk], tuple[Chunk, Callable[[str, np.ndarray], np.ndarray]]] | None = None
 
     def __repr__(self) -> str:
         return "<partition>"
@@ -163,7 +166,15 @@ def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str
 
 def mapped(partition: Partition, matrix: Any) -> Partition:
     """Return a partition whose rows are mapped by a matrix, as `TrainingData.mapped` does."""
-    return replace(partition, rows=tuple(rows.mapped(matrix) for rows in partition.rows), chunks=())
+    store = partition.store
+
+    def stored(*arrays: Any) -> tuple[Any, ...]:
+        assert store is not None
+        chunk, keep = store(Chunk(*arrays))
+        return *chunk, keep
+
+    rows = tuple(rows.mapped(matrix, None if store is None else stored) for rows in partition.rows)
+    return replace(partition, rows=rows, chunks=(), keep=None)
 
 
 def partial_sum(partition: Partition, query: Sums | SampleOf, first: int, digest: bytes) -> TreeSum:

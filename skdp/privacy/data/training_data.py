@@ -214,13 +214,15 @@ class TrainingData:
         table._inverse_norms[indices] = table._scales[indices] = 0.0
         return table
 
-    def mapped(self, matrix: Any) -> "TrainingData":
+    def mapped(self, matrix: Any, store: Callable[..., tuple[Any, ...]] | None = None) -> "TrainingData":
         """Return the same records with rows ``x @ matrix``, where x is not clipped, then clipped to ``data_norm``.
 
         Parameters
         ----------
         matrix : sparse of shape (n_features, m)
             Computed from earlier releases.
+        store : callable or None, default=None
+            Stores the mapped table, targets and groups elsewhere, and returns them with what then is ``keep``.
 
         Returns
         -------
@@ -228,6 +230,9 @@ class TrainingData:
             The mapped table, stored as CSR; null records stay null.
         """
         table, blocks = self._copied(), self._blocks.mapped(matrix)
+        if store is not None:
+            X, table._y, table._groups, table._keep = store(blocks.table, self._y, self._groups)
+            blocks = Storage(X)
         table._whole, table._blocks, table.n_features = None, blocks, blocks.n_features
         table._clip()
         return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))

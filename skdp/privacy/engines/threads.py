@@ -5,9 +5,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
+import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
@@ -28,6 +30,20 @@ class LoadedChunk:
     n_features: int
     digest: bytes
     n_chunks: int = 1
+
+
+class Successor:
+    """A private file for what a change makes anew, which is made when it is needed; several threads write to it."""
+
+    def __init__(self) -> None:
+        self.spill: Spill | None = None
+        self._lock = Lock()
+
+    def keep(self, chunk: Chunk) -> tuple[Chunk, Callable[[str, np.ndarray], np.ndarray]]:
+        """Write a chunk to the file, as `Spill.keep` does."""
+        with self._lock:
+            self.spill = self.spill or Spill()
+            return self.spill.keep(chunk)
 
 
 class ThreadEngine:
@@ -74,11 +90,14 @@ class ThreadEngine:
         if self._spill is None:
             self._changes.append((work, shared, each))
             return None
-        tasks = ((work, partition, *shared, *own) for partition, own in zip(self._partitions, each, strict=True))
-        changed = list(self._done(tasks))
+        later, pairs = Successor(), zip(self._partitions, each, strict=True)
+        changed = list(self._done((work, replace(partition, store=later.keep), *shared, *own) for partition, own in pairs))
         failures = [result for result in changed if isinstance(result, Failure)]
         if not failures:
-            self._partitions = changed
+            self._partitions = [replace(partition, store=None) for partition in changed]
+            if later.spill is not None:
+                self._spill.close()
+                self._spill = later.spill
         return failures[0] if failures else None
 
     def reduce(self, query: Sums | SampleOf, each: list[tuple[int, bytes]]) -> TreeSum | Failure:
