@@ -120,6 +120,18 @@ def test_samples_share_no_sum(rows):
         engine.close()
 
 
+@pytest.mark.filterwarnings("ignore")  # of Dask
+def test_workers_of_a_cluster_draw_the_same_records():
+    """Partitions of one chunk, of several, and of none."""
+    distributed, array = pytest.importorskip("distributed"), pytest.importorskip("dask.array")
+    estimator = model(SOLVERS["sgd 500"])
+    fits = [fitted(estimator, X, Y).coef_]
+    with distributed.Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2):
+        for cut in ((BLOCK, 3 * BLOCK, 0, BLOCK + 100), (5 * BLOCK, 100)):
+            fits.append(fitted(estimator, array.from_array(X, chunks=(cut, D)), array.from_array(Y, chunks=(cut,))).coef_)
+    assert np.array_equal(fits[1], fits[0]) and np.array_equal(fits[2], fits[0])
+
+
 def test_a_task_that_runs_twice_draws_the_same_records(monkeypatch):
     """Each sum of each fit is asked twice, and the first answer lost."""
     reduce = ThreadEngine.reduce
