@@ -12,6 +12,8 @@ from sklearn.base import is_classifier
 
 from skdp import DPLogisticRegression, estimators
 from skdp._commands._estimator_names import ESTIMATORS
+from skdp.estimators._needs_memory import need_of_memory
+from skdp.estimators._plan import Plan
 from skdp.minimax import AUCSaddle
 from skdp.scorers import LinearScorer
 from skdp.solvers import SOLVERS
@@ -101,6 +103,7 @@ def solver_tables() -> str:
             summary(solver),
             needed(name),
             "yes" if solver.pure else "no",
+            partitions(name),
             f"[proof](/proofs/{proofs()[name]}.md)",
         ]
         for name, solver in sorted(SOLVERS.items())
@@ -110,7 +113,7 @@ def solver_tables() -> str:
     return (
         '## What "auto" takes\n\nThe first line whose needs are met. The lines of `"objective"` and `"frank_wolfe"` are for '
         f'`delta=0` only, and rankings by linear scores skip `"sgda"`.\n\n{first}\n'
-        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`', 'proof'], solvers)}\n"
+        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`', 'tables in partitions', 'proof'], solvers)}\n"
         "## The solvers of each estimator\n\nFor two classes, with the default loss and scorer and without an l1 penalty. Others "
         f"are refused, with the names of those that fit.\n\n{table(['estimator', 'solvers'], kinds)}"
     )
@@ -123,9 +126,22 @@ def proofs() -> dict[str, str]:
     return {name: stem for stem, head in heads.items() if head for name in head[1].split(" and ")}
 
 
-@lru_cache
 def fitting(kind: type) -> list[str]:
     """Return the names of the solvers that an estimator takes."""
+    return list(plans(kind))
+
+
+def partitions(name: str) -> str:
+    """Return whether a solver fits tables in partitions, by the rule that refuses the others."""
+    schedules = [plans(kind)[name].schedule for kind in ESTIMATOR_KINDS if name in plans(kind)]
+    if any(need_of_memory(schedule) for schedule in schedules):
+        return "no"
+    return "with a kept copy" if all(schedule.samples for schedule in schedules) else "yes"
+
+
+@lru_cache
+def plans(kind: type) -> dict[str, Plan]:
+    """Return the plan of an estimator with each solver that it takes."""
     given = {
         "feature_bounds": 1.0,
         "target_bounds": (-1, 1),
@@ -133,13 +149,13 @@ def fitting(kind: type) -> list[str]:
         "saddle": lambda p: AUCSaddle(LinearScorer(p), 0.5),
     }
     chosen = {name: value for name, value in given.items() if name in inspect.signature(kind).parameters}
-    names = []
+    found = {}
     for name in sorted(SOLVERS):
         model = kind(solver=name, **chosen)
         with contextlib.suppress(ValueError):
-            model.plan(1000, 5, *([2] if is_classifier(model) else []))
-            names.append(name)
-    return names
+            facts, _ = model._planned_facts(1000, 5, 2 if is_classifier(model) else None)
+            found[name] = model._plan_of(facts)
+    return found
 
 
 def needed(name: str) -> str:

@@ -44,6 +44,9 @@ def test_the_tables_of_solvers_are_those_of_the_registry(generated):
     table = generated.solver_tables().partition("## All solvers")
     assert re.findall(r'^\| `"(.+?)"` \|', table[0], re.MULTILINE) == [choice.solver for choice in AUTO]
     assert re.findall(r'^\| \[`"(.+?)"`\]', table[2], re.MULTILINE) == sorted(SOLVERS)
+    taken = {name: generated.partitions(name) for name in SOLVERS}
+    assert {name for name in taken if taken[name] == "no"} == {"skgd", "objective", "output"}
+    assert {name for name in taken if taken[name] == "with a kept copy"} == {"sgd", "svrg", "svrg++"}
 
 
 def test_every_solver_has_a_proof_and_a_measured_audit(generated):

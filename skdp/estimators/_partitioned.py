@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
-from skdp._particular import NOTHING
 from skdp._progress import PartitionProgress, asks_for_data
 from skdp.data import Table
 from skdp.data._dask import current_client, is_dask, table_of
@@ -244,7 +243,7 @@ class Stream:
         if n_samples < 2 or self._first is None:
             raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
         classes = None if self._first.classes is None else self._labels()
-        particular = NOTHING if self._groups is None else self._groups.public()
+        particular = self._first.particular if self._groups is None else self._groups.public()
         return replace(self._first, n_samples=n_samples, classes=classes, particular=particular)
 
     @property
