@@ -109,11 +109,12 @@ def solver_tables() -> str:
         for name, solver in sorted(SOLVERS.items())
     ]
     first = table(["solver", "needs", "why"], auto)
+    heads = ["`solver=`", "what it is", "needs", "`delta=0`", "tables in partitions", "proof"]
     kinds = [[link(kind), ", ".join(f'`"{name}"`' for name in fitting(kind))] for kind in ESTIMATOR_KINDS]
     return (
         '## What "auto" takes\n\nThe first line whose needs are met. The lines of `"objective"` and `"frank_wolfe"` are for '
         f'`delta=0` only, and rankings by linear scores skip `"sgda"`.\n\n{first}\n'
-        f"## All solvers\n\n{table(['`solver=`', 'what it is', 'needs', '`delta=0`', 'tables in partitions', 'proof'], solvers)}\n"
+        f"## All solvers\n\n{table(heads, solvers)}\n"
         "## The solvers of each estimator\n\nFor two classes, with the default loss and scorer and without an l1 penalty. Others "
         f"are refused, with the names of those that fit.\n\n{table(['estimator', 'solvers'], kinds)}"
     )
