@@ -3,7 +3,8 @@
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
 ``constants`` varies the constants of the defaults, ``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources``
-measures time and memory, ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
+measures time and memory, ``scale`` measures tables in partitions, ``audit`` attacks the guarantee, and each of ``PAPERS``
+repeats the experiment of a paper.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, curve, floor, margins, resources
+from benchmarks import additive, audit, constants, curve, floor, margins, resources, scale
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -56,7 +57,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_margins,
         add_additive,
     )
-    for add in (*additions, add_resources, add_audit):
+    for add in (*additions, add_resources, add_scale, add_audit):
         add(commands)
     return parser
 
@@ -205,6 +206,15 @@ def add_resources(commands: Any) -> None:
     """Command that measures time and memory."""
     command = commands.add_parser("resources", help="time and memory as ratios; writes resources.json into benchmarks/results")
     command.set_defaults(action=lambda given: resources.main())
+
+
+def add_scale(commands: Any) -> None:
+    """Command that measures tables in partitions."""
+    command = commands.add_parser("scale", help="tables in partitions beside memory; writes scale.json and scale.md")
+    command.add_argument("--quick", action="store_true", help="small tables, in a minute")
+    command.add_argument("--n-samples", type=positive, help="of the generated table; default: 10000000, or 1000000 if quick")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: scale.measure(given.quick, given.n_samples, given.out))
 
 
 def add_audit(commands: Any) -> None:
