@@ -277,5 +277,6 @@ def write(results: dict[str, Any], out: Path) -> None:
     lines += [row(["", *(f"{fit['n_samples']:,} x {fit['n_features']}" for fit in fits)]), row(["---"] * (1 + len(fits)))]
     for name in list(fits[0])[2:]:
         lines.append(row([name, *(f"{fit[name]:.4g}" for fit in fits)]))
+    lines += ["", *results.get("notes", [])]
     out.mkdir(parents=True, exist_ok=True)
     (out / "scale.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
