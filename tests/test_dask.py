@@ -113,6 +113,7 @@ def test_frames_keep_names_and_labels_of_their_partitions(cluster, narrow):
     memory = fitted(DPLogisticRegression(data_norm=3.0, solver=GD), frame[list("abcdef")], frame["y"])
     assert model.classes_.tolist() == ["low", "mid", "top"] and model.feature_names_in_.tolist() == list("abcdef")
     assert np.allclose(model.coef_, memory.coef_, atol=1e-9)
+    assert model.score(ddf[list("abcdef")], ddf["y"]) == model.score(frame[list("abcdef")], frame["y"])
     assert (model.predict(ddf[list("abcdef")]).compute() == model.predict(frame[list("abcdef")])).all()
 
 

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skdp.data._dask import is_dask, lazy_predictions
+from skdp.data._dask import is_dask, lazy_predictions, table_of
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 
-__all__ = ["takes_tables", "targets_of"]
+__all__ = ["scored", "takes_tables"]
 
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
@@ -27,14 +27,19 @@ def takes_tables(method: Method) -> Method:
     return whole  # type: ignore[return-value]
 
 
-def targets_of(X: Any, y: Any) -> Any:
-    """Return the targets to compare predictions with: y, or those that a table in partitions names."""
+def scored(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return what to predict for and its targets: y, or those that a table in partitions names.
+
+    Dask collections come to this process partition by partition.
+    """
+    if is_dask(X):
+        X, y = table_of(X, y), None
     if y is not None:
-        return y
+        return X, y
     columns: list[Any] = [column for _, column in X.batches()] if isinstance(X, Table) else [None]
     if any(column is None for column in columns):
         raise TypeError("y is missing; expected score(X, y), or a table in partitions that names its target.")
-    return np.concatenate(columns)
+    return X, np.concatenate(columns)
 
 
 def _unbound(name: str, model: Any, X: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts, read_unlabelled
 from skdp._validation import check_integer, check_number, shown
-from skdp.data._predictions import takes_tables, targets_of
+from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._unsupported import explain_refusals
@@ -277,7 +277,8 @@ class DPAUCMaximizer(DPClassifier):
             If y holds one class only, or another label.
         """
         check_is_fitted(self)
-        labels = column_or_1d(targets_of(X, y))
+        X, y = scored(X, y)
+        labels = column_or_1d(y)
         positive = labels == self.classes_[1]
         if not np.logical_or(positive, labels == self.classes_[0]).all():
             raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts, LabelReader, Part, read_table
 from skdp._progress import with_callbacks
 from skdp._validation import check_class_weight, check_classes, check_integer
-from skdp.data._predictions import takes_tables, targets_of
+from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Logistic, Multinomial
@@ -99,7 +99,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of records whose label is predicted, without noise; a table in partitions may name y."""
-        return float(super().score(X, targets_of(X, y), sample_weight))
+        return float(super().score(*scored(X, y), sample_weight))
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())

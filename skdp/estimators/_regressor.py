@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts, Part, TargetReader, read_regression_table
 from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
-from skdp.data._predictions import takes_tables, targets_of
+from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
@@ -93,7 +93,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R squared of the predictions, without noise; a table in partitions may name y."""
-        return float(super().score(X, targets_of(X, y), sample_weight))
+        return float(super().score(*scored(X, y), sample_weight))
 
     def _predicted(self, table: Any) -> np.ndarray:
         predictions = table @ self.coef_ + self.intercept_
