@@ -27,12 +27,19 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "scorers": set(),
     "data": {"_files", "_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
-    "preprocessing": {"_validation", "_data_validation", "_files", "_projections"},
+    "preprocessing": {
+        *("_validation", "_data_validation", "_files", "_projections"),
+        *("_copying", "_prepared", "_software"),  # of the transformer that spends a budget
+    },
     "_files": set(),
     "_model_files": {"_files", "estimators", "solvers"},
     "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "preprocessing", "solvers"},
     "_progress": set(),
     "_version": set(),
+    "_software": {"_version"},
+    "_surroundings": set(),
+    "_prepared": {"_surroundings"},
+    "_copying": {"_surroundings"},
     "inspection": set(),
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
     "solvers": {
@@ -48,7 +55,8 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_version"),
+        *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
+        *("_copying", "_prepared"),
     },
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")

@@ -28,8 +28,8 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotE
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, load_model, save_model
 from skdp.__main__ import main
+from skdp._copying import BoundToLedgers
 from skdp._model_files import ESTIMATORS, TRUSTED
-from skdp.estimators._copying import BoundToLedgers
 from skdp.solvers import SOLVERS, GradientDescent
 
 MARKER = "code-was-run"

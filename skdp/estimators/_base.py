@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._copying import BoundToLedgers
 from skdp._data_validation import Facts, Part, Table, read_unlabelled
+from skdp._prepared import look_at_preparation
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
     check_feature_bounds,
@@ -23,14 +25,12 @@ from skdp._validation import (
 )
 from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
-from skdp.estimators._copying import BoundToLedgers
 from skdp.estimators._display import Displayed
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
-from skdp.estimators._prepared import look_at_preparation
 from skdp.estimators._report import report
 from skdp.estimators._reviewed import checked
 from skdp.estimators._signal import needed
@@ -46,7 +46,7 @@ from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["DPEstimator", "fitted_attributes"]
+__all__ = ["DPEstimator"]
 
 Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray] | tuple[Facts, Any, np.ndarray, np.ndarray | None]]
 
@@ -163,10 +163,6 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         fit.progress.end(attributes, given)
         return attributes
-
-    def _commit(self, attributes: dict[str, Any]) -> None:
-        """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""
-        self.__dict__ = {**vars(self._scratch()), **attributes, **({"_paid": True} if self._ledgers else {})}
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
@@ -328,13 +324,6 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
         return weights, intercept
 
-    def _scratch(self) -> Any:
-        """Return a copy without fitted attributes, which scikit-learn's validation writes to."""
-        scratch = object.__new__(type(self))
-        fitted = fitted_attributes(self)
-        scratch.__dict__ = {name: value for name, value in vars(self).items() if name not in fitted}
-        return scratch
-
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:
     """Return the set in other units; check what a user's object returns."""
@@ -342,8 +331,3 @@ def _scaled(constraint: Constraint, factor: float) -> Constraint:
     if not callable(getattr(scaled, "project", None)):
         raise TypeError(f"constraint={shown(constraint)}: scaled(factor) returned {shown(scaled)}; expected a set with project.")
     return scaled
-
-
-def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return the attributes that a fit sets, by scikit-learn's rule for their names."""
-    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}

@@ -1,16 +1,10 @@
 """Build the privacy report of a plan: what is public about a fit, and what it assumes."""
 
 import math
-import platform
-from importlib import metadata
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
-
 from skdp._data_validation import Facts, Partitions
-from skdp._version import __version__
+from skdp._software import versions
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
@@ -20,7 +14,7 @@ from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.errors import shown
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import PrivacyReport, describe_releases, spent
+from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, spent
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
@@ -68,7 +62,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned
         noise_size=_noise_size(plan),
         public={**_public_table(plan, facts, planned), **_public_choices(estimator, plan)},
         assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}", facts.partitions),
-        versions=_versions(plan),
+        versions=versions(sampled=plan.schedule.samples),
     )
 
 
@@ -190,8 +184,8 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None) -> tu
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
         "no parameter was computed from the data: data_norm and all other public values above",
-        "other fits on the same records, and anything else computed from them, spend more budget",
-        "one record is one person: a person with k records is protected less, by about k times the epsilon and a larger delta",
+        OTHER_FITS,
+        ONE_PERSON,
         *_trusted(partitions),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
@@ -210,15 +204,3 @@ def _trusted(partitions: Partitions | None) -> list[str]:
 def _grouped(problem: Problem) -> bool:
     """Return whether there are several groups; neighbouring tables have the same group for every record."""
     return isinstance(problem, GroupDROProblem) and len(problem.group_sizes) > 1
-
-
-def _versions(plan: Plan) -> dict[str, str]:
-    accounting = {"dp_accounting": metadata.version("dp_accounting")} if plan.schedule.samples else {}
-    return {
-        "skdp": __version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        **accounting,
-        "python": platform.python_version(),
-    }

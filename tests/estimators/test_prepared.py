@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncod
 from sklearn.utils import all_estimators
 
 from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression
-from skdp.estimators._prepared import LEARN, LEARN_IF
+from skdp._prepared import LEARN, LEARN_IF
 from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
 from skdp.privacy.errors import OutsideGuaranteeWarning
 

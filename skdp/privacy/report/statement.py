@@ -13,10 +13,15 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
 
-__all__ = ["Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
+__all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
 SCHEMA_VERSION = "1.4"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
+# Conditions of every guarantee.
+OTHER_FITS = "other fits on the same records, and anything else computed from them, spend more budget"
+ONE_PERSON = (
+    "one record is one person: a person with k records is protected less, by about k times the epsilon and a larger delta"
+)
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
 
 

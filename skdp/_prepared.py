@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skdp.estimators._surroundings import callers, is_one, is_private
+from skdp._surroundings import callers, is_one, is_private
 from skdp.privacy.errors import OutsideGuaranteeWarning, warn
 
 __all__ = ["look_at_preparation"]

@@ -1,18 +1,18 @@
-"""Keep copies, clones and pickles of an estimator bound to the ledgers that its fits are charged to."""
+"""Keep copies, clones and pickles of what spends a budget bound to ledgers, and set the results of a fit all at once."""
 
 from copy import deepcopy
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skdp.estimators._surroundings import look_around
+from skdp._surroundings import look_around
 from skdp.privacy.ledger.active import active, carried
 
 __all__ = ["BoundToLedgers"]
 
 
 class BoundToLedgers(BaseEstimator):
-    """Base of estimators whose pickles carry the ledgers that are active at that moment, also into worker processes."""
+    """Base of all that spends a budget; pickles carry the ledgers that are active at that moment, also into worker processes."""
 
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that fits of this copy are charged to
     _paid = False  # whether a fit of this very object was charged to them
@@ -53,3 +53,14 @@ class BoundToLedgers(BaseEstimator):
         if self._ledgers:
             copied._ledgers = self._ledgers
         return copied
+
+    def _commit(self, attributes: dict[str, Any]) -> None:
+        """Replace all fitted attributes at once, so that an interrupted fit leaves the estimator as it was."""
+        self.__dict__ = {**vars(self._scratch()), **attributes, **({"_paid": True} if self._ledgers else {})}
+
+    def _scratch(self) -> Any:
+        """Return a copy without fitted attributes, which scikit-learn's validation writes to."""
+        scratch = object.__new__(type(self))
+        given = {name: value for name, value in vars(self).items() if name.startswith("_") or not name.endswith("_")}
+        scratch.__dict__ = given  # without what a fit sets, by scikit-learn's rule for its names
+        return scratch
