@@ -4,6 +4,7 @@ from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, Query, Score
 from skdp.privacy.queries._half_vector import half_vector, symmetric
 from skdp.privacy.queries.block_gradient import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
+from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403
 from skdp.privacy.queries.feature_moments import *  # noqa: F403
 from skdp.privacy.queries.gradient import *  # noqa: F403

@@ -1,0 +1,82 @@
+"""Holds the cells of a table for the oracle, and counts them column by column in bins."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ColumnCells"]
+
+
+class ColumnCells:
+    """Holds the cells of a table, any float64 numbers, for queries that count them in bins.
+
+    Rows are not clipped: a cell adds 1 to at most one bin, whatever it holds. A missing cell is NaN, and infinite cells are
+    allowed. A column of text holds the number of a hash bucket per cell. The map from a spelling to its bucket is public and maps
+    each cell alone. So it is applied before the table is put here, and costs nothing.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_samples, n_features)
+        The cells, in float64.
+    targets : ndarray of shape (n_samples,) or None, default=None
+        Numbers to predict; None if no query counts them.
+    """
+
+    summation_error = 0.0  # sums of integers below 2**53 are exact
+
+    def __init__(self, cells: np.ndarray, targets: np.ndarray | None = None) -> None:
+        self._cells, self._targets = cells, targets
+        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
+        self.n_samples, self.n_features = cells.shape
+
+    def reduced(self, query: Any) -> np.ndarray:
+        """Return the un-noised sum of a query over all records."""
+        return query.partial(self)
+
+    def without(self, indices: np.ndarray) -> "ColumnCells":
+        """Return the same table with some records replaced by null records, which no bin counts.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Row numbers of the records to replace.
+
+        Returns
+        -------
+        ColumnCells
+            A table with as many records.
+        """
+        table = copy.copy(self)
+        table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+        table._presence[indices] = 0.0
+        return table
+
+    def counts(self, column: int, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+        """Return the number of cells of a column in each bin.
+
+        Parameters
+        ----------
+        column : int
+            Number of the column.
+        bins : callable
+            Maps an array of cells to the index of the bin of each cell, ``size`` for a cell that is in none.
+        size : int
+            Number of bins.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Counts, without null records.
+        """
+        return self._counts(self._cells[:, column], bins, size)
+
+    def target_counts(self, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+        """Return the number of targets in each bin, as `counts` does for a column."""
+        if self._targets is None:
+            raise ValueError("The table has no targets to count.")
+        return self._counts(self._targets, bins, size)
+
+    def _counts(self, values: np.ndarray, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+        return np.bincount(bins(values), weights=self._presence, minlength=size + 1)[:size].astype(np.float64)

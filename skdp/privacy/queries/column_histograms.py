@@ -1,0 +1,213 @@
+"""Counts the cells of all columns at once: in bins that suit every unit, then in narrow bins between limits."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.queries._base import SumQuery
+
+__all__ = ["ColumnHistograms", "FineHistograms"]
+
+# Binary exponents that have a bin of each sign; cells beyond count at the ends. A choice: it includes the units of measurements,
+# and more bins would make more false alarms.
+LOWEST, HIGHEST = -60, 60
+OCTAVES = HIGHEST - LOWEST + 1
+# Bins of a column of numbers: negative ones from large to small, 0, positive ones from small to large, missing.
+NUMBER_BINS = 2 * OCTAVES + 2
+# Hash buckets of a column of text; one more bin counts missing cells. A choice: more buckets join fewer categories by chance.
+BUCKETS = 256
+# Even bins between two limits. A choice: more bins find narrower columns far from 0, and have more noise together.
+EVEN_BINS = 1024
+# Largest distance of two limits that have a bin per integer between them. A choice.
+WIDEST_INTEGERS = 64
+# How much a target counts beside a cell: its bins have half the noise. A choice, because predictions are clipped to its range.
+TARGET_WEIGHT = 2.0
+
+
+@dataclass(frozen=True)
+class ColumnHistograms(SumQuery):
+    """Counts the cells of each column, numbers by sign and binary exponent, and text by hash bucket.
+
+    Parameters
+    ----------
+    are_text : tuple of bool
+        For each column, whether its cells are numbers of hash buckets.
+    target : bool, default=False
+        Whether the targets are counted, too, as a last column of numbers with weight 2.
+    """
+
+    are_text: tuple[bool, ...]
+    target: bool = False
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Norm of one record's contribution, ``sqrt(d)`` for d columns, ``sqrt(d + 4)`` with a target."""
+        return contribution(len(self.are_text), self.target)
+
+    @property
+    def size(self) -> int:
+        """Number of bins of all columns."""
+        return sum(self.sizes())
+
+    def sizes(self) -> list[int]:
+        """Return the number of bins of each column, and of the target."""
+        return [BUCKETS + 1 if text else NUMBER_BINS for text in self.are_text] + [NUMBER_BINS] * self.target
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return no arrays: the query contains public facts only."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return :math:`\sqrt{d + w^2}` under ``zero_out`` and :math:`\sqrt{2 (d + w^2)}` under ``replace_one``.
+
+        Proof. There are d columns, and w is 2 with a target and 0 without. The bin of a cell depends on this cell alone:
+        exponents of float64 numbers are read, bucket numbers are cut to the bins that exist, and every cell has one bin. So a
+        record adds a vector with d ones, in different coordinates, and w in one more; its norm is :math:`\sqrt{d + w^2}`. A null
+        record adds nothing. Two records add two such vectors, whose inner product is not negative, so the squared norm of their
+        difference is at most the sum of their squared norms. It is reached where they share no bin.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
+        """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
+        counts = [
+            rows.counts(column, bucket_bins if text else octave_bins, size)
+            for column, (text, size) in enumerate(zip(self.are_text, self.sizes(), strict=False))
+        ]
+        if self.target:
+            counts.append(TARGET_WEIGHT * rows.target_counts(octave_bins, NUMBER_BINS))
+        return np.concatenate(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class FineHistograms(SumQuery):
+    """Counts the cells of some columns in 1024 even bins between limits, and integers between near limits in a bin each.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Numbers of the columns; follow from earlier releases.
+    limits : ndarray of shape (len(columns) + target, 2)
+        Low and high per column, then of the target, from earlier releases; low < high.
+    target : bool, default=False
+        Whether the targets are counted, too, with weight 2 and without bins of integers.
+    """
+
+    columns: tuple[int, ...]
+    limits: np.ndarray
+    target: bool = False
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, ``sqrt(m)`` for m columns, ``sqrt(m + 4)`` with a target."""
+        return contribution(len(self.columns), self.target)
+
+    @property
+    def size(self) -> int:
+        """Number of bins of all columns."""
+        return sum(self.sizes())
+
+    def sizes(self) -> list[int]:
+        """Return the number of bins of each column, and of the target; those of integers come after the even ones."""
+        return [EVEN_BINS + integers_between(*limits).size for limits in self._of_columns()] + [EVEN_BINS] * self.target
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the limits."""
+        return (self.limits,)
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return :math:`\sqrt{m + w^2}` under ``zero_out`` and :math:`\sqrt{2 (m + w^2)}` under ``replace_one``.
+
+        Proof. Given the earlier releases, the m columns and all bins are the same for both tables; w is 2 with a target and 0
+        without. A cell is in at most one bin, which depends on this cell alone: in none outside the limits, in that of its value
+        if that is one of the integers, and in an even bin otherwise. So a record adds a vector of at most m ones, in different
+        coordinates, and w in one more; its norm is at most :math:`\sqrt{m + w^2}`. A null record adds nothing. The vectors of
+        two records have no negative coordinate, so the squared norm of their difference is at most the sum of their squared
+        norms. It is reached where both have a bin in every column and share none.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
+        """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
+        counts = [
+            rows.counts(column, FineBins(low, high, integers_between(low, high)), size)
+            for column, (low, high), size in zip(self.columns, self._of_columns(), self.sizes(), strict=False)
+        ]
+        if self.target:
+            low, high = self.limits[-1].tolist()
+            counts.append(TARGET_WEIGHT * rows.target_counts(FineBins(low, high, np.zeros(0)), EVEN_BINS))
+        return np.concatenate([np.zeros(0), *counts])
+
+    def _of_columns(self) -> list[list[float]]:
+        return self.limits[: len(self.columns)].tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class FineBins:
+    """Maps numbers to the even bins between two limits, and to the bins of given consecutive integers after them.
+
+    Parameters
+    ----------
+    low, high : float
+        The limits.
+    integers : ndarray
+        Integers within the limits that have a bin each; may be empty.
+    """
+
+    low: float
+    high: float
+    integers: np.ndarray
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return the bin of each number; numbers outside the limits and missing ones get the number of bins."""
+        inside = (values >= self.low) & (values <= self.high)  # NaN is not
+        values = np.where(inside, values, self.low)
+        share = (values - self.low) / (self.high - self.low)
+        places = np.clip(np.floor(np.nan_to_num(share) * EVEN_BINS), 0, EVEN_BINS - 1).astype(np.intp)
+        if self.integers.size:
+            whole = values == np.rint(values)
+            after = np.where(whole, values - self.integers[0], 0.0).astype(np.intp)
+            places = np.where(whole, EVEN_BINS + np.clip(after, 0, self.integers.size - 1), places)
+        return np.where(inside, places, EVEN_BINS + self.integers.size)
+
+
+def contribution(n_columns: int, target: bool) -> float:
+    """Return the norm of a vector with a one for each column, and the weight of the target."""
+    return math.sqrt(n_columns + TARGET_WEIGHT**2 * target)
+
+
+def octave_bins(values: np.ndarray) -> np.ndarray:
+    """Return the bin of each number: by sign and binary exponent, for 0, or for a missing one."""
+    exponents = np.where(np.isinf(values), HIGHEST, np.frexp(values)[1])
+    steps = np.clip(exponents, LOWEST, HIGHEST).astype(np.intp) - LOWEST
+    places = np.where(values > 0, OCTAVES + 1 + steps, np.where(values < 0, OCTAVES - 1 - steps, OCTAVES))
+    return np.where(np.isnan(values), NUMBER_BINS - 1, places)
+
+
+def octave_ends() -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper end of the bins of numbers, without that of missing ones; those of 0 are 0.
+
+    Returns
+    -------
+    tuple of ndarray
+        Two arrays of shape (243,).
+    """
+    top = 2.0 ** np.arange(LOWEST, HIGHEST + 1)
+    return np.concatenate([-top[::-1], [0.0], top / 2]), np.concatenate([-top[::-1] / 2, [0.0], top])
+
+
+def bucket_bins(values: np.ndarray) -> np.ndarray:
+    """Return the bin of each bucket number; missing ones have the last bin."""
+    return np.clip(np.where(np.isnan(values), BUCKETS, values), 0, BUCKETS).astype(np.intp)
+
+
+def integers_between(low: float, high: float) -> np.ndarray:
+    """Return the integers between two limits; none if these are further apart than 64."""
+    return np.arange(math.ceil(low), math.floor(high) + 1.0) if high - low <= WIDEST_INTEGERS else np.zeros(0)
