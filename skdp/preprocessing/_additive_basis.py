@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 from skdp._data_validation import quoting_no_data
+from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._scaling import BoundedScaler
@@ -103,6 +104,13 @@ class AdditiveBasis:
     dyadic: bool = True
     length: float | None = None
     placed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if learnt := [name for name, column in self.facts.columns.items() if not column.plain]:
+            raise ValueError(
+                f"The schema has learnt facts of the columns {shown(learnt)}, which additive models do not read; expected "
+                "bounds, scale and fill of numbers, and names of categories."
+            )
 
     @property
     def numbers(self) -> list[str]:

@@ -12,7 +12,7 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["KnownCategories", "category_names"]
+__all__ = ["KnownCategories", "category_names", "spelling"]
 
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
@@ -113,7 +113,7 @@ class KnownCategories(StatelessTransformer):
     def _name(self, known: dict[str, str], value: Any) -> str:
         if type(value) is str and value in known:  # the common case
             return known[value]
-        return known.get(_spelling(value), self.other)  # type: ignore[arg-type]
+        return known.get(spelling(value), self.other)  # type: ignore[arg-type]
 
     def _lists(self, n_columns: int) -> list[Any]:
         given = self.categories
@@ -141,7 +141,7 @@ def category_names(categories: Any) -> list[str]:
     """
     if not isinstance(categories, (list, tuple, np.ndarray)) or len(categories) == 0:
         raise ValueError(f"categories={shown(categories)}; expected a list of at least one category.")
-    names = [_spelling(category) for category in categories]
+    names = [spelling(category) for category in categories]
     if len({_kind(category) for category in categories}) > 1 or not all(names):
         raise ValueError(f"categories={shown(categories)}; expected texts, numbers or booleans, all of one kind and none empty.")
     spellings = [spelling for name in names for spelling in _spellings(str(name))]
@@ -154,20 +154,20 @@ def _kind(value: Any) -> str:
     return "text" if isinstance(value, str) else "truth" if isinstance(value, (bool, np.bool_)) else "number"
 
 
-def _spelling(value: Any) -> str | None:
+def spelling(value: Any) -> str | None:
     """Return the text of a value, whether its column is one of integers or of floats; None if the value is not a category."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, (complex, np.complexfloating)) and value.imag == 0:
-        return _spelling(float(value.real))
+        return spelling(float(value.real))
     if isinstance(value, (int, np.integer)):
         return str(int(value)) if abs(int(value)) < LARGEST_INTEGER else None
     if isinstance(value, (float, np.floating)):
         number = float(value)
         if number.is_integer():
-            return _spelling(int(number))
+            return spelling(int(number))
         return None if math.isnan(number) else repr(number)
     return None
 
@@ -178,5 +178,5 @@ def _spellings(name: str) -> Sequence[str]:
         number = float(name)
     except ValueError:
         return (name,)
-    alike = {repr(number), _spelling(number)} - {None}
+    alike = {repr(number), spelling(number)} - {None}
     return tuple(str(text) for text in alike) if name in alike else (name,)

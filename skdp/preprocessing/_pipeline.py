@@ -9,6 +9,7 @@ from sklearn.preprocessing import OneHotEncoder
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._lazily import lazily, public_row
+from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
@@ -44,7 +45,7 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
         "scale", "fill", "target" and "classes" are optional, and a "description" is allowed anywhere. If the target is a number,
         give "target_bounds" instead of "classes". All bounds and categories must come from public knowledge, never from the
         records. A key such as "BILL_*" stands for all columns with matching names: ``Schema.read(schema, X.columns)`` replaces
-        it.
+        it. `LearnedSchema` writes further keys, for what it learnt.
     sparse_output : bool, default=False
         Whether to return CSR tables. Useful for thousands of categories.
 
@@ -98,12 +99,19 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
 
 def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:
     numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
+    learnt = {name: numbers.pop(name) for name, column in [*numbers.items()] if column.learnt is not None}
     treatments = dict.fromkeys((column.scale, column.fill) for column in numbers.values())
     for scale, fill in treatments:
         alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.fill) == (scale, fill)}
         label = f"{scale} numbers" + ("" if fill is None else f", {fill!r} where missing")
         yield label, BoundedScaler(list(alike.values()), scale=scale, fill=fill), list(alike)
-    categories = {name: list(column.categories) for name, column in facts.columns.items() if isinstance(column, Category)}
+    if learnt:
+        yield "learnt numbers", LearntNumbers(list(learnt.values())), list(learnt)
+    others = {name: column for name, column in facts.columns.items() if isinstance(column, Category)}
+    hashed = {name: others.pop(name) for name, column in [*others.items()] if column.buckets is not None}
+    if hashed:
+        yield "hashed categories", HashedCategories(list(hashed.values())), list(hashed)
+    categories = {name: list(column.categories) for name, column in others.items()}
     if categories:
         lists = list(categories.values())
         encoder = OneHotEncoder(categories=[encoded(names) for names in lists], sparse_output=sparse_output)

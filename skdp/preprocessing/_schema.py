@@ -15,9 +15,11 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 
-__all__ = ["OTHER", "Category", "Number", "Schema", "encoded", "template"]
+__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "encoded", "template"]
 
 OTHER = "other"
+LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
+MOST_INTEGERS = 64  # with an indicator each
 
 ADVICE = (
     "Fill in from public knowledge, never from the records. A column whose numbers are codes (1 = single, 2 = married) is better "
@@ -25,9 +27,10 @@ ADVICE = (
     "names. The target has classes if it is a label, target_bounds if it is a number."
 )
 
+PARTICULAR = {"core", "centre", "unit", "integers", "missing", "mean_square"}  # of a number that was learnt
 KEYS = {
-    "number": {"kind", "bounds", "scale", "fill", "description"},
-    "category": {"kind", "categories", "description"},
+    "number": {"kind", "bounds", "scale", "fill", "description"} | PARTICULAR,
+    "category": {"kind", "categories", "buckets", "missing", "description"},
     "ignore": {"kind", "bounds", "scale", "fill", "categories", "description"},  # a template may have left any of these keys
 }
 
@@ -44,11 +47,69 @@ class Number:
         Scale on which the column is mapped to [-1, 1].
     fill : float or None
         Value that replaces missing values; None if there must be none.
+    learnt : LearntScale or None, default=None
+        Further facts, which replace the map of the bounds to [-1, 1]; the scale may then be "sign", too.
     """
 
     bounds: tuple[float, float]
     scale: str
     fill: float | None
+    learnt: "LearntScale | None" = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether bounds, scale and fill are all that is known."""
+        return self.learnt is None
+
+    @property
+    def n_features(self) -> int:
+        """Number of prepared columns."""
+        return 1 if self.learnt is None else 1 + len(self.learnt.integers) + self.learnt.missing
+
+    @property
+    def mean_square(self) -> float:
+        """What the column adds to the squared length of a typical row."""
+        return 1 / 3 if self.learnt is None else self.learnt.mean_square
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of a schema."""
+        fill = {} if self.fill is None else {"fill": self.fill}
+        further = {} if self.learnt is None else self.learnt.to_dict()
+        return {"kind": "number", "bounds": list(self.bounds), "scale": self.scale, **fill, **further}
+
+
+@dataclass(frozen=True)
+class LearntScale:
+    """Describe how a number is scaled where bounds alone do not tell it.
+
+    Parameters
+    ----------
+    core : tuple of float
+        Lowest and highest value that are mapped to about [-1, 1]; values up to the bounds may be mapped to [-4, 4].
+    centre : float
+        Value that is mapped to 0.
+    unit : float, default=1.0
+        Unit of the logarithm ``sign(x) * log(1 + abs(x / unit))``.
+    integers : tuple of float, default=()
+        Values that get an indicator each, beside the number.
+    missing : bool, default=False
+        Whether missing values get an indicator.
+    mean_square : float, default=1/3
+        What the column adds to the squared length of a typical row.
+    """
+
+    core: tuple[float, float]
+    centre: float
+    unit: float = 1.0
+    integers: tuple[float, ...] = ()
+    missing: bool = False
+    mean_square: float = 1 / 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys of a schema."""
+        given = {**vars(self), "core": list(self.core), "integers": list(self.integers)}
+        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3}
+        return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
 
 @dataclass(frozen=True)
@@ -58,10 +119,32 @@ class Category:
     Parameters
     ----------
     categories : tuple of str
-        Categories that get a column each, from public knowledge.
+        Categories that get a column each, from public knowledge; empty if buckets get them.
+    buckets : tuple of int or None, default=None
+        Buckets from 0 to 255 of the hash of spellings that get a column each, in place of categories.
+    missing : bool, default=False
+        Whether missing values get a column; with buckets only.
     """
 
     categories: tuple[str, ...]
+    buckets: tuple[int, ...] | None = None
+    missing: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the categories have names."""
+        return self.buckets is None
+
+    @property
+    def n_features(self) -> int:
+        """Number of prepared columns."""
+        return len(encoded(self.categories)) if self.buckets is None else len(self.buckets) + self.missing + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of a schema."""
+        if self.buckets is None:
+            return {"kind": "category", "categories": list(self.categories)}
+        return {"kind": "category", "buckets": list(self.buckets), **({"missing": True} if self.missing else {})}
 
 
 @dataclass(frozen=True)
@@ -137,7 +220,21 @@ class Schema:
     @property
     def n_features(self) -> int:
         """Number of prepared columns."""
-        return sum(len(encoded(c.categories)) if isinstance(c, Category) else 1 for c in self.columns.values())
+        return sum(column.n_features for column in self.columns.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of a schema, which can be edited, written as JSON and read again.
+
+        Returns
+        -------
+        dict
+            Columns, and what is known of the target.
+        """
+        further = {"target": self.target, "classes": self.classes, "target_bounds": self.target_bounds}
+        return {
+            "columns": {name: column.to_dict() for name, column in self.columns.items()},
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in further.items() if value is not None},
+        }
 
     def labels(self, values: Any) -> np.ndarray:
         """Return the classes whose spellings a target column contains.
@@ -172,7 +269,8 @@ class Schema:
     @property
     def data_norm(self) -> float:
         """Typical length of a prepared row before scaling; its square is 1 per category plus 1/3 per number in [-1, 1]."""
-        return math.sqrt(sum(1.0 if isinstance(column, Category) else 1 / 3 for column in self.columns.values()))
+        squares = (1.0 if isinstance(column, Category) else column.mean_square for column in self.columns.values())
+        return math.sqrt(max(sum(squares), LEAST_SQUARE))
 
 
 def _as_column(values: Any) -> np.ndarray:
@@ -258,7 +356,11 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     _check_keys(where, facts, KEYS[facts["kind"]])
     if facts["kind"] == "ignore":
         return None
+    if facts["kind"] == "category" and "buckets" in facts:
+        return _hashed(where, facts)
     if facts["kind"] == "category":
+        if "missing" in facts:
+            raise ValueError(f"{where}: missing={shown(facts['missing'])}; expected it beside buckets only.")
         try:
             return Category(tuple(category_names(facts.get("categories"))))
         except ValueError as error:
@@ -266,15 +368,49 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     scale, fill = facts.get("scale", "linear"), facts.get("fill")
     given: Any = facts.get("bounds")
     bounds = _bounds(where, "bounds", [-given, given] if _is_number(given) and given > 0 else given)
-    if scale not in ("linear", "log"):
-        raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log'.")
-    if scale == "log" and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
+    learnt = _learnt(where, facts, bounds)
+    if scale not in ("linear", "log") and not (learnt is not None and scale == "sign"):
+        raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log', or 'sign' beside a core and a centre.")
+    if scale == "log" and learnt is None and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
         raise ValueError(
             f"{where}: bounds={shown(bounds)} have the same logarithm in float64; expected bounds that are farther apart."
         )
     if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
         raise ValueError(f"{where}: fill={shown(fill)}; expected a number within the bounds, which replaces missing values.")
-    return Number(bounds, scale, fill)
+    return Number(bounds, scale, fill, learnt)
+
+
+def _hashed(where: str, facts: Mapping[str, Any]) -> Category:
+    buckets, missing = facts["buckets"], facts.get("missing", False)
+    known = isinstance(buckets, (list, tuple)) and all(type(bucket) is int and 0 <= bucket < 256 for bucket in buckets)
+    if not known or len(set(buckets)) < len(buckets) or "categories" in facts:
+        raise ValueError(f"{where}: buckets={shown(buckets)}; expected different integers from 0 to 255, and no categories.")
+    if not isinstance(missing, bool):
+        raise ValueError(f"{where}: missing={shown(missing)}; expected true or false.")
+    return Category((), tuple(buckets), missing)
+
+
+def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -> LearntScale | None:
+    """Return the further facts of a number; None if there are none."""
+    if not PARTICULAR & set(facts):
+        return None
+    core, centre = facts.get("core", list(bounds)), facts.get("centre")
+    if not isinstance(core, (list, tuple)) or len(core) != 2 or not all(map(_is_number, core)) or not core[0] <= core[1]:
+        raise ValueError(f"{where}: core={shown(core)}; expected [low, high], low <= high.")
+    centre = sum(core) / 2 if centre is None else centre
+    positive = {name: facts.get(name, default) for name, default in (("unit", 1.0), ("mean_square", 1 / 3))}
+    for name, value in (("centre", centre), *positive.items()):
+        if not _is_number(value) or (name in positive and not value > 0):
+            raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")
+    integers, missing = facts.get("integers", []), facts.get("missing", False)
+    listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
+    if not listed or len(set(integers)) < len(integers):
+        raise ValueError(f"{where}: integers={shown(integers)}; expected at most {MOST_INTEGERS} different numbers.")
+    if not isinstance(missing, bool):
+        raise ValueError(f"{where}: missing={shown(missing)}; expected true or false.")
+    scales = {name: float(value) for name, value in positive.items()}
+    ends = float(core[0]), float(core[1])
+    return LearntScale(ends, float(centre), integers=tuple(map(float, integers)), missing=missing, **scales)
 
 
 def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:

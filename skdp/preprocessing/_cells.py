@@ -1,0 +1,155 @@
+"""Read the cells of data frames, each by itself: as numbers, or as spellings that a public hash maps to buckets."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skdp.preprocessing._categories import spelling
+from skdp.privacy.queries.column_histograms import BUCKETS
+
+__all__ = ["bucket_cells", "columns_of", "is_number", "number_cells"]
+
+# Types of pandas, polars and pyarrow whose cells are numbers, dates or durations; every other type is text.
+NUMBERS = re.compile(
+    r"(sparse\[)?(u?int\d|float\d|halffloat|double|decimal|bool|date|time|duration)",  # timestamp, timedelta, datetime, too
+    re.IGNORECASE,
+)
+EPOCH = datetime(1970, 1, 1)
+DAY = 86400.0  # seconds
+UNLIKE = {str, type(None), float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
+
+
+def is_number(dtype: Any) -> bool:
+    """Return whether the cells of a column are numbers, by its type alone."""
+    return NUMBERS.match(str(dtype)) is not None
+
+
+def number_cells(column: Any) -> np.ndarray:
+    """Return the cells of a column as float64; dates are seconds since 1970, and what is no number is NaN.
+
+    Each cell is read alone: the unit of dates, a gap or a number that only an object can hold changes no other cell.
+
+    Parameters
+    ----------
+    column : Series or ndarray
+        A column.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Numbers, NaN or infinite.
+    """
+    values = np.asarray(column)
+    if values.dtype.kind in "mM":
+        return _seconds(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    numbers = np.frompyfunc(_number, 1, 1)(values.astype(object))
+    return np.asarray(numbers, dtype=np.float64).reshape(values.shape)
+
+
+def bucket_cells(column: Any) -> np.ndarray:
+    """Return the number of the hash bucket of each cell's spelling as float64, NaN where a cell is empty or no text or number.
+
+    The hash is fixed, has no key, and reads one cell. Cells of the same spelling, such as 1, 1.0 and "1", share a bucket.
+
+    Parameters
+    ----------
+    column : Series or ndarray
+        A column.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Numbers from 0 to 255, or NaN.
+    """
+    cells = np.asarray(column).astype(object).tolist()
+    known = KnownBuckets() if set(map(type, cells)) <= UNLIKE else None
+    return np.array(list(map(_bucket if known is None else known.__getitem__, cells)), dtype=np.float64)
+
+
+class KnownBuckets(dict[Any, float]):
+    """Works out the bucket of each value once; for types of which equal values have the same spelling."""
+
+    def __missing__(self, value: Any) -> float:
+        self[value] = _bucket(value)
+        return self[value]
+
+
+def columns_of(X: Any) -> Iterator[Any]:
+    """Yield the columns of a data frame or of an array."""
+    yield from (X[name] for name in X.columns) if hasattr(X, "columns") else np.asarray(X).T
+
+
+def _bucket(value: Any) -> float:
+    text = spelling(value)
+    if not text:
+        return math.nan
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(digest, "big") % BUCKETS)
+
+
+def _seconds(values: np.ndarray) -> np.ndarray:
+    """Return dates or durations in seconds, whatever their unit, which one record may change."""
+    unit, count = np.datetime_data(values.dtype)
+    if unit in ("Y", "M"):
+        return _seconds(values.astype(f"{values.dtype.kind}8[D]"))
+    if unit == "generic":
+        return np.full(values.shape, math.nan)
+    per_second = {"W": 7 * DAY, "D": DAY, "h": 3600.0, "m": 60.0, "s": 1.0}
+    parts = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+    steps = values.astype(np.int64) * count
+    if unit in per_second:
+        seconds = steps * per_second[unit]
+    else:
+        whole, rest = np.divmod(steps, parts[unit])
+        seconds = whole + rest / parts[unit]  # the same for the same moment in another unit
+    return np.where(np.isnat(values), math.nan, seconds)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return _from_text(value)
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return math.nan if value is None else float(value)
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return float(_seconds(np.asarray(value)))
+    if isinstance(value, (int, float, np.integer, np.floating, Decimal, Fraction)):
+        return _from_number(value)
+    if isinstance(value, datetime):
+        return _of_datetime(value)
+    if isinstance(value, date):
+        return (value - EPOCH.date()).days * DAY
+    if isinstance(value, time):
+        return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond * 1e-6
+    return value.total_seconds() if isinstance(value, timedelta) else math.nan
+
+
+def _of_datetime(value: datetime) -> float:
+    if value != value:  # the missing date of pandas
+        return math.nan
+    naive = value if value.tzinfo is None else value.astimezone(timezone.utc).replace(tzinfo=None)
+    return (naive - EPOCH).total_seconds()
+
+
+def _from_number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
+
+
+def _from_text(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

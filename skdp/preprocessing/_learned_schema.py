@@ -1,0 +1,410 @@
+"""Learn the schema of a data frame with a privacy budget of its own, and map frames by it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from skdp._copying import BoundToLedgers
+from skdp._data_validation import quoting_no_data
+from skdp._files._suffixes import imported
+from skdp._prepared import look_at_preparation
+from skdp._software import versions
+from skdp._validation import check_random_state, shown
+from skdp.preprocessing._cells import bucket_cells, is_number, number_cells
+from skdp.preprocessing._learning import LearningPlan, Learnt, learn
+from skdp.preprocessing._octave_rule import Finding
+from skdp.preprocessing._pipeline import from_schema
+from skdp.preprocessing._schema import Category, Number, Schema
+from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.ledger.charging import pay
+from skdp.privacy.ledger.entries import Spending
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, spent
+
+__all__ = ["LearnedSchema"]
+
+SHORT = ("category", "number", "ignore", "learn")  # what may stand for a column's facts
+TYPES = (
+    "the types of the columns are public, and decide which are read as numbers and which as text; one cell that is no number can "
+    "make a whole column text"
+)
+TARGET = "every target is a finite number"
+
+
+@dataclass(frozen=True)
+class FrameFacts:
+    """Hold what is public about a data frame.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    names : tuple of str
+        All columns.
+    given : dict
+        Facts of the columns that the user describes, by name.
+    are_text : dict
+        For each column that is learnt, whether it is text, by name.
+    """
+
+    n_samples: int
+    names: tuple[str, ...]
+    given: dict[str, Any]
+    are_text: dict[str, bool]
+
+    @classmethod
+    def of(cls, X: Any, described: Any) -> "FrameFacts":
+        """Read names, types and the number of records; raise TypeError or ValueError for what is no data frame."""
+        shape: Any = getattr(X, "shape", (None, None))
+        names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
+        if not names:
+            raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory, of pandas or polars.")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise ValueError("X has column names that are no strings, or the same name twice; expected different strings.")
+        if shape[0] < 2:
+            raise ValueError(f"X has {shape[0]} records; expected at least 2.")
+        kinds = _kinds(described, names)
+        learnt = {
+            name: kind == "category" or (kind == "learn" and not is_number(X[name].dtype))
+            for name, kind in kinds.items()
+            if kind in ("category", "number", "learn")
+        }
+        given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
+        if not learnt:
+            raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
+        return cls(int(shape[0]), tuple(names), given, learnt)
+
+    def cells(self, X: Any) -> np.ndarray:
+        """Return the cells of the columns that are learnt, each read by itself with public rules."""
+        columns = [(bucket_cells if text else number_cells)(X[name]) for name, text in self.are_text.items()]
+        return np.column_stack(columns)
+
+    def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
+        """Return the records as the oracle gets them; errors quote no data."""
+        return ColumnCells(quoting_no_data(X, lambda: self.cells(X)), targets)
+
+
+class LearnedSchema(TransformerMixin, BoundToLedgers):
+    r"""Learn bounds, scales and common categories of a data frame from two noisy histograms, and map frames by them.
+
+    The first release counts the cells of each column in bins that suit every unit: numbers by sign and binary exponent, text by a
+    public hash of its spelling. The second counts numbers in narrow bins between the limits that the first one showed. All that
+    is learnt follows from these releases: where a column is centred, how it is scaled, whether its scale is logarithmic, which
+    integers and categories get an indicator, and whether missing cells are frequent.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of this transformer alone, beside that of the estimator which follows. A tenth of the squared budget of a
+        fit is usually enough: ``epsilon=0.3`` beside an estimator with ``epsilon=1.0``.
+    delta : float or None, default=None
+        Privacy parameter in (0, 1); None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables are neighbours.
+    schema : dict or None, default=None
+        What is known of some columns, by name. An entry is as in `from_schema`, and costs nothing; or it is a word: "category"
+        for a column whose numbers are codes, "number" for text that holds numbers, "ignore" for a column to leave out. The
+        columns that it does not name are learnt.
+    learn_target : bool, default=False
+        Whether y holds numbers whose range is learnt, too. It is ``schema_.target_bounds`` then.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        What was learnt, and what was given, for `from_schema`.
+    learnt_ : dict
+        For each learnt column, its kind ("linear", "log", "integers", "constant", "undetermined" or "category"), and what the
+        releases tell: limits, scale, share of missing cells, integers or number of categories. ``pandas.DataFrame(learnt_).T``
+        is a table.
+    privacy_report_ : PrivacyReport
+        Guarantee, releases and noise.
+    privacy_spent_ : PrivacySpent
+        Spent epsilon and delta.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        From ``fit``, for a table that is no data frame or parameters that are not valid, before anything is charged.
+
+    See Also
+    --------
+    from_schema : Map frames by public facts, without a budget.
+
+    Notes
+    -----
+    **Privacy.** A record adds 1 to one bin of every column, so its contribution to a release of d columns has norm
+    :math:`\sqrt d`. Both releases get Gaussian noise and compose exactly. Cells are read one by one with public rules, so that no
+    record changes how another is read. ``transform`` maps each row by released facts. It returns rows of length at most 1: use
+    ``data_norm=1`` for the estimator that follows.
+
+    With d columns and :math:`\mu` of the budget, all that matters is :math:`s = \mu n / (k \sqrt{d / 10})`, where k is 1 for
+    ``zero_out`` and :math:`\sqrt 2` for ``replace_one``. `plan` states it. From 120 on columns are learnt fully,
+    from 50 on in part.
+
+    Categories are known by the bucket of their hash only: 256 buckets, which rare categories may share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import LearnedSchema
+    >>> hours = np.arange(100_000) % 24
+    >>> calls = pd.DataFrame({"hour": hours, "length": 60.0 * np.exp(hours), "answered": np.where(hours % 3, "yes", "no")})
+    >>> prepare = LearnedSchema(epsilon=0.5).fit(calls)
+    >>> prepare.schema_.columns["hour"].bounds, prepare.schema_.columns["length"].scale
+    ((0.0, 23.0), 'log')
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        schema: Any = None,
+        learn_target: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.schema = schema
+        self.learn_target = learn_target
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text and missing values are allowed, and secure noise is not reproducible."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = NoiseSource().secure
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> "LearnedSchema":
+        """Learn the columns of a data frame.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_features)
+            Records, of pandas or polars.
+        y : array-like of shape (n_samples,), default=None
+            Numbers to predict, read with ``learn_target=True`` only.
+
+        Returns
+        -------
+        self
+            The transformer.
+        """
+        look_at_preparation()
+        self._check_parameters()
+        facts = FrameFacts.of(X, self.schema)
+        rows = facts.rows(X, self._targets(y, facts.n_samples))
+        del X, y  # no frame holds them from here on, but that of the caller
+        plan, noise = self._plan(facts), NoiseSource(self.random_state)
+        statement = self._report(plan, facts, noise)
+        pay(_spending(plan, statement), self._ledgers)
+        oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, noise)  # type: ignore[arg-type]
+        del rows
+        learnt = learn(oracle.ask, plan)
+        oracle.finish()
+        self._commit(self._attributes(facts, learnt, statement))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map each row of a data frame by what was learnt.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_samples, n_features)
+            Records; not changed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Rows of length at most 1.
+        """
+        check_is_fitted(self, "schema_")
+        return from_schema(self.schema_).fit_transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the prepared columns.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored: the names are those of the frame that was learnt.
+
+        Returns
+        -------
+        ndarray of str
+            The names.
+        """
+        check_is_fitted(self, "schema_")
+        names = list(self.schema_.columns)
+        row = imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
+        return from_schema(self.schema_).fit(row).get_feature_names_out()
+
+    def to_schema(self) -> dict[str, Any]:
+        """Return what was learnt as the content of a schema, which can be edited, written as JSON, and given to `from_schema`.
+
+        Returns
+        -------
+        dict
+            Columns, and the range of the target if it was learnt.
+        """
+        check_is_fitted(self, "schema_")
+        return self.schema_.to_dict()
+
+    def plan(self, n_samples: Any, n_features: int | None = None) -> PrivacyReport:
+        """Return the report of a fit, and how well it will learn the columns, before any data is touched.
+
+        Parameters
+        ----------
+        n_samples : int or DataFrame
+            Number of records; or a frame, of which only the number of records and the names and types of its columns are read.
+        n_features : int or None, default=None
+            Number of columns to learn, which count as numbers; None if a frame is given.
+
+        Returns
+        -------
+        PrivacyReport
+            Spent budget, releases and noise.
+        """
+        self._check_parameters()
+        if hasattr(n_samples, "columns"):
+            facts = FrameFacts.of(n_samples, self.schema)
+        else:
+            for name, value, least in (("n_samples", n_samples, 2), ("n_features", n_features, 1)):
+                if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                    raise ValueError(f"{name}={shown(value)}; expected an integer from {least} on, or a data frame as n_samples.")
+            names = tuple(f"x{place}" for place in range(int(n_features)))  # type: ignore[arg-type]
+            facts = FrameFacts(int(n_samples), names, {}, dict.fromkeys(names, False))
+        return self._report(self._plan(facts), facts, NoiseSource(), planned=True)
+
+    def _check_parameters(self) -> None:
+        check_random_state(self.random_state)
+        if not isinstance(self.learn_target, (bool, np.bool_)):
+            raise TypeError(f"learn_target={shown(self.learn_target)}; expected True or False.")
+
+    def _targets(self, y: Any, n_samples: int) -> np.ndarray | None:
+        if not self.learn_target:
+            return None
+        if y is None:
+            raise ValueError("y=None with learn_target=True; expected the numbers to predict.")
+        targets = quoting_no_data(y, lambda: check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y"))
+        if targets.size != n_samples:
+            raise ValueError(f"y has {targets.size} targets and X has {n_samples} records; expected as many.")
+        return targets
+
+    def _plan(self, facts: FrameFacts) -> LearningPlan:
+        budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples)
+        return LearningPlan.make(facts.n_samples, facts.are_text, bool(self.learn_target), budget)
+
+    def _report(self, plan: LearningPlan, facts: FrameFacts, noise: NoiseSource, planned: bool = False) -> PrivacyReport:
+        names = {name: "text" if text else "number" for name, text in facts.are_text.items()}
+        return PrivacyReport(
+            estimator=type(self).__name__,
+            planned=planned,
+            budget=plan.budget,
+            adjacency_in_words=ADJACENCIES[plan.budget.adjacency],
+            spent=spent(plan.schedule, plan.scale, plan.budget),
+            solver="histograms",
+            solver_title="joint histograms of all columns, by octave and by hash bucket, then in narrow bins",
+            solver_reason="the only one; the squared budget is split by the numbers of columns and of columns of numbers",
+            releases=describe_releases(plan.schedule, plan.scale, plan.budget, plan.rounding_allowances),
+            reproducible_noise=not noise.secure,
+            noise_size=plan.outlook,
+            public={
+                "n_samples": plan.n_samples,
+                "n_features": len(facts.names),
+                "read_as": names,
+                "parameters": {name: shown(value) for name, value in self.get_params().items() if name != "random_state"},
+                "n_releases": len(plan.schedule),
+                "passes": plan.schedule.passes,
+            },
+            assumptions=(TYPES, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON),
+            versions=versions(),
+        )
+
+    def _attributes(self, facts: FrameFacts, learnt: Learnt, statement: PrivacyReport) -> dict[str, Any]:
+        """Return all attributes of the fitted transformer, from releases and public facts only."""
+        given = Schema.read({"columns": facts.given}).columns if facts.given else {}
+        found = {name: _entry(finding) for name, finding in learnt.columns.items()}
+        columns = {name: {**given, **found}[name] for name in facts.names if name in given or name in found}
+        bounds = None if learnt.target is None else learnt.target.number().bounds
+        rows = {name: _described(finding) for name, finding in learnt.columns.items()}
+        rows |= {} if learnt.target is None else {"y": _described(learnt.target)}
+        told = {name: ", ".join(f"{key} {value}" for key, value in row.items()) for name, row in rows.items()}
+        return {
+            "n_features_in_": len(facts.names),
+            "feature_names_in_": np.array(facts.names, dtype=object),
+            "schema_": Schema(columns, None, None, bounds),
+            "learnt_": rows,
+            "privacy_report_": replace(statement, public={**statement.public, "learnt": told}),
+            "privacy_spent_": statement.spent,
+        }
+
+
+def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
+    """Return a word or the facts of each column; raise TypeError or ValueError for what is neither."""
+    if described is None:
+        return dict.fromkeys(names, "learn")
+    if not isinstance(described, Mapping):
+        raise TypeError(f"schema={shown(described)}; expected a dict from column name to facts or to one of {list(SHORT)}.")
+    if unknown := [name for name in described if name not in names]:
+        raise ValueError(f"schema names the columns {unknown}, which X does not have; expected columns of X.")
+    kinds = {name: described.get(name, "learn") for name in names}
+    for name, facts in kinds.items():
+        if isinstance(facts, Mapping):
+            if facts.get("kind") == "ignore":
+                kinds[name] = "ignore"
+            elif facts == {"kind": "learn"}:
+                kinds[name] = "learn"
+            else:
+                Schema.read({"columns": {name: facts}}, [name])
+        elif not isinstance(facts, str) or facts not in SHORT:
+            raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected a dict of facts or one of {list(SHORT)}.")
+    return kinds
+
+
+def _entry(finding: Finding | tuple[Category, float]) -> Number | Category:
+    return finding.number() if isinstance(finding, Finding) else finding[0]
+
+
+def _described(finding: Finding | tuple[Category, float]) -> dict[str, Any]:
+    """Return what was learnt of a column, as plain types."""
+    if not isinstance(finding, Finding):
+        category, missing = finding
+        return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4)}
+    number = finding.number()
+    facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": number.scale}
+    integers = {"integers": len(finding.integers)} if finding.integers else {}
+    return {**facts, "missing": round(finding.missing, 4), **integers}
+
+
+def _spending(plan: LearningPlan, statement: PrivacyReport) -> Spending:
+    seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
+    composition = Composition.of(plan.schedule, plan.budget.adjacency).at(plan.scale) if plan.budget.private else None
+    return Spending(
+        estimator=statement.estimator,
+        parameters={**statement.public["parameters"], **seeded},
+        schedule=tuple(str(line) for line in statement.releases),
+        adjacency=plan.budget.adjacency,
+        epsilon=statement.spent.epsilon,
+        delta=plan.budget.delta,
+        composition=composition,
+    )

@@ -1,0 +1,185 @@
+"""Plan the two releases from which the columns of a table are learnt, and make them."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.preprocessing._fine_rule import refine
+from skdp.preprocessing._octave_rule import Finding, common_buckets, place_octaves
+from skdp.preprocessing._schema import Category
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
+from skdp.privacy.queries.column_histograms import EVEN_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+
+__all__ = ["LearningPlan", "Learnt", "learn"]
+
+# The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
+# made-up tables were learnt, from PART on their units, and below HARDLY less than half of them.
+USUAL_SHARE = 0.1
+FULL, PART, HARDLY = 120, 50, 30
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What the releases tell of the columns.
+
+    Parameters
+    ----------
+    columns : dict
+        `Finding` of a column of numbers, or the `Category` and the share of missing cells of a column of text, by name.
+    target : Finding or None
+        The same of the target.
+    """
+
+    columns: dict[str, Finding | tuple[Category, float]]
+    target: Finding | None
+
+
+@dataclass(frozen=True)
+class LearningPlan:
+    """Hold the public facts of the two releases.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    are_text : dict
+        For each column that is learnt, whether it is text, by name.
+    target : bool
+        Whether the range of the target is learnt.
+    budget : Budget
+        What both releases spend together.
+    schedule : Schedule
+        The releases.
+    scale : float
+        Standard deviation over sensitivity of a release of weight 1.
+    rounding_allowances : tuple of float
+        Relative increase of the noise that covers rounding, per release.
+    """
+
+    n_samples: int
+    are_text: Mapping[str, bool]
+    target: bool
+    budget: Budget
+    schedule: Schedule
+    scale: float
+    rounding_allowances: tuple[float, ...]
+
+    @classmethod
+    def make(cls, n_samples: int, are_text: Mapping[str, bool], target: bool, budget: Budget) -> "LearningPlan":
+        """Plan both releases; raise an error for noise that random bits cannot resolve, before any data is read.
+
+        The squared budget is split in proportion to the columns that a release counts, so that bins of both have about the same
+        noise. How many columns the second one counts follows from the first; it can be all numbers.
+        """
+        if budget.delta == 0:
+            raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+        query, n_numbers = ColumnHistograms(tuple(are_text.values()), target), sum(not text for text in are_text.values())
+        weights = [contribution(len(are_text), target), contribution(n_numbers, target)]
+        first = Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)
+        releases = [first]
+        if weights[1]:
+            releases.append(Release(FineHistograms, Gaussian(math.hypot(*weights) / weights[1])))
+        schedule = Schedule(tuple((1, release) for release in releases))
+        scale = calibrate(schedule, budget)
+        largest = (n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1)
+        allowances = tuple(
+            _allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
+            for release in releases
+        )
+        return cls(n_samples, are_text, target, budget, schedule, scale, allowances)
+
+    def noise_of(self, query: Query) -> float:
+        """Return the standard deviation of the noise in a bin, as a share of the records."""
+        (release,) = (release for release in self.schedule if release.query is type(query))
+        return noise_multiplier(release, self.scale, self.budget.adjacency) * query.clip_norm / self.n_samples
+
+    @property
+    def signal(self) -> float:
+        """The s of a fit with `USUAL_SHARE` for the columns, whose columns are learnt as well as these."""
+        if not self.budget.private:
+            return math.inf
+        d = contribution(len(self.are_text), self.target)
+        k = ColumnHistograms.relative_sensitivity[self.budget.adjacency]
+        return gaussian_mu(self.budget.epsilon, self.budget.delta) * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
+
+    @property
+    def outlook(self) -> str:
+        """How well the columns will be learnt, in words."""
+        if not self.budget.private:
+            return "no noise"
+        signal = self.signal
+        if signal >= FULL:
+            told = "columns are learnt fully"
+        elif signal >= PART:
+            told = "scales are learnt; tails, integers and rare categories may be missed"
+        else:
+            most = "most" if signal < HARDLY else "many"
+            told = f"{most} scales may be missed: write bounds for the columns that you know, or take a larger epsilon"
+        limits = f"from {FULL} full, from {PART} in part, below {HARDLY} hardly"
+        return f"signal s = {signal:.3g} over the noise of a bin ({limits}): {told}"
+
+
+def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
+    """Make the releases and conclude from them, and from public facts, what the columns are.
+
+    Parameters
+    ----------
+    ask : callable
+        Returns the noisy answer to a query, `Oracle.ask`.
+    plan : LearningPlan
+        The public facts.
+
+    Returns
+    -------
+    Learnt
+        What the releases tell.
+    """
+    query = ColumnHistograms(tuple(plan.are_text.values()), plan.target)
+    shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
+    columns: dict[str, Finding | tuple[Category, float]] = {}
+    for (name, text), counted in zip(plan.are_text.items(), shares, strict=False):
+        columns[name] = common_buckets(counted, sigma) if text else place_octaves(counted, sigma)
+    target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
+    if len(plan.schedule) == 1:
+        return Learnt(columns, target)
+    wide = {name: finding for name, finding in columns.items() if isinstance(finding, Finding) and finding.narrows}
+    limits = [finding.limits for finding in wide.values()]
+    narrow_target = target is not None and target.narrows
+    if target is not None and target.narrows:
+        limits.append(target.limits)
+    places = {name: place for place, name in enumerate(plan.are_text)}
+    fine = FineHistograms(tuple(places[name] for name in wide), np.array(limits, dtype=float).reshape(-1, 2), narrow_target)
+    shares, sigma = _split(ask(fine), fine.sizes(), plan), plan.noise_of(fine)
+    for (name, finding), counted in zip(wide.items(), shares, strict=False):
+        columns[name] = refine(finding, counted, sigma)
+    if target is not None and target.narrows:
+        target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True)
+    return Learnt(columns, target)
+
+
+def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.ndarray]:
+    return np.split(answer / plan.n_samples, np.cumsum(sizes)[:-1])
+
+
+def _allowance(release: Release, scale: float, n_samples: int, size: int, adjacency: str) -> float:
+    """Return the relative increase of the noise that covers rounding; counts are exact."""
+    if not isinstance(release.mechanism, Gaussian):
+        raise PrivacyAccountingError(f"{release.mechanism!r} has no noise multiplier; expected a Gaussian release.")
+    sensitivity, weight = release.query.relative_sensitivity[adjacency], release.mechanism.weight
+    noise = GridGaussian.calibrated(
+        clip_norm=1.0,
+        relative_sensitivity=sensitivity,
+        scale=scale * weight,
+        n_samples=n_samples,
+        size=size,
+        summation_error=0.0,
+    )
+    return noise.std / (sensitivity * scale * weight) - 1

@@ -1,0 +1,136 @@
+"""Map cells by the facts of a learnt schema: numbers around a centre, and spellings by hash bucket."""
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._data_validation import keep_names, quoting_no_data
+from skdp._validation import column_labels
+from skdp.preprocessing._base import StatelessTransformer
+from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
+from skdp.preprocessing._schema import OTHER, Category, LearntScale, Number
+
+__all__ = ["HashedCategories", "LearntNumbers"]
+
+FURTHEST = 4.0  # largest scaled value, in sizes of the core; a choice: the bounds are at most this far
+LARGEST = 1e290  # of a cell, so that differences are finite
+
+
+class ColumnMap(StatelessTransformer):
+    """Base of transformers that map each cell of a frame to a block of columns, by the public facts of its column.
+
+    Parameters
+    ----------
+    facts : list of Number or Category
+        The facts of each column.
+    """
+
+    def __init__(self, facts: list[Any]) -> None:
+        self.facts = facts
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Store the number and the names of the columns; no cell is read."""
+        quoting_no_data(X, lambda: self._named(X, reset=True))
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the prepared columns."""
+        check_is_fitted(self, "n_features_in_")
+        given = getattr(self, "feature_names_in_", input_features)
+        names = column_labels(None if given is None else np.asarray(given), self.n_features_in_)
+        pairs = zip(names, self.facts, strict=True)
+        return np.array([f"{name}{suffix}" for name, facts in pairs for suffix in self._suffixes(facts)], dtype=object)
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        return quoting_no_data(X, lambda: self._cells(X, reset))
+
+    def _cells(self, X: Any, reset: bool) -> np.ndarray:
+        self._named(X, reset)
+        return np.column_stack([self._column(column) for column in columns_of(X)])
+
+    def _named(self, X: Any, reset: bool) -> None:
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            keep_names(self, X)
+        if len(self.facts) != self.n_features_in_:
+            raise ValueError(f"facts has {len(self.facts)} entries; expected one for each of {self.n_features_in_} columns.")
+
+    def _check(self, X: np.ndarray) -> None:
+        """Accept all cells."""
+
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):  # a warning would reveal a cell
+            return np.hstack([self._block(facts, X[:, column]) for column, facts in enumerate(self.facts)])
+
+
+class LearntNumbers(ColumnMap):
+    """Map numbers to about [-1, 1] around a centre; indicators of some integers and of missing cells follow.
+
+    Parameters
+    ----------
+    facts : list of Number
+        The facts of each column, each with a `LearntScale`.
+    """
+
+    _column = staticmethod(number_cells)
+
+    def _suffixes(self, facts: Number) -> list[str]:
+        integers = [f"_{value:g}" for value in _learnt(facts).integers]
+        return ["", *integers, *(["_missing"] if _learnt(facts).missing else [])]
+
+    def _block(self, facts: Number, cells: np.ndarray) -> np.ndarray:
+        learnt, missing = _learnt(facts), np.isnan(cells)
+        filled = np.where(missing, learnt.centre if facts.fill is None else facts.fill, np.clip(cells, -LARGEST, LARGEST))
+        indicators = [(cells == value).astype(np.float64) for value in learnt.integers]
+        return np.column_stack([_scaled(facts, filled), *indicators, *([missing.astype(np.float64)] if learnt.missing else [])])
+
+
+class HashedCategories(ColumnMap):
+    """Map spellings to indicators of some hash buckets, of missing cells if these have one, and of all others.
+
+    Parameters
+    ----------
+    facts : list of Category
+        The facts of each column, each with buckets.
+    """
+
+    _column = staticmethod(bucket_cells)
+
+    def _suffixes(self, facts: Category) -> list[str]:
+        return [*(f"_bucket{bucket}" for bucket in facts.buckets or ()), *(["_missing"] if facts.missing else []), f"_{OTHER}"]
+
+    def _block(self, facts: Category, cells: np.ndarray) -> np.ndarray:
+        kept = [cells == bucket for bucket in facts.buckets or ()] + [np.isnan(cells)] * facts.missing
+        others = np.logical_not(np.any(kept, axis=0)) if kept else np.ones(cells.shape, dtype=bool)
+        return np.column_stack([*kept, others]).astype(np.float64)
+
+
+def _learnt(facts: Number) -> LearntScale:
+    if facts.learnt is None:
+        raise ValueError("The column has bounds alone; expected a core and a centre.")
+    return facts.learnt
+
+
+def _scaled(facts: Number, values: np.ndarray) -> np.ndarray:
+    """Return the distance from the centre, on the scale of the column and in sizes of its core."""
+    learnt = _learnt(facts)
+    if facts.scale == "sign":
+        return np.sign(values - learnt.centre)
+    low, high = facts.bounds
+    around = _on_scale(facts, np.array([learnt.centre, *learnt.core]))
+    size = max(float(np.abs(around[1:] - around[0]).max()), math.ulp(0.0))
+    return np.clip((_on_scale(facts, np.clip(values, low, high)) - around[0]) / size, -FURTHEST, FURTHEST)
+
+
+def _on_scale(facts: Number, values: np.ndarray) -> np.ndarray:
+    return np.copysign(np.log1p(np.abs(values / _learnt(facts).unit)), values) if facts.scale == "log" else values

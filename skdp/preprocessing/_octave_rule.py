@@ -1,0 +1,210 @@
+"""Conclude from noisy histograms by octave where numbers lie, and from those by hash bucket which spellings are common.
+
+All are functions of releases and of their noise. The constants are choices, made by the scores of models on public tables.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.preprocessing._schema import Category, LearntScale, Number
+from skdp.privacy.queries.column_histograms import BUCKETS, LOWEST, OCTAVES, octave_ends
+
+__all__ = ["LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z", "common_buckets", "place_octaves"]
+
+# Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it.
+Z = 3.7
+# The same for a bin far from others, and for one at most NEAR octaves from such a bin, alone or with its neighbour.
+FAR_Z, NEAR_Z, NEAR = 4.5, 2.5, 3
+# Smallest share of the records for which a bin of numbers, or a bucket of spellings, counts: a rarer one is no help to a model.
+LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
+# Share of the records at either end that does not set the core: a few outliers would.
+TRIM = 0.005
+# Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0.
+UNSEEN = 0.25
+# Noise of a bin, as a share of the records, from which on limits are one octave, and two, beyond the core: it hides a tail.
+FURTHER = (0.004, 0.015)
+# Octaves from the median magnitude to the one at MOST from which on a column is on a logarithmic scale.
+HEAVY = 3
+# Shares of the magnitudes below the unit of a logarithm (of one sign), below the median, and below the far end.
+TENTH, HALF, MOST = 0.1, 0.5, 0.98
+# Octaves between the median magnitude and the largest bound of a logarithm: outliers do not set the scale.
+FURTHEST_OCTAVES = 20
+# Octaves of the window where no bin counts, the weight of the release there against exponents near 0, and their unit.
+WINDOW, GAIN, PRIOR = 4, 0.1, 10
+# Limits of a column that nothing is known of, in sizes of its core.
+UNDETERMINED_LIMITS = 4.0
+# Share of one value from which on it is mapped to 0.
+MODE = 0.5
+# What a column of a single value, or a share of it, adds to the squared length of a row, and the least of other columns.
+STEP_SQUARE, LEAST_SQUARE = 0.1, 0.02
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the releases tell of a column of numbers; shares are of the records.
+
+    Parameters
+    ----------
+    kind : {"linear", "log", "constant", "integers", "undetermined"}
+        What it looks like.
+    limits : tuple of float
+        Lowest and highest value to keep.
+    core : tuple of float
+        Ends of what is scaled to about [-1, 1].
+    centre : float
+        Value that is mapped to 0.
+    missing : float
+        Share of missing cells; 0 if they are too few to be told from noise.
+    zeros : float, default=0.0
+        Share of zeros among the cells that are there.
+    unit : float, default=1.0
+        Unit of the logarithm.
+    integers : tuple of float, default=()
+        Integers that get an indicator each.
+    square : float, default=1/3
+        Mean square of the scaled value.
+    """
+
+    kind: str
+    limits: tuple[float, float]
+    core: tuple[float, float]
+    centre: float
+    missing: float
+    zeros: float = 0.0
+    unit: float = 1.0
+    integers: tuple[float, ...] = ()
+    square: float = 1 / 3
+
+    @property
+    def narrows(self) -> bool:
+        """Whether a fine histogram between the limits may tell more."""
+        return self.kind in ("linear", "undetermined")
+
+    def number(self) -> Number:
+        """Return the entry of the schema."""
+        scale = {"log": "log", "constant": "sign"}.get(self.kind, "linear")
+        low, high = self.limits if self.limits[0] < self.limits[1] else (self.centre - 1.0, self.centre + 1.0)
+        mean_square = self.square + self.missing + bool(self.integers)
+        return Number(
+            (low, high),
+            scale,
+            min(max(self.centre, low), high),
+            LearntScale(self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square),
+        )
+
+
+def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
+    """Return the buckets that are common, and the share of missing cells, 0 if they are not.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (257,)
+        Noisy counts over n; the last is of missing cells.
+    sigma : float
+        Standard deviation of their noise.
+
+    Returns
+    -------
+    tuple of (Category, float)
+        The entry of the schema, and the share.
+    """
+    common = np.flatnonzero(shares > max(Z * sigma, LEAST_BUCKET)).tolist()
+    missing = BUCKETS in common
+    kept = tuple(bucket for bucket in common if bucket != BUCKETS)
+    return Category((), kept, missing), min(float(shares[-1]), 1.0) if missing else 0.0
+
+
+def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Finding:
+    """Return what the first histogram of a column of numbers tells.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (244,)
+        Noisy counts over n, by octave; the last is of missing cells.
+    sigma : float
+        Standard deviation of their noise.
+    target : bool, default=False
+        Whether the column is to be predicted: nothing of it is cut off or set on a logarithmic scale.
+
+    Returns
+    -------
+    Finding
+        Limits, core and centre.
+    """
+    missing = min(float(shares[-1]), 1.0) if shares[-1] > max(Z * sigma, LEAST_MASS) else 0.0
+    found = _believed(shares[:-1], sigma)
+    if not found.any():
+        return _guess(shares[:-1], sigma, missing)
+    mass = np.where(found, np.maximum(shares[:-1], 0.0), 0.0)
+    total = float(mass.sum())
+    zeros = float(mass[OCTAVES] / max(total, 1 - missing, 1e-9))
+    low, high = _ends(mass, found, 0.0 if target else TRIM)
+    if low == high == 0.0:  # zero is all that shows
+        return Finding("constant", (0.0, 0.0), (0.0, 0.0), 0.0, missing, zeros, square=STEP_SQUARE)
+    both_signs = low < 0 < high
+    if 1 - missing - total > UNSEEN + 2 * sigma and not target:
+        low, high = -max(-low, high), max(-low, high)
+    core, limits = (low, high), _further(low, high, 2.0 ** sum(sigma > noise for noise in FURTHER[: 1 if target else 2]))
+    tenth, half, most = _magnitudes(mass)
+    square = max((1 - zeros) / 3, LEAST_SQUARE)
+    if most - half >= HEAVY and not target:
+        unit, cap = 2.0 ** (LOWEST + (half if both_signs else tenth) - 1), 2.0 ** (LOWEST + half + FURTHEST_OCTAVES)
+        limits = max(min(limits[0], 0.0), -cap), min(max(limits[1], 0.0), cap)
+        return Finding("log", limits, (max(core[0], -cap), min(core[1], cap)), 0.0, missing, zeros, unit, square=square)
+    if zeros > 0:  # zero is a value of the column
+        core, limits = (min(low, 0.0), max(high, 0.0)), (min(limits[0], 0.0), max(limits[1], 0.0))
+    if zeros > MODE:  # zero stays zero: rows of many such columns are short
+        return Finding("linear", limits, core, 0.0, missing, zeros, square=square)
+    return Finding("linear", limits, core, sum(core) / 2, missing, zeros)
+
+
+def _believed(mass: np.ndarray, sigma: float) -> np.ndarray:
+    """Return which bins hold something: far ones by themselves, near ones by less, and also two neighbours together."""
+    core = mass > max(FAR_Z * sigma, LEAST_MASS)
+    if not core.any():
+        core = (mass == mass.max()) & (mass > Z * sigma)
+    near = np.convolve(core, np.ones(2 * NEAR + 1), "same") > 0
+    found = core | (near & (mass > max(NEAR_Z * sigma, LEAST_MASS)))
+    pairs = np.convolve(mass, np.ones(2), "valid") > max(NEAR_Z * sigma * math.sqrt(2), LEAST_MASS)
+    for place in np.flatnonzero(pairs):
+        if near[place] and near[place + 1] and not found[place : place + 2].any():
+            found[place : place + 2] = True
+    found[OCTAVES] = mass[OCTAVES] > max(Z * sigma, LEAST_MASS)
+    return found
+
+
+def _guess(mass: np.ndarray, sigma: float, missing: float) -> Finding:
+    """Return the likeliest octaves of either sign where no bin counts; exponents near 0 are likely beforehand."""
+    sizes = mass[OCTAVES + 1 :] + mass[:OCTAVES][::-1]
+    sums = np.convolve(sizes, np.ones(WINDOW), "valid")
+    exponents = LOWEST + WINDOW - 1 + np.arange(sums.size)
+    gain = GAIN / max(sigma, LEAST_MASS / Z) ** 2
+    top = 2.0 ** float(exponents[np.argmax(sums * gain - np.abs(exponents) / PRIOR)])
+    return Finding("undetermined", (-UNDETERMINED_LIMITS * top, UNDETERMINED_LIMITS * top), (-top, top), 0.0, missing)
+
+
+def _ends(mass: np.ndarray, found: np.ndarray, trim: float) -> tuple[float, float]:
+    """Return the ends of the bins that count, without a share of the mass at either end."""
+    below, above = np.cumsum(mass) / mass.sum(), np.cumsum(mass[::-1])[::-1] / mass.sum()
+    kept = np.flatnonzero(found & (below > trim) & (above > trim))
+    low, high = octave_ends()
+    return float(low[kept[0]]), float(high[kept[-1]])
+
+
+def _further(low: float, high: float, factor: float) -> tuple[float, float]:
+    """Return limits beyond the far end, or ends, of a core."""
+    if high >= -low and -low >= high:
+        return low * factor, high * factor
+    if high > -low:
+        return (low / factor if low > 0 else low), high * factor
+    return low * factor, (high / factor if high < 0 else high)
+
+
+def _magnitudes(mass: np.ndarray) -> tuple[int, int, int]:
+    """Return the octaves of three magnitudes: one that a tenth is below, the median, and one that nearly all are below."""
+    sizes = mass[OCTAVES + 1 :] + mass[:OCTAVES][::-1]
+    cumulated = np.cumsum(sizes) / max(float(sizes.sum()), 1e-12)
+    tenth, half, most = (int(np.searchsorted(cumulated, share)) for share in (TENTH, HALF, MOST))
+    return tenth, half, most
