@@ -11,9 +11,12 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 
 from skdp import PrivacyLedger
 from skdp.estimators import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.estimators._partitioned import PartReading
 from skdp.privacy.budget import Budget
 from skdp.privacy.data import partition
 from skdp.privacy.engines import dask as engine
@@ -60,7 +63,7 @@ STEPS = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=Newton(n_step
 
 def fitted(estimator, X, y):
     with reproducible_noise(0):
-        return estimator.fit(X, y)
+        return clone(estimator).fit(X, y)  # a fit of the same object would overwrite what it is compared with
 
 
 def left_on(client):
@@ -126,19 +129,15 @@ def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     assert np.allclose(model.predict(X[names]), memory.predict(X[names]), atol=1e-6)
 
 
-def test_without_a_client_partitions_are_read_one_by_one(narrow):
+def test_without_a_client_partitions_are_read_one_by_one(narrow, monkeypatch):
+    def none():
+        raise ValueError("no client")
+
     X, y = narrow
-    if engine_client() is not None:
-        pytest.skip("another test's cluster is the default")
-    assert np.array_equal(
-        fitted(STEPS, da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000)).coef_, fitted(STEPS, X, y).coef_
-    )
-
-
-def engine_client():
-    from skdp.data._dask import current_client
-
-    return current_client()
+    monkeypatch.setattr(distributed, "get_client", none)
+    model = fitted(STEPS, da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    assert "n_workers" not in model.privacy_report_.public["table"]
+    assert np.array_equal(model.coef_, fitted(STEPS, X, y).coef_)
 
 
 def killing(client, after):
@@ -332,3 +331,120 @@ def forget(dask_scheduler, key):
         for worker in list(task.who_has):
             dask_scheduler.remove_replica(task, worker)
         dask_scheduler.transitions({key: "released"}, stimulus_id="test")
+
+
+def test_a_fit_that_fails_leaves_the_collections_of_the_user_alone(cluster, narrow):
+    """The twin cancels what it computes from, and with it the results that the user keeps."""
+    X, y = narrow
+    kept = da.from_array(X, chunks=(1000, 6)).persist()
+    distributed.wait(kept)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        STEPS.fit(kept, da.from_array(np.where(np.arange(3000) == 7, np.nan, y), chunks=1000))
+    assert np.isclose(kept.sum().compute(), X.sum())
+
+
+def as_stated(parts):
+    """An array of parts, whose dtypes are not looked at."""
+    delayed = pytest.importorskip("dask").delayed
+    return da.concatenate([da.from_delayed(delayed(part), part.shape, parts[0].dtype) for part in parts])
+
+
+def test_partitions_of_several_types_are_refused(cluster, narrow):
+    X, y = narrow
+    targets = da.from_array(y, chunks=1500)
+    with pytest.raises(ValueError, match="different dtypes"):
+        STEPS.fit(as_stated([X[:1500], X[1500:].astype(np.float32)]), targets)
+    with pytest.raises(ValueError, match="labels of the partitions have different types"):
+        DPLogisticRegression(solver=GD).fit(da.from_array(X, chunks=(1500, 6)), as_stated([y[:1500], y[1500:].astype(str)]))
+
+
+def test_sparse_chunks(cluster, narrow):
+    X, y = narrow[0].round(), narrow[1]
+    chunks = da.from_array(X, chunks=(1500, 6)).map_blocks(sparse.csr_array)
+    model = fitted(STEPS, chunks, da.from_array(y, chunks=1500))
+    assert np.allclose(model.coef_, fitted(STEPS, sparse.csr_array(X), y).coef_, rtol=1e-9)
+    assert np.array_equal(model.predict(chunks).compute(), model.predict(sparse.csr_array(X)))
+
+
+def test_fingerprints_tell_other_labels_and_another_order(narrow):
+    """The numbers that stand for labels may be the same where the labels differ."""
+    X, y = narrow[0][:50], np.repeat(["a", "b"], 25)
+    read = PartReading(DPLogisticRegression()._part_reader(None))
+    tables = ((X, y), (X[::-1], y), (X, np.repeat(["a", "c"], 25)), (X, y[::-1]))
+    digests = {engine.load(read, bytes(32), *table)[1].digest for table in tables}
+    assert len(digests) == len(tables)
+    assert engine.load(read, bytes(32), X, y)[1].digest in digests
+
+
+class Undecodable:
+    def __call__(self, X, y):
+        raise UnicodeDecodeError("utf-8", b"record-a1", 0, 1, "invalid")
+
+
+def test_an_error_of_another_type_is_not_quoted():
+    failure = partition.guarded(PartReading(Undecodable()), np.ones((2, 2)), np.ones(2))
+    assert failure.kind is SourceError and "record-a1" not in failure.text
+
+
+def test_blas_has_one_thread_until_the_last_task_ends():
+    """The twin: a limit per task, which the first one that ends takes off the others."""
+    limit, seen = engine.OneThread(), []
+    blas = [library for library in limit.controller.lib_controllers if library.user_api == "blas"]
+    with limit.controller.limit(limits=2, user_api="blas"):
+        limit.__enter__()
+        limit.__enter__()
+        limit.__exit__()
+        seen += [library.num_threads for library in blas]
+        limit.__exit__()
+        assert set(seen) == {1} and {library.num_threads for library in blas} == {2}
+
+
+class Deadly:
+    """Ends the worker that reads a part, as the system does when memory is short."""
+
+    def __call__(self, X, y):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_partition_that_ends_workers_is_told(cluster, narrow, monkeypatch):
+    X, y = narrow
+    monkeypatch.setattr(DPLogisticRegression, "_part_reader", lambda self, X: Deadly())
+    with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger, pytest.raises(SourceError) as caught:
+        STEPS.fit(da.from_array(X, chunks=(1500, 6)), da.from_array(y, chunks=1500))
+    assert str(caught.value) == engine.KILLED and not ledger.entries
+    cluster.wait_for_workers(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", (1, 2))
+@pytest.mark.parametrize("step", ("facts", "check", "sum", "join1"))
+def test_workers_that_end_in_any_step_change_no_bit(step, number, cluster, narrow, monkeypatch):
+    X, y = narrow
+    parts = da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000)
+    quiet = fitted(STEPS, *parts).coef_
+    submit, ended = engine.DaskEngine._submit, []
+
+    def ending(self, kind, place, *arguments):
+        future = submit(self, kind, place, *arguments)
+        if kind == step and not ended:
+            ended.extend(list(cluster.run(os.getpid).values())[:number])
+            for process in ended:
+                os.kill(process, signal.SIGKILL)
+        return future
+
+    monkeypatch.setattr(engine.DaskEngine, "_submit", ending)
+    assert np.array_equal(fitted(STEPS, *parts).coef_, quiet) and len(ended) == number
+    cluster.wait_for_workers(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers, threads, processes", ((1, 1, True), (3, 1, True), (1, 3, False)))
+def test_the_number_of_workers_changes_no_bit(workers, threads, processes, cluster, narrow):
+    X, y = narrow
+    cut = (100,) * 30
+    parts = da.from_array(X, chunks=(cut, 6)), da.from_array(y, chunks=(cut,))
+    here = fitted(STEPS, *parts)
+    options = {"n_workers": workers, "threads_per_worker": threads, "processes": processes, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as local, distributed.Client(local):
+        assert np.array_equal(fitted(STEPS, *parts).coef_, here.coef_)

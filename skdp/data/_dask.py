@@ -112,7 +112,7 @@ def lazy_predictions(predict: Callable[[Any], np.ndarray], X: Any) -> Any:
 
 
 def _predicted(predict: Callable[[Any], np.ndarray], part: Any, nothing: np.ndarray) -> np.ndarray:
-    return predict(part) if len(part) else nothing
+    return predict(part) if part.shape[0] else nothing
 
 
 def _matching(X: list[Any], y: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
+from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
 from skdp._progress import PartitionProgress, asks_for_data
 from skdp.data import Table
 from skdp.data._dask import current_client, is_dask, table_of
@@ -161,6 +161,8 @@ def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], 
         facts, labels = reduce(agreed, known), None
         if len({part.storage for part in known}) > 1:
             raise ValueError("Some partitions are sparse and others dense; expected all of one kind.")
+        if len({part.dtype for part in loaded if part.n_rows}) > 1:
+            raise ValueError("The partitions have different dtypes; expected the same in all of them.")
         lookups: list[np.ndarray | None] = [None] * len(loaded)
         if facts.classes is not None:
             labels = np.unique(np.concatenate([part.classes for part in known]))
@@ -189,8 +191,8 @@ class PartReading:
 
     def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Facts | None] | Failure":
         """Return the records and what is public about them; the text of a failure quotes no data."""
-        if not len(X) == len(y) > 0:
-            if len(X) == len(y):
+        if not len_of(X) == len_of(y) > 0:
+            if len_of(X) == len_of(y):
                 return Chunk(np.empty((0, 0)), np.empty(0)), None
             return Failure(
                 ValueError, "A partition of X and that of y have different lengths; expected the same partitions in both."
@@ -198,7 +200,9 @@ class PartReading:
         try:
             part = stored_as(None, self.read(X, y))
         except (TypeError, ValueError) as error:
-            return Failure(TypeError if isinstance(error, TypeError) else ValueError, str(error))
+            if type(error) not in (TypeError, ValueError):  # such as UnicodeDecodeError, which quotes what it cannot read
+                raise
+            return Failure(type(error), str(error))
         labels = part.facts.classes
         if labels is not None and labels.size > np.iinfo(CODES).max:
             return Failure(ValueError, TOO_MANY)

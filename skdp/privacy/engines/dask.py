@@ -6,12 +6,14 @@ is computed again from the graph of the user.
 """
 
 import contextlib
+import hashlib
 import platform
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import scipy
 import sklearn
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import Chunk, Failure, Partition, chunks_of, guarded, joined, partial_sum
+from skdp.privacy.data.partition import DIGEST_BYTES, Failure, Partition, chunks_of, guarded, joined, partial_sum
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
 from skdp.privacy.data.training_data import Sums
 from skdp.privacy.errors import SourceError
@@ -50,7 +52,9 @@ class LoadedPartition:
     n_rows, n_features, n_chunks : int
         Public sizes.
     digest : bytes
-        Fingerprint, keyed with a secret of the fit.
+        Fingerprint of the records and of the label set, keyed with a secret of the fit.
+    dtype : str
+        Type of the numbers in X.
     public : object
         Further public facts, for the reader of the table.
     """
@@ -59,6 +63,7 @@ class LoadedPartition:
     n_features: int
     n_chunks: int
     digest: bytes
+    dtype: str
     public: Any
 
 
@@ -102,12 +107,13 @@ class DaskEngine:
     def load(self) -> list[LoadedPartition]:
         """Read the collection once, and keep its partitions on the workers."""
         self._begin()
-        columns = [self._client.compute(list(column)) for column in zip(*self._parts, strict=True)]
-        self._under_way += [future for column in columns for future in column]
-        pairs = [
-            self._submit("read", place, load, self._read, self._secret, X, y)
-            for place, (X, y) in enumerate(zip(*columns, strict=True))
+        task = import_module("dask").delayed(on_worker, pure=False)
+        tasks = [
+            task(self._machine, load, self._read, self._secret, X, y, dask_key_name=self._key("read", place))
+            for place, (X, y) in enumerate(self._parts)
         ]
+        pairs = self._client.compute(tasks)  # no future has a key of the user's, whose own tasks `close` must not cancel
+        self._under_way += pairs
         self._partitions = [self._submit("part", place, first, pair) for place, pair in enumerate(pairs)]
         loaded = self._gathered([self._submit("facts", place, second, pair) for place, pair in enumerate(pairs)])
         for part in loaded:
@@ -153,8 +159,11 @@ class DaskEngine:
             with contextlib.suppress(Exception):
                 future.release()
 
+    def _key(self, kind: str, place: int) -> str:
+        return f"{self._name}-{self._passes}-{kind}-{place}"
+
     def _submit(self, kind: str, place: int, work: Callable[..., Any], *arguments: Any) -> Any:
-        key = f"{self._name}-{self._passes}-{kind}-{place}"
+        key = self._key(kind, place)
         future = self._client.submit(on_worker, self._machine, work, *arguments, key=key, pure=False)
         self._under_way.append(future)
         return future
@@ -208,23 +217,43 @@ def machine() -> tuple[str, ...]:
     """Return what decides how this process rounds: the versions and the kinds of BLAS and of processor."""
     blas = sorted(
         "{internal_api} {version} {architecture}".format_map({"architecture": "", **info})
-        for info in controller().info()
+        for info in one_thread().controller.info()
         if info.get("user_api") == "blas"
     )
     return metadata.version("skdp"), np.__version__, scipy.__version__, sklearn.__version__, platform.machine(), *blas
 
 
+class OneThread(contextlib.AbstractContextManager[None]):
+    """Keeps BLAS to one thread as long as any thread of the process is inside: its rounding may depend on their number."""
+
+    def __init__(self) -> None:
+        self.controller, self._lock, self._inside = ThreadpoolController(), Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = self.controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
 @cache
-def controller() -> ThreadpoolController:
-    """Return what limits the threads of BLAS, made once per process."""
-    return ThreadpoolController()
+def one_thread() -> OneThread:
+    """Return the limit of this process, which several threads of a worker share."""
+    return OneThread()
 
 
 def on_worker(expected: tuple[str, ...], work: Callable[..., Any], *arguments: Any) -> Any:
     """Do the work of a task with one thread of BLAS; refuse it on a worker that joined later and rounds in another way."""
     if machine() != expected:
         return Failure(SourceError, MIXED.format(what="a package"))
-    with controller().limit(limits=1, user_api="blas"):
+    with one_thread():
         return guarded(work, *arguments)
 
 
@@ -236,8 +265,9 @@ def load(read: Callable[[Any, Any], Any], secret: bytes, X: Any, y: Any) -> Any:
     whole, public = result
     n_features = whole.X.shape[1]
     chunks = tuple(chunks_of([whole], chunk_rows(n_features)))
-    digest = Chunk(whole.X, whole.y, whole.groups).digest(secret)
-    return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, public)
+    labels = repr(getattr(public, "labels", None)).encode()  # which the numbers in y stand for
+    digest = hashlib.blake2b(whole.digest(secret) + labels, key=secret, digest_size=DIGEST_BYTES).digest()
+    return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, whole.X.dtype.str, public)
 
 
 def first(pair: tuple[Any, Any]) -> Any:
