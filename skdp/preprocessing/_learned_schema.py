@@ -63,7 +63,7 @@ class FrameFacts:
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
         """Read names, types and the number of records; raise TypeError or ValueError for what is no data frame."""
-        shape: Any = getattr(X, "shape", (None, None))
+        shape: Any = getattr(X, "shape", None) or (None,)
         names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
         if not names:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory, of pandas or polars.")
@@ -305,7 +305,10 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             return None
         if y is None:
             raise ValueError("y=None with learn_target=True; expected the numbers to predict.")
-        targets = quoting_no_data(y, lambda: check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y"))
+        column = quoting_no_data(y, lambda: column_or_1d(y))
+        if column.dtype.kind in "mM":
+            raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
+        targets = quoting_no_data(y, lambda: check_array(column, ensure_2d=False, dtype=np.float64, input_name="y"))
         if targets.size != n_samples:
             raise ValueError(f"y has {targets.size} targets and X has {n_samples} records; expected as many.")
         return targets

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hostile import SECRETS
+from hostile import LABELS, SECRETS, TABLES
 from seeded import fitted
 from sklearn import __version__ as sklearn_version
 from sklearn.base import clone
@@ -35,9 +35,8 @@ from skdp.testing import reproducible_noise
 
 PACKAGE = Path(skdp.__file__).parent
 N = 4000
-polars_2 = pytest.mark.skipif(
-    tuple(map(int, sklearn_version.split(".")[:2])) < (1, 8), reason="the ColumnTransformer of this scikit-learn does not know it"
-)
+OLD = tuple(map(int, sklearn_version.split(".")[:2])) < (1, 8)
+polars_2 = pytest.mark.skipif(OLD, reason="the ColumnTransformer of this scikit-learn does not know it")
 
 
 @pytest.fixture
@@ -191,6 +190,39 @@ def test_what_is_not_valid_is_refused_before_a_charge(name, frame, tmp_path):
         assert not ledger.entries
     if name != "seed":
         assert not SECRETS.search(str(refusal.value)) and refusal.value.__context__ is None
+
+
+FRAMES = {name: table for name, table in TABLES.items() if type(table).__name__ == "DataFrame"}
+FRAMES |= {f"frame {name}": pd.DataFrame(cells, columns=list("abc")) for name, cells in TABLES.items() if name.startswith("cell")}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", [*FRAMES, *(name for name in TABLES if name not in FRAMES)])
+def test_hostile_tables_are_mapped_or_refused_and_never_quoted(name):
+    table = FRAMES.get(name, TABLES.get(name))
+    if name.startswith("polars") and OLD:
+        pytest.skip("the ColumnTransformer of this scikit-learn does not know polars 2")
+    try:
+        model = LearnedSchema(1.0, delta=1e-3).fit(table)
+    except (TypeError, ValueError) as error:
+        assert not SECRETS.search(str(error)) and error.__context__ is None
+        assert name not in FRAMES or "same name twice" in str(error)
+        return
+    assert name in FRAMES
+    rows = model.transform(table)
+    assert np.isfinite(rows).all() and (np.linalg.norm(rows, axis=1) < 1 + 1e-9).all()
+    assert not SECRETS.search(repr(vars(model)) + str(model.privacy_report_))
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_hostile_targets_are_read_as_numbers_or_refused_and_never_quoted(name):
+    try:
+        LearnedSchema(1.0, delta=1e-3, learn_target=True).fit(pd.DataFrame({"a": np.arange(24.0)}), LABELS[name])
+    except (TypeError, ValueError) as error:
+        assert not SECRETS.search(str(error)) and error.__context__ is None
+    else:
+        values = np.asarray(LABELS[name] if name != "range" else [*LABELS[name]])
+        assert values.dtype.kind not in "mM" and np.isfinite(values.astype(float)).all()
 
 
 def test_noise_that_random_bits_cannot_resolve_is_refused_before_a_charge(frame, tmp_path):
