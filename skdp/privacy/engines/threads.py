@@ -69,7 +69,8 @@ class ThreadEngine:
         self._partitions: list[Partition] = []
         self._changes: list[tuple[Any, tuple[Any, ...], list[tuple[Any, ...]]]] = []
         self._blas = ThreadpoolController()
-        self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="skdp")
+        self._n_threads = cpu_count()  # asked once: the answer reads files of the system
+        self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="skdp")
 
     def load(self, row_bytes: int | None = None, n_samples: int | None = None) -> list[LoadedChunk]:
         """Read the source once, and keep its chunks; a copy that finds no space is refused before, if its size is known."""
@@ -161,7 +162,7 @@ class ThreadEngine:
             try:
                 for task in tasks:
                     waiting.append(self._pool.submit(guarded, *task))
-                    if len(waiting) > cpu_count():
+                    if len(waiting) > self._n_threads:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
