@@ -24,7 +24,7 @@ if source == "chunks":
     table = chunks(factory)
 else:
     files = [np.lib.format.open_memmap(folder + name, "w+", kind, shape)
-             for name, kind, shape in (("/X.npy", float, (n, {d})), ("/y.npy", np.int8, n))]
+             for name, kind, shape in (("/X.npy", float, (n, {d})), ("/y.npy", np.int8, (n,)))]
     start = 0
     for parts in factory():
         for file, part in zip(files, parts):
