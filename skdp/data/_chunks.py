@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from skdp._validation import check_integer, shown
+from skdp.data._foreign import copied, quoting_nothing
 from skdp.data._table import Table, check_cache, check_dtype
-from skdp.privacy.errors import SourceError
 
 __all__ = ["chunks"]
 
 END = object()
+FAILED = (
+    "The function that yields the chunks failed; its error may quote a record and is left out. "
+    "A loop over what the function returns shows it."
+)
 
 
 class Factory:
@@ -23,26 +27,11 @@ class Factory:
         self._factory, self.n_features = factory, n_features
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the chunks of a new iterator."""
-        given = _quoting_nothing(lambda: iter(self._factory()))
-        while (chunk := _quoting_nothing(lambda: next(given, END))) is not END:
-            yield chunk if isinstance(chunk, tuple) and len(chunk) in (2, 3) else (chunk, None)
-
-
-def _quoting_nothing(work: Callable[[], Any]) -> Any:
-    """Return what the user's function returns; the text of its error may quote a record, and is left out."""
-    try:
-        return work()
-    except MemoryError:
-        failure: Exception = MemoryError("The function that yields the chunks needs more memory than there is.")
-    except SourceError as error:  # of a table that the function reads
-        failure = SourceError(str(error))
-    except (Exception, SystemExit):
-        failure = SourceError(
-            "The function that yields the chunks failed; its error may quote a record and is left out. "
-            "A loop over what the function returns shows it."
-        )
-    raise failure  # outside of the except clause, so that the original is not its context
+        """Yield copies of the chunks of a new iterator: a function that fills one array again and again would repeat records."""
+        given = quoting_nothing(lambda: iter(self._factory()), FAILED)
+        while (chunk := quoting_nothing(lambda: next(given, END), FAILED)) is not END:
+            parts = chunk if isinstance(chunk, tuple) and len(chunk) in (2, 3) else (chunk, None)
+            yield tuple(map(copied, parts))
 
 
 def chunks(

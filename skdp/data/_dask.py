@@ -2,15 +2,18 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skdp._files._suffixes import imported
+from skdp.data._foreign import quoting_nothing
 from skdp.data._table import Table
 
 __all__ = ["DaskParts", "current_client", "is_dask", "lazy_predictions", "table_of"]
 
+FAILED = "A task of the Dask collection failed; its error may quote a record and is left out. Computing the collection shows it."
 OF_DASK = 'pip install "skdp[dask]"'
 
 
@@ -47,13 +50,14 @@ class DaskParts:
     def count(self) -> int:
         """Return the number of records, which the workers count."""
         dask = imported("dask", OF_DASK)
-        return sum(dask.compute(*(dask.delayed(len)(y) for _, y in self.parts)))
+        lengths = [dask.delayed(len)(y) for _, y in self.parts]
+        return sum(quoting_nothing(lambda: dask.compute(*lengths), FAILED))
 
     def batches(self) -> Iterator[tuple[Any, Any]]:
         """Yield X and y partition by partition, each computed in this process when it is asked for."""
         dask = imported("dask", OF_DASK)
         for part in self.parts:
-            yield dask.compute(*part, scheduler="synchronous")
+            yield quoting_nothing(partial(dask.compute, *part, scheduler="synchronous"), FAILED)
 
 
 def is_dask(X: Any) -> bool:

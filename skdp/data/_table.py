@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from skdp._validation import shown
+from skdp.data._foreign import copied, is_foreign, quoting_nothing
 
 __all__ = ["Source", "Table", "check_cache", "check_dtype"]
 
 CACHES = ("disk", None)
 DTYPES = ("float32", "float64", None)
+FAILED = (
+    "A map of the rows of the table failed; its error may quote a record and is left out. Calling it on public rows shows it."
+)
 
 
 class Source(Protocol):
@@ -147,7 +152,7 @@ class Table:
             The mapped records.
         """
         for step in self.steps:
-            X = step(X)
+            X = copied(quoting_nothing(partial(step, X), FAILED)) if is_foreign(step) else step(X)
         return X if self.dtype is None else converted(X, np.dtype(self.dtype))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:

@@ -270,6 +270,8 @@ class Stream:
     def _parts(self) -> Iterator[Chunk]:
         for X, y, labels in self._table.grouped():
             part = stored_as(self._first, self._read(X, y))
+            if self._table.dtype is not None and part.facts.particular.n_columns is None:
+                part = part._replace(X=as_dtype(part.X, np.dtype(self._table.dtype)))
             self._first = agreed(self._first, part.facts)
             codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]
             groups = None if self._groups is None else self._groups.numbers(labels, len(codes))
@@ -292,6 +294,17 @@ def stored_as(first: Facts | None, part: Part) -> Part:
     else:
         X, kind = sparse.csr_array(part.X), "CSR"
     return part._replace(facts=replace(part.facts, storage=kind), X=X)
+
+
+def as_dtype(X: Any, dtype: np.dtype[Any]) -> Any:
+    """Return numbers in the dtype of the table, also those that came as objects: one record decides whether a batch has any."""
+    if X.dtype == dtype:
+        return X
+    with np.errstate(all="ignore"):
+        X = X.astype(dtype)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError(f"Input X contains infinity or a value too large for {dtype!r}.")
+    return X
 
 
 def agreed(first: Facts | None, part: Facts) -> Facts:
