@@ -43,10 +43,10 @@ def chunks(
     ----------
     factory : callable
         Returns a new iterator over pairs (X, y), each of some records, or over X alone for a table to predict for, or over
-        triples (X, y, groups) with the label of each record's public group, for `DPGroupDROClassifier`. Each call must yield the
+        triples (X, y, groups) with the label of each record's public group, for `skdp.DPGroupDROClassifier`. Each call must yield the
         same records in the same order, since a fit reads the table more than once without a kept copy.
     n_features : int or None, default=None
-        Number of columns, for `plan`; None if it is not known before the table is read.
+        Number of columns, for ``plan``; None if it is not known before the table is read.
     cache : {"disk", None}, default="disk"
         Whether ``fit`` keeps a copy of the records in a private file, or calls the function once per pass over the data.
     dtype : {"float32", "float64", None}, default=None

@@ -60,7 +60,7 @@ def npy(
     y : path or None, default=None
         File of an array of shape (n_samples,), the targets; None for a table to predict for.
     groups : path or None, default=None
-        File of an array of shape (n_samples,), the label of each record's public group, for `DPGroupDROClassifier`.
+        File of an array of shape (n_samples,), the label of each record's public group, for `skdp.DPGroupDROClassifier`.
     cache : {"disk", None}, default="disk"
         Whether ``fit`` keeps a copy of the records in a private file, or reads the files once per pass over the data.
     dtype : {"float32", "float64", None}, default=None

@@ -200,7 +200,7 @@ class Schedule:
     def passes(self) -> int | None:
         """Number of passes over the data, or None where it follows from the records.
 
-        A release over all records is one pass. Consecutive releases of a query with `Query.shares_partial` ask for one sum, and
+        A release over all records is one pass. Consecutive releases of a query with ``shares_partial`` ask for one sum, and
         are one pass together, and so are all single-pass releases. A Poisson sample counts as its expected share of the records,
         and the total is rounded up.
         """
