@@ -43,8 +43,8 @@ def chunks(
     ----------
     factory : callable
         Returns a new iterator over pairs (X, y), each of some records, or over X alone for a table to predict for, or over
-        triples (X, y, groups) with the label of each record's public group, for `skdp.DPGroupDROClassifier`. Each call must yield the
-        same records in the same order, since a fit reads the table more than once without a kept copy.
+        triples (X, y, groups) with the label of each record's public group, for `skdp.DPGroupDROClassifier`. Each call must
+        yield the same records in the same order, since a fit reads the table more than once without a kept copy.
     n_features : int or None, default=None
         Number of columns, for ``plan``; None if it is not known before the table is read.
     cache : {"disk", None}, default="disk"
