@@ -37,6 +37,8 @@ class Standardization:
             own = np.array(getattr(self, name), dtype=np.float64)
             own.setflags(write=False)
             object.__setattr__(self, name, own)
+        if not self.intercept and self.centre.any():  # sums of rows alone cannot be centred, so norms would not bound them
+            raise ValueError("A geometry without intercept has a centre; expected zeros.")
 
     def view(self, rows: TrainingData) -> TrainingData:
         """Return the rows with the norms of z."""

@@ -12,7 +12,15 @@ from skdp.losses import Logistic, Multinomial
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import ClassCounts, LabelSum, Moments, ScoreGradient, Standardization, StandardizedGradient
+from skdp.privacy.queries import (
+    ClassCounts,
+    LabelSum,
+    Moments,
+    ScoreGradient,
+    Standardization,
+    StandardizedGradient,
+    Whitening,
+)
 
 STORAGES = {
     "C": np.ascontiguousarray,
@@ -266,3 +274,9 @@ def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
     frame = Standardization(np.zeros(2), np.array([1e200, 1.0]), True, 1.0)
     with pytest.raises(PrivacyAccountingError, match="rounding of StandardizedGradient has no bound"):
         oracle.ask(StandardizedGradient(Logistic(), np.zeros((3, 1)), 1.0, frame))
+
+
+@pytest.mark.parametrize("kind", (Standardization, Whitening))
+def test_a_geometry_without_intercept_has_no_centre(kind):
+    with pytest.raises(ValueError, match="expected zeros"):
+        kind(np.array([0.0, 1.0]), np.ones(2), False, 1.0)
