@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -70,7 +70,10 @@ def bucket_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples,)
         Numbers from 0 to 255, or NaN.
     """
-    cells = np.asarray(column).astype(object).tolist()
+    values = np.asarray(column)
+    if values.dtype.kind in "mM":
+        values = _seconds(values)  # objects would be whole numbers of a unit, which one record may change
+    cells = values.astype(object).tolist()
     known = KnownBuckets() if set(map(type, cells)) <= UNLIKE else None
     return np.array(list(map(_bucket if known is None else known.__getitem__, cells)), dtype=np.float64)
 
@@ -135,8 +138,9 @@ def _number(value: Any) -> float:
 def _of_datetime(value: datetime) -> float:
     if value != value:  # the missing date of pandas
         return math.nan
-    naive = value if value.tzinfo is None else value.astimezone(timezone.utc).replace(tzinfo=None)
-    return (naive - EPOCH).total_seconds()
+    since = value.replace(tzinfo=None) - EPOCH
+    offset = value.utcoffset()
+    return (since if offset is None else since - offset).total_seconds()  # `astimezone` fails at the first and the last day
 
 
 def _from_number(value: Any) -> float:

@@ -119,3 +119,18 @@ def test_frames_of_pandas_and_polars_hold_the_same_cells():
     texts = ["a", None, " b"]
     for column in (pd.Series(texts), pd.Series(texts, dtype="string"), pd.Series(texts, dtype="category"), pl.Series(texts)):
         np.testing.assert_array_equal(bucket_cells(column), bucket_cells(objects(texts)))
+
+
+def test_the_first_and_the_last_moment_have_a_number_in_every_time_zone():
+    east, west = timezone(timedelta(hours=14)), timezone(timedelta(hours=-14))
+    first, last = datetime.min.replace(tzinfo=east), datetime.max.replace(tzinfo=west)
+    cells = number_cells(np.array([first, 3.0, last, datetime(1970, 1, 2, 14, tzinfo=east), None], dtype=object))
+    assert np.isfinite(cells[:4]).all() and cells[0] < cells[1] < cells[2]
+    assert cells[3] == 86400.0 and np.isnan(cells[4])
+
+
+@pytest.mark.parametrize("unit", ("s", "ms", "us", "ns"))
+def test_buckets_of_dates_are_those_of_their_seconds(unit):
+    days = np.array(["1970-01-02", "2020-05-17", "NaT"], dtype=f"datetime64[{unit}]")
+    assert np.array_equal(bucket_cells(days), bucket_cells(np.array([86400.0, 1589673600.0, np.nan])), equal_nan=True)
+    assert np.isfinite(bucket_cells(days)[:2]).all()
