@@ -1,6 +1,6 @@
 """Let methods of fitted models take a table in partitions, batch by batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ def _unbound(name: str, model: Any, X: Any) -> np.ndarray:
 def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray:
     """Return the predictions for all records of a table, in their order."""
     if table.n_samples is None:
-        return np.concatenate([predict(X) for X, _ in table.batches()])
+        return _joined(predict(X) for X, _ in table.batches())
     result, start = np.empty(0), 0
     for X, _ in table.batches():
         part = predict(X)
@@ -63,3 +63,13 @@ def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray
         if start == table.n_samples:
             return result
     raise SourceError("The source has another number of records than before: it has changed.")
+
+
+def _joined(parts: Iterator[np.ndarray]) -> np.ndarray:
+    """Return the parts as one array, which grows in place: a list of them would need the memory twice."""
+    result = np.array(next(parts, np.empty(0)))
+    for part in parts:
+        start = len(result)
+        result.resize((start + len(part), *part.shape[1:]), refcheck=False)
+        result[start:] = part
+    return result
