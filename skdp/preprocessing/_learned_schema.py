@@ -1,7 +1,6 @@
 """Learn the schema of a data frame with a privacy budget of its own, and map frames by it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -15,14 +14,11 @@ from skdp._files._suffixes import imported
 from skdp._prepared import look_at_preparation
 from skdp._software import versions
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._cells import bucket_cells, is_number, number_cells
-from skdp.preprocessing._learning import LearningPlan, Learnt, learn
-from skdp.preprocessing._octave_rule import Finding
+from skdp.preprocessing._frame_facts import TYPES, FrameFacts
+from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
 from skdp.preprocessing._pipeline import from_schema
-from skdp.preprocessing._schema import Category, Number, Schema
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
-from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
@@ -31,65 +27,7 @@ from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport,
 
 __all__ = ["LearnedSchema"]
 
-SHORT = ("category", "number", "ignore", "learn")  # what may stand for a column's facts
-TYPES = (
-    "the types of the columns are public, and decide which are read as numbers and which as text; one cell that is no number can "
-    "make a whole column text"
-)
 TARGET = "every target is a finite number"
-
-
-@dataclass(frozen=True)
-class FrameFacts:
-    """Hold what is public about a data frame.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records.
-    names : tuple of str
-        All columns.
-    given : dict
-        Facts of the columns that the user describes, by name.
-    are_text : dict
-        For each column that is learnt, whether it is text, by name.
-    """
-
-    n_samples: int
-    names: tuple[str, ...]
-    given: dict[str, Any]
-    are_text: dict[str, bool]
-
-    @classmethod
-    def of(cls, X: Any, described: Any) -> "FrameFacts":
-        """Read names, types and the number of records; raise TypeError or ValueError for what is no data frame."""
-        shape: Any = getattr(X, "shape", None) or (None,)
-        names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
-        if not names:
-            raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory, of pandas or polars.")
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise ValueError("X has column names that are no strings, or the same name twice; expected different strings.")
-        if shape[0] < 2:
-            raise ValueError(f"X has {shape[0]} records; expected at least 2.")
-        kinds = _kinds(described, names)
-        learnt = {
-            name: kind == "category" or (kind == "learn" and not is_number(X[name].dtype))
-            for name, kind in kinds.items()
-            if kind in ("category", "number", "learn")
-        }
-        given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
-        if not learnt:
-            raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
-        return cls(int(shape[0]), tuple(names), given, learnt)
-
-    def cells(self, X: Any) -> np.ndarray:
-        """Return the cells of the columns that are learnt, each read by itself with public rules."""
-        columns = [(bucket_cells if text else number_cells)(X[name]) for name, text in self.are_text.items()]
-        return np.column_stack(columns)
-
-    def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
-        """Return the records as the oracle gets them; errors quote no data."""
-        return ColumnCells(quoting_no_data(X, lambda: self.cells(X)), targets)
 
 
 class LearnedSchema(TransformerMixin, BoundToLedgers):
@@ -318,7 +256,6 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return LearningPlan.make(facts.n_samples, facts.are_text, bool(self.learn_target), budget)
 
     def _report(self, plan: LearningPlan, facts: FrameFacts, noise: NoiseSource, planned: bool = False) -> PrivacyReport:
-        names = {name: "text" if text else "number" for name, text in facts.are_text.items()}
         return PrivacyReport(
             estimator=type(self).__name__,
             planned=planned,
@@ -334,7 +271,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             public={
                 "n_samples": plan.n_samples,
                 "n_features": len(facts.names),
-                "read_as": names,
+                "read_as": facts.read_as,
                 "parameters": {name: shown(value) for name, value in self.get_params().items() if name != "random_state"},
                 "n_releases": len(plan.schedule),
                 "passes": plan.schedule.passes,
@@ -345,58 +282,15 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
     def _attributes(self, facts: FrameFacts, learnt: Learnt, statement: PrivacyReport) -> dict[str, Any]:
         """Return all attributes of the fitted transformer, from releases and public facts only."""
-        given = Schema.read({"columns": facts.given}).columns if facts.given else {}
-        found = {name: _entry(finding) for name, finding in learnt.columns.items()}
-        columns = {name: {**given, **found}[name] for name in facts.names if name in given or name in found}
-        bounds = None if learnt.target is None else learnt.target.number().bounds
-        rows = {name: _described(finding) for name, finding in learnt.columns.items()}
-        rows |= {} if learnt.target is None else {"y": _described(learnt.target)}
-        told = {name: ", ".join(f"{key} {value}" for key, value in row.items()) for name, row in rows.items()}
+        schema, rows = facts.schema(learnt), learnt.described()
         return {
             "n_features_in_": len(facts.names),
             "feature_names_in_": np.array(facts.names, dtype=object),
-            "schema_": Schema(columns, None, None, bounds),
+            "schema_": schema,
             "learnt_": rows,
-            "privacy_report_": replace(statement, public={**statement.public, "learnt": told}),
+            "privacy_report_": replace(statement, public={**statement.public, "learnt": in_words(rows)}),
             "privacy_spent_": statement.spent,
         }
-
-
-def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
-    """Return a word or the facts of each column; raise TypeError or ValueError for what is neither."""
-    if described is None:
-        return dict.fromkeys(names, "learn")
-    if not isinstance(described, Mapping):
-        raise TypeError(f"schema={shown(described)}; expected a dict from column name to facts or to one of {list(SHORT)}.")
-    if unknown := [name for name in described if name not in names]:
-        raise ValueError(f"schema names the columns {unknown}, which X does not have; expected columns of X.")
-    kinds = {name: described.get(name, "learn") for name in names}
-    for name, facts in kinds.items():
-        if isinstance(facts, Mapping):
-            if facts.get("kind") == "ignore":
-                kinds[name] = "ignore"
-            elif facts == {"kind": "learn"}:
-                kinds[name] = "learn"
-            else:
-                Schema.read({"columns": {name: facts}}, [name])
-        elif not isinstance(facts, str) or facts not in SHORT:
-            raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected a dict of facts or one of {list(SHORT)}.")
-    return kinds
-
-
-def _entry(finding: Finding | tuple[Category, float]) -> Number | Category:
-    return finding.number() if isinstance(finding, Finding) else finding[0]
-
-
-def _described(finding: Finding | tuple[Category, float]) -> dict[str, Any]:
-    """Return what was learnt of a column, as plain types."""
-    if not isinstance(finding, Finding):
-        category, missing = finding
-        return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4)}
-    number = finding.number()
-    facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": number.scale}
-    integers = {"integers": len(finding.integers)} if finding.integers else {}
-    return {**facts, "missing": round(finding.missing, 4), **integers}
 
 
 def _spending(plan: LearningPlan, statement: PrivacyReport) -> Spending:

@@ -3,14 +3,16 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from skdp.preprocessing._fine_rule import refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, place_octaves
-from skdp.preprocessing._schema import Category
+from skdp.preprocessing._schema import Category, Number
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
-from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
+from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.gaussian import GridGaussian
@@ -18,7 +20,7 @@ from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
 from skdp.privacy.queries.column_histograms import EVEN_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["LearningPlan", "Learnt", "learn"]
+__all__ = ["LearningPlan", "Learnt", "in_words", "learn"]
 
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
 # made-up tables were learnt, from PART on their units, and below HARDLY less than half of them.
@@ -41,6 +43,15 @@ class Learnt:
     columns: dict[str, Finding | tuple[Category, float]]
     target: Finding | None
 
+    def entries(self) -> dict[str, Number | Category]:
+        """Return the facts of each column, by name."""
+        return {name: found.number() if isinstance(found, Finding) else found[0] for name, found in self.columns.items()}
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Return what was learnt of each column, and of the target as "y", as plain types."""
+        target = {} if self.target is None else {"y": self.target}
+        return {name: _described(found) for name, found in {**self.columns, **target}.items()}
+
 
 @dataclass(frozen=True)
 class LearningPlan:
@@ -55,7 +66,9 @@ class LearningPlan:
     target : bool
         Whether the range of the target is learnt.
     budget : Budget
-        What both releases spend together.
+        The budget that both releases spend, or have a share of.
+    mu : float
+        Gaussian-DP parameter of both releases together; inf without noise.
     schedule : Schedule
         The releases.
     scale : float
@@ -68,13 +81,18 @@ class LearningPlan:
     are_text: Mapping[str, bool]
     target: bool
     budget: Budget
+    mu: float
     schedule: Schedule
     scale: float
     rounding_allowances: tuple[float, ...]
 
     @classmethod
-    def make(cls, n_samples: int, are_text: Mapping[str, bool], target: bool, budget: Budget) -> "LearningPlan":
+    def make(
+        cls, n_samples: int, are_text: Mapping[str, bool], target: bool, budget: Budget, mu: float | None = None
+    ) -> "LearningPlan":
         """Plan both releases; raise an error for noise that random bits cannot resolve, before any data is read.
+
+        They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
 
         The squared budget is split in proportion to the columns that a release counts, so that bins of both have about the same
         noise. How many columns the second one counts follows from the first; it can be all numbers.
@@ -88,13 +106,14 @@ class LearningPlan:
         if weights[1]:
             releases.append(Release(FineHistograms, Gaussian(math.hypot(*weights) / weights[1])))
         schedule = Schedule(tuple((1, release) for release in releases))
-        scale = calibrate(schedule, budget)
+        mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
+        scale = math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu
         largest = (n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1)
         allowances = tuple(
             _allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
             for release in releases
         )
-        return cls(n_samples, are_text, target, budget, schedule, scale, allowances)
+        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances)
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
@@ -108,7 +127,7 @@ class LearningPlan:
             return math.inf
         d = contribution(len(self.are_text), self.target)
         k = ColumnHistograms.relative_sensitivity[self.budget.adjacency]
-        return gaussian_mu(self.budget.epsilon, self.budget.delta) * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
+        return self.mu * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
 
     @property
     def outlook(self) -> str:
@@ -165,6 +184,11 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     return Learnt(columns, target)
 
 
+def in_words(described: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return what was learnt of each column as a line of text."""
+    return {name: ", ".join(f"{key} {value}" for key, value in row.items()) for name, row in described.items()}
+
+
 def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.ndarray]:
     return np.split(answer / plan.n_samples, np.cumsum(sizes)[:-1])
 
@@ -183,3 +207,14 @@ def _allowance(release: Release, scale: float, n_samples: int, size: int, adjace
         summation_error=0.0,
     )
     return noise.std / (sensitivity * scale * weight) - 1
+
+
+def _described(finding: Finding | tuple[Category, float]) -> dict[str, Any]:
+    """Return what was learnt of a column, as plain types."""
+    if not isinstance(finding, Finding):
+        category, missing = finding
+        return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4)}
+    number = finding.number()
+    facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": number.scale}
+    integers = {"integers": len(finding.integers)} if finding.integers else {}
+    return {**facts, "missing": round(finding.missing, 4), **integers}
