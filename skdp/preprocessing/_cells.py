@@ -24,6 +24,8 @@ NUMBERS = re.compile(
 EPOCH = datetime(1970, 1, 1)
 DAY = 86400.0  # seconds
 UNLIKE = {str, type(None), float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
+MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)  # a datetime is a date
+WIDE = ("Int128", "UInt128")  # types of polars that NumPy has not
 
 
 def is_number(dtype: Any) -> bool:
@@ -46,19 +48,14 @@ def number_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples,)
         Numbers, NaN or infinite.
     """
-    values = np.asarray(column)
-    if values.dtype.kind in "mM":
-        return _seconds(values)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    numbers = np.frompyfunc(_number, 1, 1)(values.astype(object))
-    return np.asarray(numbers, dtype=np.float64).reshape(values.shape)
+    return _numbers(_values(column)) + 0.0  # -0.0 becomes 0.0: categories of pandas have the one that comes first
 
 
 def bucket_cells(column: Any) -> np.ndarray:
     """Return the number of the hash bucket of each cell's spelling as float64, NaN where a cell is empty or no text or number.
 
-    The hash is fixed, has no key, and reads one cell. Cells of the same spelling, such as 1, 1.0 and "1", share a bucket.
+    The hash is fixed, has no key, and reads one cell. Cells of the same spelling, such as 1, 1.0 and "1", share a bucket. Dates
+    are spelt as seconds since 1970, whether their column has the type of dates or holds objects.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ def bucket_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples,)
         Numbers from 0 to 255, or NaN.
     """
-    values = np.asarray(column)
+    values = _values(column)
     if values.dtype.kind in "mM":
         values = _seconds(values)  # objects would be whole numbers of a unit, which one record may change
     cells = values.astype(object).tolist()
@@ -91,8 +88,25 @@ def columns_of(X: Any) -> Iterator[Any]:
     yield from (X[name] for name in X.columns) if hasattr(X, "columns") else np.asarray(X).T
 
 
+def _values(column: Any) -> np.ndarray:
+    """Return the cells as a vector; those that hold several numbers each, or are wider than NumPy's, are objects."""
+    if str(getattr(column, "dtype", "")) not in WIDE and (values := np.asarray(column)).ndim == 1:
+        return values
+    return np.fromiter(column.to_list() if hasattr(column, "to_list") else column, dtype=object, count=len(column))
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "mM":
+        return _seconds(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype.kind == "c":  # one complex number makes all numbers of a column complex
+        return np.where(values.imag == 0, values.real, math.nan).astype(np.float64)
+    return np.asarray(np.frompyfunc(_number, 1, 1)(values.astype(object)), dtype=np.float64).reshape(values.shape)
+
+
 def _bucket(value: Any) -> float:
-    text = spelling(value)
+    text = spelling(_number(value) if isinstance(value, (*MOMENTS, Decimal, Fraction)) else value)
     if not text:
         return math.nan
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -122,25 +136,30 @@ def _number(value: Any) -> float:
         return _from_text(value)
     if value is None or isinstance(value, (bool, np.bool_)):
         return math.nan if value is None else float(value)
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return float(_seconds(np.asarray(value)))
+    if isinstance(value, MOMENTS):
+        return _of_moment(value)
     if isinstance(value, (int, float, np.integer, np.floating, Decimal, Fraction)):
         return _from_number(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return float(value.real) if value.imag == 0 else math.nan
+    return math.nan
+
+
+def _of_moment(value: Any) -> float:
+    """Return a date or a duration in seconds, with the same bits as `_seconds`."""
+    for exact in ("to_datetime64", "to_timedelta64"):  # of pandas, which may have nanoseconds
+        if hasattr(value, exact):
+            value = getattr(value, exact)()
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return float(_seconds(np.asarray(value)))
     if isinstance(value, datetime):
-        return _of_datetime(value)
-    if isinstance(value, date):
-        return (value - EPOCH.date()).days * DAY
-    if isinstance(value, time):
-        return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond * 1e-6
-    return value.total_seconds() if isinstance(value, timedelta) else math.nan
-
-
-def _of_datetime(value: datetime) -> float:
-    if value != value:  # the missing date of pandas
-        return math.nan
-    since = value.replace(tzinfo=None) - EPOCH
-    offset = value.utcoffset()
-    return (since if offset is None else since - offset).total_seconds()  # `astimezone` fails at the first and the last day
+        since, offset = value.replace(tzinfo=None) - EPOCH, value.utcoffset()
+        value = since if offset is None else since - offset  # `astimezone` fails at the first and the last day
+    elif isinstance(value, date):
+        value -= EPOCH.date()
+    elif isinstance(value, time):
+        return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 10**6
+    return value.days * DAY + value.seconds + value.microseconds / 10**6
 
 
 def _from_number(value: Any) -> float:
