@@ -14,7 +14,7 @@ import numpy as np
 from skdp.preprocessing._categories import spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = ["bucket_cells", "columns_of", "is_number", "number_cells"]
+__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "number_cells"]
 
 # Types of pandas, polars and pyarrow whose cells are numbers, dates or durations; every other type is text.
 NUMBERS = re.compile(
@@ -73,6 +73,25 @@ def bucket_cells(column: Any) -> np.ndarray:
     cells = values.astype(object).tolist()
     known = KnownBuckets() if set(map(type, cells)) <= UNLIKE else None
     return np.array(list(map(_bucket if known is None else known.__getitem__, cells)), dtype=np.float64)
+
+
+def either_cells(column: Any) -> np.ndarray:
+    """Return the cells of a column, each of which is a number or text, whatever the type of the column and its other cells.
+
+    Parameters
+    ----------
+    column : Series or ndarray
+        A column.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 2)
+        The number of each cell, NaN where it is no number; and the bucket of its spelling, NaN where it is a number or empty.
+    """
+    numbers = number_cells(column)
+    none, buckets = np.isnan(numbers), np.full(numbers.shape, math.nan)
+    buckets[none] = bucket_cells(np.asarray(column)[none])
+    return np.column_stack([numbers, buckets])
 
 
 class KnownBuckets(dict[Any, float]):

@@ -9,14 +9,18 @@ import numpy as np
 
 from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
-from skdp.preprocessing._cells import bucket_cells, is_number, number_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.column_cells import ColumnCells
 
 __all__ = ["TYPES", "FrameFacts"]
 
-SHORT = ("category", "number", "ignore", "learn")  # what may stand for a column's facts
+SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
+# By whether a column is text; None if each cell is a number or text.
+READERS = {False: number_cells, True: bucket_cells, None: either_cells}
+READ_AS = {False: "number", True: "text", None: "number or text, cell by cell"}
+OF_WORDS = {"number": False, "category": True, "either": None}
 TYPES = (
     "the types of the columns are public, and decide which are read as numbers and which as text; one cell that is no number can "
     "make a whole column text"
@@ -36,13 +40,13 @@ class FrameFacts:
     given : dict
         Facts of the columns that the user describes, by name.
     are_text : dict
-        For each column that is learnt, whether it is text, by name.
+        For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
     """
 
     n_samples: int
     names: tuple[str, ...]
     given: dict[str, Any]
-    are_text: dict[str, bool]
+    are_text: dict[str, bool | None]
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -57,9 +61,9 @@ class FrameFacts:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
         kinds = _kinds(described, names)
         learnt = {
-            name: kind == "category" or (kind == "learn" and not is_number(X[name].dtype))
+            name: OF_WORDS[kind] if kind in OF_WORDS else not is_number(X[name].dtype)
             for name, kind in kinds.items()
-            if kind in ("category", "number", "learn")
+            if isinstance(kind, str) and kind != "ignore"
         }
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
         if not learnt:
@@ -68,7 +72,7 @@ class FrameFacts:
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
-        columns = [(bucket_cells if text else number_cells)(X[name]) for name, text in self.are_text.items()]
+        columns = [READERS[text](X[name]) for name, text in self.are_text.items()]
         return np.column_stack(columns)
 
     def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
@@ -78,7 +82,7 @@ class FrameFacts:
     @property
     def read_as(self) -> dict[str, str]:
         """How each learnt column is read, by name."""
-        return {name: "text" if text else "number" for name, text in self.are_text.items()}
+        return {name: READ_AS[text] for name, text in self.are_text.items()}
 
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""

@@ -49,8 +49,9 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         Which tables are neighbours.
     schema : dict or None, default=None
         What is known of some columns, by name. An entry is as in `from_schema`, and costs nothing; or it is a word: "category"
-        for a column whose numbers are codes, "number" for text that holds numbers, "ignore" for a column to leave out. The
-        columns that it does not name are learnt.
+        for a column whose numbers are codes, "number" for text that holds numbers, "either" for text of which not even that is
+        known, "ignore" for a column to leave out. The columns that it does not name are learnt, as numbers or as text by their
+        types.
     learn_target : bool, default=False
         Whether y holds numbers whose range is learnt, too. It is ``schema_.target_bounds`` then.
     random_state : int, Generator, RandomState or None, default=None
@@ -92,6 +93,10 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     With d columns and :math:`\mu` of the budget, all that matters is :math:`s = \mu n / (k \sqrt{d / 10})`, where k is 1 for
     ``zero_out`` and :math:`\sqrt 2` for ``replace_one``. `plan` states it. From 120 on columns are learnt fully,
     from 50 on in part.
+
+    The cells of a column "either" are read one by one: a cell that is a number counts in its octave, another one in its bucket.
+    The kind of the larger share is that of the column. So a file that is read as text needs no types, which single records may
+    change.
 
     Categories are known by the bucket of their hash only: 256 buckets, which rare categories may share.
 

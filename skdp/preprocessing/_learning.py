@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp.preprocessing._fine_rule import refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, place_octaves
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._schema import Category, Number
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
@@ -22,6 +22,8 @@ from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 __all__ = ["LearningPlan", "Learnt", "in_words", "learn"]
 
+# By whether a column is text; None if each cell is a number or text.
+RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
 # made-up tables were learnt, from PART on their units, and below HARDLY less than half of them.
 USUAL_SHARE = 0.1
@@ -62,7 +64,7 @@ class LearningPlan:
     n_samples : int
         Number of records.
     are_text : dict
-        For each column that is learnt, whether it is text, by name.
+        For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
     target : bool
         Whether the range of the target is learnt.
     budget : Budget
@@ -78,7 +80,7 @@ class LearningPlan:
     """
 
     n_samples: int
-    are_text: Mapping[str, bool]
+    are_text: Mapping[str, bool | None]
     target: bool
     budget: Budget
     mu: float
@@ -88,7 +90,7 @@ class LearningPlan:
 
     @classmethod
     def make(
-        cls, n_samples: int, are_text: Mapping[str, bool], target: bool, budget: Budget, mu: float | None = None
+        cls, n_samples: int, are_text: Mapping[str, bool | None], target: bool, budget: Budget, mu: float | None = None
     ) -> "LearningPlan":
         """Plan both releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
@@ -165,7 +167,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     columns: dict[str, Finding | tuple[Category, float]] = {}
     for (name, text), counted in zip(plan.are_text.items(), shares, strict=False):
-        columns[name] = common_buckets(counted, sigma) if text else place_octaves(counted, sigma)
+        columns[name] = RULES[text](counted, sigma)
     target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
     if len(plan.schedule) == 1:
         return Learnt(columns, target)
@@ -174,7 +176,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     narrow_target = target is not None and target.narrows
     if target is not None and target.narrows:
         limits.append(target.limits)
-    places = {name: place for place, name in enumerate(plan.are_text)}
+    places = dict(zip(plan.are_text, query.places(), strict=True))
     fine = FineHistograms(tuple(places[name] for name in wide), np.array(limits, dtype=float).reshape(-1, 2), narrow_target)
     shares, sigma = _split(ask(fine), fine.sizes(), plan), plan.noise_of(fine)
     for (name, finding), counted in zip(wide.items(), shares, strict=False):

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.preprocessing._schema import Category, LearntScale, Number
-from skdp.privacy.queries.column_histograms import BUCKETS, LOWEST, OCTAVES, octave_ends
+from skdp.privacy.queries.column_histograms import BUCKETS, LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
-__all__ = ["LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z", "common_buckets", "place_octaves"]
+__all__ = [
+    *("LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
+    *("common_buckets", "number_or_text", "place_octaves"),
+]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it.
 Z = 3.7
@@ -114,6 +117,28 @@ def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
     missing = BUCKETS in common
     kept = tuple(bucket for bucket in common if bucket != BUCKETS)
     return Category((), kept, missing), min(float(shares[-1]), 1.0) if missing else 0.0
+
+
+def number_or_text(shares: np.ndarray, sigma: float) -> "Finding | tuple[Category, float]":
+    """Return what a column is whose cells are numbers or text: the kind of the larger mass that counts.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (500,)
+        Noisy counts over n: by octave, of missing cells, then by bucket.
+    sigma : float
+        Standard deviation of their noise.
+
+    Returns
+    -------
+    Finding or tuple of (Category, float)
+        As from `place_octaves`, which takes text for missing cells, or as from `common_buckets`, which takes numbers for others.
+    """
+    octaves, buckets = np.split(shares, [NUMBER_BINS])
+    numbers, texts = (float(part[part > max(Z * sigma, LEAST_MASS)].sum()) for part in (octaves[:-1], buckets))
+    if texts > numbers:
+        return common_buckets(np.append(buckets, octaves[-1]), sigma)
+    return place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma)
 
 
 def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Finding:

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skdp.preprocessing._cells import bucket_cells, is_number, number_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells
 
 TEXTS = ["a", " a ", "A", "", "1", 1, 1.0, True, np.True_, np.int8(1), "1.0", None, math.nan, pd.NA, pd.NaT, -0.0, 0, 0.5, 2**60]
 TEXTS += ["\ud800", "ä", b"a", Decimal(1), {"a": 1}, [1], np.float32(0.5), "True", math.inf, 10**400]
@@ -30,7 +30,11 @@ def objects(cells):
     return column
 
 
-@pytest.mark.parametrize("read, cells", ((bucket_cells, TEXTS), (number_cells, NUMBERS)), ids=("text", "numbers"))
+@pytest.mark.parametrize(
+    "read, cells",
+    ((bucket_cells, TEXTS), (number_cells, NUMBERS), (either_cells, TEXTS + NUMBERS)),
+    ids=("text", "numbers", "either"),
+)
 def test_a_cell_is_read_alone(read, cells, rng):
     alone = np.concatenate([read(objects([cell])) for cell in cells])
     np.testing.assert_array_equal(read(objects(cells)), alone)
@@ -41,6 +45,17 @@ def test_a_cell_is_read_alone(read, cells, rng):
 
 def test_numbers_are_what_they_say():
     np.testing.assert_array_equal(number_cells(objects(NUMBERS)), VALUES)
+
+
+def test_cells_of_either_kind_are_numbers_or_text():
+    cells = ["12", "a", "", None, " -0.5 ", "1e3", "?", "nan", "inf", True, pd.NA, "12 km"]
+    numbers, buckets = either_cells(objects(cells)).T
+    np.testing.assert_array_equal(numbers, number_cells(objects(cells)))
+    text = [cell in ("a", "?", "nan", "12 km") for cell in cells[:-2]] + [False, True]
+    np.testing.assert_array_equal(buckets, np.where(text, bucket_cells(objects(cells)), math.nan))
+    assert (np.isnan(numbers) & np.isnan(buckets)).tolist() == [cell is None or cell is pd.NA or cell == "" for cell in cells]
+    for column in (np.array([1, 2]), np.array(["NaT", "2031-04-15"], dtype="datetime64[D]"), np.array([True, False])):
+        assert np.isnan(either_cells(column)[:, 1]).all()
 
 
 def test_spellings_share_a_bucket_and_buckets_are_fixed():

@@ -85,6 +85,27 @@ def test_columns_are_learnt(frame, rng):
     assert table.loc["income", "scale"] == "log"
 
 
+def test_a_frame_of_text_needs_no_types(frame):
+    """Every cell is a string, as a file has them; the columns are those that types tell, and rows are mapped alike."""
+    plain = frame.drop(columns=["day", "member"])
+    text = plain.astype(object).map(lambda cell: "" if cell is None or cell != cell else str(cell))
+    text.loc[:40, ["height", "hour"]] = "?"
+    model = learnt(text, schema=dict.fromkeys(plain, "either"), epsilon=10.0)
+    kinds = {name: row["kind"] for name, row in model.learnt_.items()}
+    assert kinds == dict(
+        **dict(height="linear", income="log", hour="integers", gaps="linear", city="category", name="category"),
+        **dict(grade="integers", zero="constant"),
+    )
+    assert model.learnt_["gaps"]["missing"] == pytest.approx(0.2, abs=0.03)
+    assert model.learnt_["height"]["missing"] == pytest.approx(0.01, abs=0.005)
+    assert model.learnt_["city"] == {"kind": "category", "categories": 3, "missing": pytest.approx(0.1, abs=0.02)}
+    assert set(model.privacy_report_.public["read_as"].values()) == {"number or text, cell by cell"}
+    assert [line.query for line in model.privacy_report_.releases] == ["ColumnHistograms", "FineHistograms"]
+    rows = model.transform(text)
+    np.testing.assert_array_equal(rows[41:], model.transform(plain)[41:])
+    assert np.isfinite(rows).all() and (np.linalg.norm(rows, axis=1) <= 1 + 1e-12).all()
+
+
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 def test_the_transcript_is_the_schedule_and_spends_the_budget(adjacency, frame, monkeypatch):
     gates, plans, of = [], [], LearnedSchema._plan
@@ -414,7 +435,7 @@ def test_no_frame_outside_the_gate_holds_the_records_once_they_are_charged(frame
         learnt(frame)
     finally:
         sys.setprofile(None)
-    assert found == {"privacy/data/column_cells.py", "privacy/queries/column_histograms.py"}
+    assert found == {"privacy/queries/column_histograms.py"}
 
 
 def test_messages_of_the_gate_quote_nothing(frame, monkeypatch):

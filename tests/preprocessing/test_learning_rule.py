@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdp.preprocessing._fine_rule import refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, place_octaves
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
@@ -206,3 +206,22 @@ def test_whatever_the_releases_are_the_facts_are_valid(rng):
         low, high = number.bounds
         assert -math.inf < low < high < math.inf and number.learnt.core[0] <= number.learnt.core[1]
         assert low <= number.fill <= high and 0 < number.mean_square < math.inf and 0 <= found.missing <= 1
+
+
+def test_the_kind_of_a_column_is_that_of_the_larger_share(columns):
+    """Text in a column of numbers is missing, and numbers in a column of text are among the others."""
+    numbers, texts = octaves(columns["normal"]), np.zeros(BUCKETS)
+    texts[[3, 200]] = 0.7, 0.3
+    assert number_or_text(np.append(numbers, 0 * texts), SIGMA) == place_octaves(numbers, SIGMA)
+    found = number_or_text(np.append(0.9 * numbers, 0.1 * texts), SIGMA)
+    assert found == replace(place_octaves(0.9 * numbers, SIGMA), missing=pytest.approx(0.1))
+    category, missing = number_or_text(np.append(0.3 * numbers, 0.7 * texts), SIGMA)
+    assert (category.buckets, category.missing, missing) == ((3, 200), False, 0.0)
+    numbers[-1], numbers[:-1] = 0.4, 0.2 * numbers[:-1]
+    category, missing = number_or_text(np.append(numbers, 0.4 * texts), SIGMA)
+    assert (category.buckets, category.missing, missing) == ((3, 200), True, pytest.approx(0.4))
+
+
+def test_text_and_numbers_that_are_lost_in_the_noise_leave_a_number_that_is_undetermined():
+    finding = number_or_text(np.full(NUMBER_BINS + BUCKETS, 1e-5), 0.1)
+    assert isinstance(finding, Finding) and finding.kind == "undetermined"

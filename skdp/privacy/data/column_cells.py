@@ -53,15 +53,15 @@ class ColumnCells:
         table._presence[indices] = 0.0
         return table
 
-    def counts(self, column: int, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-        """Return the number of cells of a column in each bin.
+    def counts(self, columns: tuple[int, ...], bins: Callable[..., np.ndarray], size: int) -> np.ndarray:
+        """Return the number of records whose cells in some columns are in each bin.
 
         Parameters
         ----------
-        column : int
-            Number of the column.
+        columns : tuple of int
+            Numbers of the columns, usually one.
         bins : callable
-            Maps an array of cells to the index of the bin of each cell, ``size`` for a cell that is in none.
+            Maps arrays of cells, one per column, to the index of the bin of each record, ``size`` for a record that is in none.
         size : int
             Number of bins.
 
@@ -70,13 +70,13 @@ class ColumnCells:
         ndarray of shape (size,)
             Counts, without null records.
         """
-        return self._counts(self._cells[:, column], bins, size)
+        return self._counts(bins(*(self._cells[:, column] for column in columns)), size)
 
     def target_counts(self, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
         """Return the number of targets in each bin, as `counts` does for a column."""
         if self._targets is None:
             raise ValueError("The table has no targets to count.")
-        return self._counts(self._targets, bins, size)
+        return self._counts(bins(self._targets), size)
 
-    def _counts(self, values: np.ndarray, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-        return np.bincount(bins(values), weights=self._presence, minlength=size + 1)[:size].astype(np.float64)
+    def _counts(self, places: np.ndarray, size: int) -> np.ndarray:
+        return np.bincount(places, weights=self._presence, minlength=size + 1)[:size].astype(np.float64)

@@ -1,6 +1,7 @@
 """Counts the cells of all columns at once: in bins that suit every unit, then in narrow bins between limits."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,13 +34,14 @@ class ColumnHistograms(SumQuery):
 
     Parameters
     ----------
-    are_text : tuple of bool
-        For each column, whether its cells are numbers of hash buckets.
+    are_text : tuple of (bool or None)
+        For each column, whether its cells are numbers of hash buckets; None if each cell is a number or text. Such a column takes
+        two columns of the table: the numbers, and the buckets of cells that are no numbers.
     target : bool, default=False
         Whether the targets are counted, too, as a last column of numbers with weight 2.
     """
 
-    are_text: tuple[bool, ...]
+    are_text: tuple[bool | None, ...]
     target: bool = False
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
@@ -56,7 +58,11 @@ class ColumnHistograms(SumQuery):
 
     def sizes(self) -> list[int]:
         """Return the number of bins of each column, and of the target."""
-        return [BUCKETS + 1 if text else NUMBER_BINS for text in self.are_text] + [NUMBER_BINS] * self.target
+        return [SIZES[text] for text in self.are_text] + [NUMBER_BINS] * self.target
+
+    def places(self) -> list[int]:
+        """Return the number of the first column of the table that each column takes."""
+        return np.cumsum([0, *(1 + (text is None) for text in self.are_text)])[:-1].tolist()
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return no arrays: the query contains public facts only."""
@@ -66,18 +72,20 @@ class ColumnHistograms(SumQuery):
         r"""Return :math:`\sqrt{d + w^2}` under ``zero_out`` and :math:`\sqrt{2 (d + w^2)}` under ``replace_one``.
 
         Proof. There are d columns, and w is 2 with a target and 0 without. The bin of a cell depends on this cell alone:
-        exponents of float64 numbers are read, bucket numbers are cut to the bins that exist, and every cell has one bin. So a
-        record adds a vector with d ones, in different coordinates, and w in one more; its norm is :math:`\sqrt{d + w^2}`. A null
-        record adds nothing. Two records add two such vectors, whose inner product is not negative, so the squared norm of their
-        difference is at most the sum of their squared norms. It is reached where they share no bin.
+        exponents of float64 numbers are read, bucket numbers are cut to the bins that exist, and every cell has one bin. A cell
+        of a column of either kind has one bin, too: that of its bucket if it has a bucket and no number, and that of its number,
+        which may be missing, otherwise. So a record adds a vector with d ones, in different coordinates, and w in one more; its
+        norm is :math:`\sqrt{d + w^2}`. A null record adds nothing. Two records add two such vectors, whose inner product is not
+        negative, so the squared norm of their difference is at most the sum of their squared norms. It is reached where they
+        share no bin.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
         """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
         counts = [
-            rows.counts(column, bucket_bins if text else octave_bins, size)
-            for column, (text, size) in enumerate(zip(self.are_text, self.sizes(), strict=False))
+            rows.counts((place, place + 1) if text is None else (place,), BINS[text], SIZES[text])
+            for place, text in zip(self.places(), self.are_text, strict=True)
         ]
         if self.target:
             counts.append(TARGET_WEIGHT * rows.target_counts(octave_bins, NUMBER_BINS))
@@ -91,7 +99,7 @@ class FineHistograms(SumQuery):
     Parameters
     ----------
     columns : tuple of int
-        Numbers of the columns; follow from earlier releases.
+        Numbers of the columns of the table; follow from earlier releases.
     limits : ndarray of shape (len(columns) + target, 2)
         Low and high per column, then of the target, from earlier releases; low < high.
     target : bool, default=False
@@ -137,7 +145,7 @@ class FineHistograms(SumQuery):
     def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
         """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
         counts = [
-            rows.counts(column, FineBins(low, high, integers_between(low, high)), size)
+            rows.counts((column,), FineBins(low, high, integers_between(low, high)), size)
             for column, (low, high), size in zip(self.columns, self._of_columns(), self.sizes(), strict=False)
         ]
         if self.target:
@@ -208,6 +216,17 @@ def bucket_bins(values: np.ndarray) -> np.ndarray:
     return np.clip(np.where(np.isnan(values), BUCKETS, values), 0, BUCKETS).astype(np.intp)
 
 
+def either_bins(values: np.ndarray, buckets: np.ndarray) -> np.ndarray:
+    """Return the bin of each cell that is a number or text: those of numbers first, then those of buckets."""
+    text = np.isnan(values) & ~np.isnan(buckets)
+    return np.where(text, NUMBER_BINS + np.minimum(bucket_bins(buckets), BUCKETS - 1), octave_bins(values))
+
+
 def integers_between(low: float, high: float) -> np.ndarray:
     """Return the integers between two limits; none if these are further apart than 64."""
     return np.arange(math.ceil(low), math.floor(high) + 1.0) if high - low <= WIDEST_INTEGERS else np.zeros(0)
+
+
+# By whether a column is text; None if each cell is a number or text.
+BINS: dict[bool | None, Callable[..., np.ndarray]] = {False: octave_bins, True: bucket_bins, None: either_bins}
+SIZES: dict[bool | None, int] = {False: NUMBER_BINS, True: BUCKETS + 1, None: NUMBER_BINS + BUCKETS}

@@ -20,6 +20,7 @@ from skdp.privacy.queries.column_histograms import (
     OCTAVES,
     FineBins,
     bucket_bins,
+    either_bins,
     integers_between,
     octave_bins,
     octave_ends,
@@ -56,6 +57,7 @@ FINE = FineHistograms((0, 1, 2, 3), LIMITS)
 QUERIES = {
     "octaves": (ColumnHistograms(KINDS), 3),
     "octaves and target": (ColumnHistograms(KINDS, target=True), 3),
+    "octaves of either kind": (ColumnHistograms((None, True, None), target=True), 5),
     "fine": (FINE, 4),
     "fine and target": (FineHistograms((0, 2), np.array([[0.0, 64.0], [-1e18, 1e18], [-5.0, 5.0]]), target=True), 4),
 }
@@ -100,6 +102,21 @@ def test_buckets_outside_the_range_are_cut_to_it():
     assert bucket_bins(np.array([0.0, 255.0, 256.0, 1e300, -4.0, math.nan, math.inf])).tolist() == [0, 255, 256, 256, 0, 256, 256]
 
 
+def test_a_cell_of_either_kind_has_one_bin(rng):
+    """That of its number, or after those that of its bucket, whatever the two columns of the table hold."""
+    values, buckets = (rng.choice(HOSTILE, 2000) for _ in range(2))
+    places = either_bins(values, buckets)
+    text = np.isnan(values) & ~np.isnan(buckets)
+    np.testing.assert_array_equal(places[~text], octave_bins(values)[~text])
+    np.testing.assert_array_equal(places[text], NUMBER_BINS + np.clip(buckets[text], 0, BUCKETS - 1).astype(int))
+    query = ColumnHistograms((False, None, True))
+    cells = np.column_stack([np.zeros(2000), values, buckets, np.full(2000, 7.0)])
+    first, counted, last = np.split(query.evaluate(rows_of(cells, np.zeros(2000))), np.cumsum(query.sizes())[:-1])
+    assert query.places() == [0, 1, 3] and query.sizes() == [NUMBER_BINS, NUMBER_BINS + BUCKETS, BUCKETS + 1]
+    np.testing.assert_array_equal(counted, np.bincount(places, minlength=NUMBER_BINS + BUCKETS))
+    assert first[OCTAVES] == counted.sum() == last[7] == 2000
+
+
 @every_query
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, rng):
@@ -107,8 +124,10 @@ def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, rng):
     bound, largest, shared = query.sensitivity(adjacency), 0.0, rng.choice(HOSTILE, (5, d))
     targets = rng.choice(HOSTILE, 5)
     candidates = [rng.choice(HOSTILE, d + 1) for _ in range(300)]
-    candidates += [np.full(d + 1, value) for value in (*HOSTILE, 0.55, 0.57)] + [np.array([1.5, 0.5, 2.0, 0.55, 0.3])[: d + 1]]
-    candidates += [np.array([2.5, 0.25, -3e17, 0.57, 0.57])[: d + 1], np.array([4.0, 3.0, -4.0, 0.52, -2.0])[: d + 1]]
+    candidates += [np.full(d + 1, value) for value in (*HOSTILE, 0.55, 0.57)] + [
+        np.array([1.5, 0.5, 2.0, 0.55, 0.3, 9.0])[: d + 1]
+    ]
+    candidates += [np.array([2.5, 0.25, -3e17, 0.57, 0.57, 0.1])[: d + 1], np.array([4.0, 3.0, -4.0, 0.52, -2.0, 1.0])[: d + 1]]
     answers = []
     for record in candidates:
         rows = rows_of(np.vstack([shared, record[:d]]), np.append(targets, record[d]))
@@ -123,6 +142,7 @@ def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, rng):
 def test_the_bounds_are_those_of_the_columns():
     assert ColumnHistograms(KINDS).clip_norm == pytest.approx(math.sqrt(3))
     assert ColumnHistograms(KINDS, True).clip_norm == pytest.approx(math.sqrt(7))
+    assert ColumnHistograms((None, True, None)).clip_norm == pytest.approx(math.sqrt(3))
     assert FINE.clip_norm == 2
     assert FineHistograms((), np.zeros((0, 2))).clip_norm == 0
 
