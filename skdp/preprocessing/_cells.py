@@ -88,9 +88,10 @@ def either_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples, 2)
         The number of each cell, NaN where it is no number; and the bucket of its spelling, NaN where it is a number or empty.
     """
-    numbers = number_cells(column)
+    values = _values(column)
+    numbers = number_cells(values)
     none, buckets = np.isnan(numbers), np.full(numbers.shape, math.nan)
-    buckets[none] = bucket_cells(np.asarray(column)[none])
+    buckets[none] = bucket_cells(values[none])
     return np.column_stack([numbers, buckets])
 
 

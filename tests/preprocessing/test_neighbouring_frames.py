@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from skdp.preprocessing import _frame_facts as module
-from skdp.preprocessing._cells import bucket_cells, number_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, number_cells
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
 
@@ -134,7 +134,7 @@ MAKERS = {  # of a column from cells; an error says that there is no such column
     "polars": lambda cells: pl.Series(cells, strict=True),
     "polars objects": lambda cells: pl.Series(cells, dtype=pl.Object),
 }
-KINDS = {"number": number_cells, "category": bucket_cells}
+KINDS = {"number": number_cells, "category": bucket_cells, "either": either_cells}
 
 
 def made(maker, cells):
@@ -174,7 +174,7 @@ def test_a_cell_changes_how_no_other_cell_is_read(maker, place):
                 continue
             for kind, reader in KINDS.items():
                 there = reader(changed)
-                assert there.shape == (4,)
+                assert there.shape == ((4, 2) if kind == "either" else (4,))
                 assert there[others].tobytes() == read[kind], (name, kind, repr(cell), plain.dtype, changed.dtype)
                 compared += 1
     assert compared > 300
@@ -228,7 +228,8 @@ def test_the_counts_of_neighbouring_frames_differ_by_at_most_the_sensitivity(pla
         y = [np.arange(4.0), np.arange(4.0)]
         y[1][place] = rng.choice([-1e300, 5e-324, 17.0])
         rows = [ColumnCells(*pair) for pair in zip(cells, y, strict=True)]
-        numbers = tuple(column for column, text in enumerate(facts.are_text.values()) if not text)
+        kept = ColumnHistograms(tuple(facts.are_text.values()))
+        numbers = tuple(place for place, text in zip(kept.places(), kept.are_text, strict=True) if not text)
         ends = [-1e18, -1.0, 0.0, 0.5, 2.0, 40.0, 64.0, 1e10]
         limits = np.sort([rng.choice(ends, 2, replace=False) for _ in range(len(numbers) + 1)], axis=1)
         for target in (False, True):
@@ -276,8 +277,11 @@ def test_cells_that_hold_several_numbers_or_wide_ones_have_one_number_each():
             "last": [5.0, 6.0],
         }
     )
-    for kind, numbers in (("number", [2.0**64, 5.0]), ("category", None)):
+    for kind, numbers in (("number", [2.0**64, 5.0]), ("category", None), ("either", [2.0**64, 5.0])):
         cells = module.FrameFacts.of(frame, dict.fromkeys(frame.columns, kind)).cells(frame)
+        if kind == "either":
+            assert cells.shape == (2, 10) and np.isnan(cells[:, 1::2]).all()
+            cells = cells[:, ::2]
         assert cells.shape == (2, 5) and np.isnan(cells[:, :3]).all()
         if numbers:
             assert cells[:, 3].tolist() == numbers and cells[:, 4].tolist() == [5.0, 6.0]
