@@ -8,10 +8,10 @@ import numpy as np
 from chunks import bounds_of
 
 from skdp.privacy.data.partition import Chunk, Partition, guarded, joined, partial_sum
-from skdp.privacy.data.partitioned_rows import PartitionedRows
+from skdp.privacy.data.partitioned_rows import PartitionedCells, PartitionedRows
 from skdp.privacy.data.summation import BLOCK
 
-__all__ = ["Here", "cut", "partitioned", "random_cuts"]
+__all__ = ["Here", "cut", "of_cells", "partitioned", "random_cuts"]
 
 
 class Here:
@@ -60,17 +60,35 @@ def partitioned(rows, cuts, null=(), **options):
 
 def of_records(X, y, cuts, bounds, groups=None, null=(), **options):
     """Records as a table in partitions behind the oracle; ``null`` are the numbers of null records."""
-    partitions = cut(X, y, cuts, groups)
+    engine, loaded = here(X, y, cuts, groups, **options)
+    rows = PartitionedRows(engine, loaded, [None] * len(loaded), bounds)
+    rows.without = lambda null: of_records(X, y, cuts, bounds, groups, null)
+    without_records(engine, loaded, null)
+    return rows
+
+
+def of_cells(cells, targets, target, cuts, null=(), **options):
+    """Cells as a table in partitions behind the oracle; ``null`` are the numbers of null records."""
+    engine, loaded = here(cells, targets, cuts, length=999, **options)
+    rows = PartitionedCells(engine, loaded, target)
+    without_records(engine, loaded, null)
+    return rows
+
+
+def here(X, y, cuts, groups=None, length=BLOCK, **options):
+    """An engine that holds records between cuts, and what is known of each partition."""
+    partitions = cut(X, y, cuts, groups, length)
     loaded = [
         SimpleNamespace(n_rows=sum(len(c.y) for c in part.chunks), n_features=X.shape[1], n_chunks=len(part.chunks), digest=b"")
         for part in partitions
     ]
-    engine = Here(partitions, **options)
-    rows = PartitionedRows(engine, loaded, [None] * len(loaded), bounds)
-    rows.without = lambda null: of_records(X, y, cuts, bounds, groups, null)
+    return Here(partitions, **options), loaded
+
+
+def without_records(engine, loaded, null):
+    """Replace some records by null records, by their numbers in the whole table."""
     starts = np.cumsum([0] + [part.n_rows for part in loaded])
     engine.change(without, (), [(np.asarray(null, dtype=int) - start,) for start in starts[:-1]])
-    return rows
 
 
 def without(partition, null):

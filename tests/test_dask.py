@@ -17,6 +17,7 @@ from sklearn.base import clone
 from skdp import PrivacyLedger
 from skdp.estimators import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.estimators._partitioned import PartReading
+from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
 from skdp.privacy.data import partition
 from skdp.privacy.engines import dask as engine
@@ -127,6 +128,92 @@ def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     estimator = DPAdditiveRegressor(feature_bounds=3.0, target_bounds=(-1, 1))
     model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, X[names], X["y"])
     assert np.allclose(model.predict(X[names]), memory.predict(X[names]), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def raw():
+    """A frame with columns of several types, and its target as the last one."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"far": 1e5 + rng.normal(size=3000), "hour": rng.integers(0, 24, 3000)})
+    frame["city"], frame["gaps"] = rng.choice(["A", "B", "C"], 3000), np.where(rng.random(3000) < 0.2, np.nan, frame["hour"])
+    frame.loc[2900:, "gaps"] = np.nan  # a whole partition of them
+    return frame.assign(y=3.0 * frame["hour"])
+
+
+@pytest.mark.parametrize("npartitions", (1, 3, 30))
+def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
+    ddf, names = dd.from_pandas(raw, npartitions=npartitions), list(raw)[:-1]
+    estimator = LearnedSchema(3.0, learn_target=True)
+    model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, raw[names], raw["y"])
+    assert model.schema_ == memory.schema_ and model.learnt_ == memory.learnt_
+    assert model.learnt_["hour"]["kind"] == "integers" and model.learnt_["gaps"]["missing"] > 0.15
+    stated = model.privacy_report_.public["table"]
+    assert (stated["partitions"], stated["reads_of_source"], stated["n_workers"]) == (npartitions, 1, 2)
+    np.testing.assert_array_equal(np.asarray(model.transform(ddf[names]).compute()), memory.transform(raw[names]))
+    alone = fitted(LearnedSchema(3.0), ddf[names], None)
+    assert alone.schema_ == fitted(LearnedSchema(3.0), raw[names], None).schema_
+    assert eventually(lambda: not left_on(cluster))
+
+
+def test_types_of_a_partition_do_not_change_how_its_cells_are_read(cluster, raw):
+    """They are those of the frame: a partition with a text among numbers has a missing one."""
+    names = list(raw)[:-1]
+    odd = dd.from_pandas(raw[names], npartitions=3).map_partitions(with_a_text, meta=raw[names].iloc[:0])
+    model, gap = fitted(LearnedSchema(3.0), odd, None), raw[names].astype({"hour": float})
+    gap.loc[7, "hour"] = np.nan
+    assert model.schema_ == fitted(LearnedSchema(3.0), gap, None).schema_
+    assert model.privacy_report_.public["read_as"]["hour"] == "number"
+
+
+def with_a_text(part):
+    part = part.astype({"hour": object})
+    if 7 in part.index:
+        part.loc[7, "hour"] = "record-a1"
+    return part
+
+
+@pytest.mark.parametrize("kind", ("os", "memory", "columns", "lengths", "nan"))
+def test_cells_that_cannot_be_read_quote_nothing_and_charge_nothing(kind, cluster, raw, caplog):
+    names, ledger = list(raw)[:-1], PrivacyLedger(epsilon=5.0, delta=1e-5)
+    ddf = dd.from_pandas(raw, npartitions=3)
+    X, y = ddf[names], ddf["y"]
+    if kind in ("os", "memory"):
+        X = X.map_partitions(failing(kind), meta=raw[names].iloc[:0])
+    elif kind == "columns":
+        X = X.map_partitions(lambda part: part.assign(**{"record-a1": 1}), meta=raw[names].iloc[:0])
+    elif kind == "lengths":
+        y = y.map_partitions(lambda part: part.iloc[1:], meta=raw["y"].iloc[:0])
+    else:
+        y = y.map_partitions(lambda part: part.where(part < 60), meta=raw["y"].iloc[:0])
+    with ledger, caplog.at_level(logging.DEBUG), pytest.raises((ValueError, SourceError)) as caught:
+        LearnedSchema(1.0, delta=1e-7, learn_target=True).fit(X, y)
+    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
+    assert not any("record-a1" in str(error) for error in chain if error is not None)
+    assert not ledger.entries and eventually(lambda: not left_on(cluster))
+
+
+def test_learning_sends_no_noise_and_refuses_a_source_that_changes(cluster, raw, monkeypatch):
+    held, submit, load = [], distributed.Client.submit, engine.DaskEngine.load
+
+    def spied(self, function, *arguments, **options):
+        held.append(pickle.dumps([part for part in arguments if not isinstance(part, distributed.Future)]))
+        return submit(self, function, *arguments, **options)
+
+    def reloaded(self):
+        parts = load(self)
+        self._partitions = [self._submit("again", place, other, part) for place, part in enumerate(self._partitions)]
+        return parts
+
+    ddf = dd.from_pandas(raw, npartitions=3)[list(raw)[:-1]]
+    monkeypatch.setattr(distributed.Client, "submit", spied)
+    with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger:
+        LearnedSchema(1.0, delta=1e-7).fit(ddf)
+        monkeypatch.setattr(engine.DaskEngine, "load", reloaded)
+        with pytest.raises(SourceError, match=partition.CHANGED[:20]):
+            LearnedSchema(1.0, delta=1e-7).fit(ddf)
+        assert len(ledger.entries) == 2
+    for name in (NoiseSource.__name__, Budget.__name__, PrivacyLedger.__name__, "Oracle", "LearnedSchema"):
+        assert not any(name.encode() in payload for payload in held)
 
 
 def test_without_a_client_partitions_are_read_one_by_one(narrow, monkeypatch):

@@ -24,12 +24,14 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_particular": set(),
     "samplings": {"_validation"},
     "_data_validation": {"_label_types", "_validation", "_particular"},
+    "_stated_partitions": {"_data_validation"},
     "scorers": set(),
-    "data": {"_files", "_validation", "preprocessing"},
+    "data": {"_files", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_projections"),
-        *("_copying", "_prepared", "_software"),  # of the transformer that spends a budget
+        *("_copying", "_prepared", "_software", "_stated_partitions"),  # of the transformer that spends a budget
+        "data",  # inside the function that learns from a table in partitions
     },
     "_files": set(),
     "_model_files": {"_files", "estimators", "solvers"},
@@ -56,7 +58,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
-        *("_copying", "_prepared"),
+        *("_copying", "_prepared", "_stated_partitions"),
     },
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")

@@ -33,7 +33,7 @@ from skdp.preprocessing import BoundedScaler
 from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.data import summation
 from skdp.privacy.data.partition import Partition
-from skdp.privacy.data.partitioned_rows import PartitionedRows, PartitionedSample
+from skdp.privacy.data.partitioned_rows import PartitionedCells, PartitionedRows, PartitionedSample
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.noise.source import NoiseSource
@@ -391,7 +391,7 @@ def held_by(estimator):
     return rows, {kind for kind in FORBIDDEN if kind in content}
 
 
-HOLDERS = (TrainingData, Oracle, NoiseSource, Partition, PartitionedRows, PartitionedSample, ThreadEngine)
+HOLDERS = (TrainingData, Oracle, NoiseSource, Partition, PartitionedCells, PartitionedRows, PartitionedSample, ThreadEngine)
 FORBIDDEN = {
     b"Oracle",
     b"Partition",

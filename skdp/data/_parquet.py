@@ -14,6 +14,7 @@ from skdp._validation import shown
 from skdp.data._table import Table, check_cache, check_dtype
 from skdp.preprocessing import Schema
 from skdp.preprocessing._read import as_described
+from skdp.preprocessing._schema import Number
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import OutsideGuaranteeWarning, SourceError, warn
 
@@ -23,6 +24,7 @@ LARGEST = 512 * 2**20  # bytes of a decoded row group, at most; a choice: two of
 CELL = 64  # bytes of a cell that is not a number, for this limit; a guess
 ROWS = 2048  # rows that are brought into C order at a time: the fastest of 256 to 2**17 with 50 columns
 NUMBERS = "biuf"
+OF_PANDAS = "categorical"  # type of a column in the metadata that pandas writes
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class ParquetFiles:
                     f"{place}: the files have different columns or types; expected the same in all of them, in the same order. "
                     "columns=[...] takes those that they have in common."
                 )
+        categorical = {name for _, metadata in found for name in _categorical(metadata)}
+        self.types = {n: "category" if n in categorical else _type_of(n, kinds[n], schema) for n in listed}
         self._numeric = schema is None and all(_is_number(kinds[name]) for name in listed)
         self._dtype = np.dtype(dtype or ("float32" if all(str(kinds[name]) == "float" for name in listed) else "float64"))
         self._files = [file for file, _ in found]
@@ -334,6 +338,21 @@ def _kinds(place: str, file: File, metadata: Any, dataset: Any) -> dict[str, Any
         raise ValueError(f"{place} has columns with the same name; expected different names.")
     found = {field.name: _plain(field.type) for field in schema if field.name not in index}
     return found | {name: _plain(dataset.schema.field(name).type) for name in file.constants}
+
+
+def _type_of(name: str, kind: Any, schema: Schema | None) -> str:
+    """Return the type of a column in all frames that are read, whatever the records: that of the files, or of the schema."""
+    facts = None if schema is None else schema.columns.get(name)
+    return str(kind) if facts is None else "float64" if isinstance(facts, Number) else "str"
+
+
+def _categorical(metadata: Any) -> list[str]:
+    """Return the columns of a file that are categorical in pandas, or a dictionary of values."""
+    schema = metadata.schema.to_arrow_schema()
+    stated = [
+        column["name"] for column in (schema.pandas_metadata or {}).get("columns", ()) if column["pandas_type"] == OF_PANDAS
+    ]
+    return [*stated, *(field.name for field in schema if str(field.type).startswith("dictionary"))]
 
 
 def _plain(kind: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from skdp._data_validation import Facts, Partitions
 from skdp._software import versions
+from skdp._stated_partitions import public_partitions, trusted
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
@@ -35,12 +36,6 @@ GROUPS = (
     "made from the labels, or from anything else that is to be protected, would make that public"
 )
 DECIDED = "follows from the records"  # where the number of passes is not public
-KEPT = "a copy of the records was in {kept} of this machine during the fit, which no other user can read"
-READ_AGAIN = "the source was the same in each pass: fingerprints of the records were compared"
-CLUSTER = (
-    "the records were read by {n_workers} worker(s) of a Dask cluster: these, the scheduler, their disks, logs and network are "
-    "trusted. Which machine computes a partition does not depend on the records"
-)
 LONGEST = 1000  # largest number of characters for which the report shows a value in full; a choice
 USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants; measured together with DROWNED
 
@@ -111,7 +106,11 @@ def _minimum_noise(plan: Plan) -> str:
 
 def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     problem = plan.problem
-    shape = {"n_samples": problem.n_samples, "n_features": problem.n_columns, **_public_partitions(plan, facts.partitions)}
+    shape = {
+        "n_samples": problem.n_samples,
+        "n_features": problem.n_columns,
+        **public_partitions(facts.partitions, plan.schedule.passes),
+    }
     if planned:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
@@ -119,22 +118,6 @@ def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     named = Groups.of(facts).labels
     groups = {} if named is None else {"groups": _short_list(named.tolist())}
     return {**shape, "feature_names": names, **labels, **groups}
-
-
-def _public_partitions(plan: Plan, partitions: Partitions | None) -> dict[str, Any]:
-    """Return where the records of a table in partitions are, and how often the source is read."""
-    if partitions is None:
-        return {}
-    passes, n_bytes = plan.schedule.passes, partitions.bytes_per_pass
-    table = {
-        "source": partitions.source,
-        "partitions": partitions.number,
-        "kept_copy": "none: each pass reads the source" if partitions.kept is None else partitions.kept,
-        "reads_of_source": 1 if partitions.kept is not None or passes is None else 1 + passes,
-        **({} if n_bytes is None else {"bytes_per_pass": n_bytes}),
-        **({} if partitions.n_workers is None else {"n_workers": partitions.n_workers}),
-    }
-    return {"table": table}
 
 
 def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
@@ -186,19 +169,10 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None) -> tu
         "no parameter was computed from the data: data_norm and all other public values above",
         OTHER_FITS,
         ONE_PERSON,
-        *_trusted(partitions),
+        *trusted(partitions),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
     )
-
-
-def _trusted(partitions: Partitions | None) -> list[str]:
-    """Return what the guarantee trusts beside the process of the fit."""
-    if partitions is None:
-        return []
-    if partitions.n_workers is not None:
-        return [CLUSTER.format(n_workers=partitions.n_workers)]
-    return [READ_AGAIN if partitions.kept is None else KEPT.format(kept=partitions.kept)]
 
 
 def _grouped(problem: Problem) -> bool:

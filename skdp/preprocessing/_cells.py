@@ -18,7 +18,7 @@ __all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "number_ce
 
 # Types of pandas, polars and pyarrow whose cells are numbers, dates or durations; every other type is text.
 NUMBERS = re.compile(
-    r"(sparse\[)?(u?int\d|float\d|halffloat|double|decimal|bool|date|time|duration)",  # timestamp, timedelta, datetime, too
+    r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration)",  # timestamp, timedelta, datetime, too
     re.IGNORECASE,
 )
 EPOCH = datetime(1970, 1, 1)

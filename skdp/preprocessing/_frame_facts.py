@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
@@ -14,7 +15,7 @@ from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.column_cells import ColumnCells
 
-__all__ = ["TYPES", "FrameFacts"]
+__all__ = ["TYPES", "FrameFacts", "finite_targets"]
 
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
@@ -112,3 +113,16 @@ def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
         elif not isinstance(facts, str) or facts not in SHORT:
             raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected a dict of facts or one of {list(SHORT)}.")
     return kinds
+
+
+def finite_targets(y: Any, n_samples: int) -> np.ndarray:
+    """Return numbers to predict as float64; raise TypeError or ValueError, which quote no data, for anything else."""
+    if y is None:
+        raise ValueError("y=None with learn_target=True; expected the numbers to predict.")
+    column = quoting_no_data(y, lambda: column_or_1d(y))
+    if column.dtype.kind in "mM":
+        raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
+    targets = quoting_no_data(y, lambda: check_array(column, ensure_2d=False, dtype=np.float64, input_name="y"))
+    if targets.size != n_samples:
+        raise ValueError(f"y has {targets.size} targets and X has {n_samples} records; expected as many.")
+    return targets

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._files._suffixes import imported
 
-__all__ = ["lazily", "public_row"]
+__all__ = ["is_lazy", "lazily", "public_row"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -77,10 +77,14 @@ def public_row(X: Any, names: list[str] | None = None) -> Any:
 def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @wraps(method)
     def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
-        is_lazy = _is_dask(X) or (hasattr(X, "mapped") and hasattr(X, "batches"))
-        return lazy(self, X) if is_lazy else method(self, X, *others, **further)
+        return lazy(self, X) if is_lazy(X) else method(self, X, *others, **further)
 
     return either
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether X is a table in partitions or a Dask frame or array."""
+    return _is_dask(X) or (hasattr(X, "mapped") and hasattr(X, "batches"))
 
 
 def _is_dask(X: Any) -> bool:

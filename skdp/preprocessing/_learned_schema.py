@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._copying import BoundToLedgers
-from skdp._data_validation import quoting_no_data
+from skdp._data_validation import Partitions
 from skdp._files._suffixes import imported
 from skdp._prepared import look_at_preparation
 from skdp._software import versions
+from skdp._stated_partitions import public_partitions, trusted
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._frame_facts import TYPES, FrameFacts
+from skdp.preprocessing._frame_facts import TYPES, FrameFacts, finite_targets
+from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
 from skdp.preprocessing._pipeline import from_schema
 from skdp.privacy.accounting.privacy_loss import Composition
@@ -142,10 +144,10 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
         Parameters
         ----------
-        X : DataFrame of shape (n_samples, n_features)
-            Records, of pandas or polars.
+        X : DataFrame of shape (n_samples, n_features), or table in partitions
+            Records, of pandas or polars; or a table of `skdp.data` or a Dask frame, whose releases have the same bits.
         y : array-like of shape (n_samples,), default=None
-            Numbers to predict, read with ``learn_target=True`` only.
+            Numbers to predict, read with ``learn_target=True`` only; None for a table of `skdp.data`, which has its own.
 
         Returns
         -------
@@ -154,31 +156,25 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """
         look_at_preparation()
         self._check_parameters()
+        if is_lazy(X):
+            return self._fit_in_partitions(X, y)
         facts = FrameFacts.of(X, self.schema)
-        rows = facts.rows(X, self._targets(y, facts.n_samples))
+        rows = facts.rows(X, finite_targets(y, facts.n_samples) if self.learn_target else None)
         del X, y  # no frame holds them from here on, but that of the caller
-        plan, noise = self._plan(facts), NoiseSource(self.random_state)
-        statement = self._report(plan, facts, noise)
-        pay(_spending(plan, statement), self._ledgers)
-        oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, noise)  # type: ignore[arg-type]
-        del rows
-        learnt = learn(oracle.ask, plan)
-        oracle.finish()
-        self._commit(self._attributes(facts, learnt, statement))
-        return self
+        return self._learn(facts, rows)
 
     def transform(self, X: Any) -> np.ndarray:
         """Map each row of a data frame by what was learnt.
 
         Parameters
         ----------
-        X : DataFrame of shape (n_samples, n_features)
+        X : DataFrame of shape (n_samples, n_features), or table in partitions
             Records; not changed.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_out)
-            Rows of length at most 1.
+        ndarray of shape (n_samples, n_features_out), or table in partitions
+            Rows of length at most 1; those of a table in partitions are mapped when they are read.
         """
         check_is_fitted(self, "schema_")
         return from_schema(self.schema_).fit_transform(X)
@@ -217,8 +213,9 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
         Parameters
         ----------
-        n_samples : int or DataFrame
-            Number of records; or a frame, of which only the number of records and the names and types of its columns are read.
+        n_samples : int, DataFrame or Table
+            Number of records; or a frame, of which only the number of records and the names and types of its columns are read; or
+            a table in partitions that knows them, such as one of Parquet files.
         n_features : int or None, default=None
             Number of columns to learn, which count as numbers; None if a frame is given.
 
@@ -228,7 +225,9 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             Spent budget, releases and noise.
         """
         self._check_parameters()
-        if hasattr(n_samples, "columns"):
+        if is_lazy(n_samples):
+            facts = _facts_of_table(n_samples, self.schema)
+        elif hasattr(n_samples, "columns"):
             facts = FrameFacts.of(n_samples, self.schema)
         else:
             for name, value, least in (("n_samples", n_samples, 2), ("n_features", n_features, 1)):
@@ -243,24 +242,38 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         if not isinstance(self.learn_target, (bool, np.bool_)):
             raise TypeError(f"learn_target={shown(self.learn_target)}; expected True or False.")
 
-    def _targets(self, y: Any, n_samples: int) -> np.ndarray | None:
-        if not self.learn_target:
-            return None
-        if y is None:
-            raise ValueError("y=None with learn_target=True; expected the numbers to predict.")
-        column = quoting_no_data(y, lambda: column_or_1d(y))
-        if column.dtype.kind in "mM":
-            raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
-        targets = quoting_no_data(y, lambda: check_array(column, ensure_2d=False, dtype=np.float64, input_name="y"))
-        if targets.size != n_samples:
-            raise ValueError(f"y has {targets.size} targets and X has {n_samples} records; expected as many.")
-        return targets
+    def _fit_in_partitions(self, X: Any, y: Any) -> "LearnedSchema":
+        from skdp.data._cells import loaded_cells, typed_columns  # which imports this package
+
+        facts = FrameFacts.of(typed_columns(X), self.schema)
+        with loaded_cells(X, y, facts, bool(self.learn_target)) as cells:
+            del X, y
+            return self._learn(replace(facts, n_samples=cells.rows.n_samples), cells.rows, cells.partitions)
+
+    def _learn(self, facts: FrameFacts, rows: Any, partitions: Partitions | None = None) -> "LearnedSchema":
+        """Pay for the releases, make them, and set all attributes."""
+        plan, noise = self._plan(facts), NoiseSource(self.random_state)
+        statement = self._report(plan, facts, noise, partitions=partitions)
+        pay(_spending(plan, statement), self._ledgers)
+        oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, noise)
+        del rows
+        learnt = learn(oracle.ask, plan)
+        oracle.finish()
+        self._commit(self._attributes(facts, learnt, statement))
+        return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:
         budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples)
         return LearningPlan.make(facts.n_samples, facts.are_text, bool(self.learn_target), budget)
 
-    def _report(self, plan: LearningPlan, facts: FrameFacts, noise: NoiseSource, planned: bool = False) -> PrivacyReport:
+    def _report(
+        self,
+        plan: LearningPlan,
+        facts: FrameFacts,
+        noise: NoiseSource,
+        planned: bool = False,
+        partitions: Partitions | None = None,
+    ) -> PrivacyReport:
         return PrivacyReport(
             estimator=type(self).__name__,
             planned=planned,
@@ -276,12 +289,13 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             public={
                 "n_samples": plan.n_samples,
                 "n_features": len(facts.names),
+                **public_partitions(partitions, plan.schedule.passes),
                 "read_as": facts.read_as,
                 "parameters": {name: shown(value) for name, value in self.get_params().items() if name != "random_state"},
                 "n_releases": len(plan.schedule),
                 "passes": plan.schedule.passes,
             },
-            assumptions=(TYPES, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON),
+            assumptions=(TYPES, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON, *trusted(partitions)),
             versions=versions(),
         )
 
@@ -296,6 +310,15 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             "privacy_report_": replace(statement, public={**statement.public, "learnt": in_words(rows)}),
             "privacy_spent_": statement.spent,
         }
+
+
+def _facts_of_table(X: Any, schema: Any) -> FrameFacts:
+    from skdp.data._cells import typed_columns
+
+    columns = typed_columns(X)
+    if not columns.known:
+        raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
+    return FrameFacts.of(columns, schema)
 
 
 def _spending(plan: LearningPlan, statement: PrivacyReport) -> Spending:

@@ -12,11 +12,24 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 from scipy import sparse
 
+from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums, TrainingData
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Chunk", "Failure", "Partition", "SampleOf", "chunks_of", "guarded", "joined", "mapped", "partial_sum", "prepared"]
+__all__ = [
+    "Chunk",
+    "Failure",
+    "Partition",
+    "SampleOf",
+    "chunks_of",
+    "counted",
+    "guarded",
+    "joined",
+    "mapped",
+    "partial_sum",
+    "prepared",
+]
 
 STANDS = "The charge stands, and the estimator is as it was before the fit."
 CHANGED = f"The source changed during the fit. {STANDS}"
@@ -70,8 +83,8 @@ class Partition:
         The records.
     digest : bytes
         Fingerprint of the records, made when they were read.
-    rows : tuple of TrainingData, default=()
-        The same records, clipped.
+    rows : tuple of (TrainingData or ColumnCells), default=()
+        The same records, clipped, or their cells.
     keep : callable or None, default=None
         Stores arrays that `TrainingData` computes once, by name; None keeps them in memory.
     store : callable or None, default=None
@@ -80,7 +93,7 @@ class Partition:
 
     chunks: tuple[Chunk, ...]
     digest: bytes
-    rows: tuple[TrainingData, ...] = ()
+    rows: tuple[Any, ...] = ()
     keep: Callable[[str, np.ndarray], np.ndarray] | None = None
     store: Callable[[Chunk], tuple[Chunk, Callable[[str, np.ndarray], np.ndarray]]] | None = None
 
@@ -150,6 +163,11 @@ def prepared(
     """
     lookups = {"y": lookup, "groups": groups}
     return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookups) for chunk in partition.chunks))
+
+
+def counted(partition: Partition, target: bool) -> Partition:
+    """Return a partition with the cells that queries count; its targets are among them if they are numbers to count."""
+    return replace(partition, rows=tuple(ColumnCells(chunk.X, chunk.y if target else None) for chunk in partition.chunks))
 
 
 def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str, np.ndarray | None]) -> TrainingData:

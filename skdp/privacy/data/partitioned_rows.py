@@ -1,15 +1,15 @@
-"""Sums functions of the clipped rows of a table in partitions; what is un-noised stays with the oracle and the partitions."""
+"""Sums functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from skdp.privacy.data.partition import Failure, SampleOf, mapped, prepared
+from skdp.privacy.data.partition import Failure, SampleOf, counted, mapped, prepared
 from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum, Sums
 
-__all__ = ["Engine", "Loaded", "PartitionedRows", "PartitionedSample"]
+__all__ = ["Engine", "Loaded", "PartitionedCells", "PartitionedRows", "PartitionedSample"]
 
 
 class Loaded(Protocol):
@@ -37,11 +37,63 @@ class Engine(Protocol):
         ...
 
 
-class PartitionedRows:
+class InPartitions:
+    """Holds a table in partitions for the oracle; base of what queries of rows, and of cells, are asked.
+
+    The chunks are public, and their sums are added by the tree that also adds the chunks of a table in memory. So a release has
+    the same bits whoever sums which partition, and in which order they are done.
+
+    Parameters
+    ----------
+    engine : Engine
+        Holds the partitions.
+    loaded : list of Loaded
+        What is known of each partition.
+    """
+
+    def __init__(self, engine: Engine, loaded: list[Any]) -> None:
+        self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
+        self.n_samples = sum(part.n_rows for part in loaded)
+        firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
+        self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]
+        self._last = LastSum()
+
+    def reduced(self, query: Sums) -> np.ndarray:
+        """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
+
+        Parameters
+        ----------
+        query : Sums
+            A query of a sum.
+
+        Returns
+        -------
+        ndarray
+            What ``query.finish`` takes.
+        """
+        return self._last.of(query, lambda: self.summed(query))
+
+    def close(self) -> None:
+        """Let go of the partitions."""
+        self._engine.close()
+
+    def summed(self, query: Sums | SampleOf) -> np.ndarray:
+        """Return the un-noised sum of a query over all records or over a sample, which no other query shares."""
+        total = self._engine.reduce(query, self._each)
+        if isinstance(total, Failure):
+            total.raised()
+        return total.total()
+
+    def _change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> None:
+        failure = self._engine.change(work, shared, each)
+        if failure is not None:
+            failure.raised()
+
+
+class PartitionedRows(InPartitions):
     """Holds the rows of a table in partitions for the oracle, as `TrainingData` does for a table in memory.
 
-    Each partition is a `TrainingData` per chunk. The chunks are public, and their sums are added by the tree that also adds the
-    chunks of a table in memory. So a release has the same bits whoever sums which partition, and in which order they are done.
+    Each partition is a `TrainingData` per chunk.
 
     Parameters
     ----------
@@ -65,32 +117,13 @@ class PartitionedRows:
         bounds: dict[str, Any],
         groups: list[np.ndarray | None] | None = None,
     ) -> None:
-        self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
-        self.n_samples = sum(part.n_rows for part in loaded)
-        firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
-        self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]
-        self._last = LastSum()
+        super().__init__(engine, loaded)
         self._change(prepared, (bounds,), list(zip(lookups, groups or [None] * len(loaded), strict=True)))
 
     @property
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term."""
         return summation_error(self.n_samples, False)
-
-    def reduced(self, query: Sums) -> np.ndarray:
-        """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
-
-        Parameters
-        ----------
-        query : Sums
-            A query of a sum.
-
-        Returns
-        -------
-        ndarray
-            What ``query.finish`` takes.
-        """
-        return self._last.of(query, lambda: self.summed(query))
 
     def sampled(self, key: bytes, rate: float) -> "PartitionedSample":
         """Return the Poisson sample of a key, as `TrainingData.sampled` does; nothing is drawn yet.
@@ -115,21 +148,25 @@ class PartitionedRows:
         self.n_features, self._last = matrix.shape[1], LastSum()
         return self
 
-    def close(self) -> None:
-        """Let go of the partitions."""
-        self._engine.close()
 
-    def summed(self, query: Sums | SampleOf) -> np.ndarray:
-        """Return the un-noised sum of a query over all records or over a sample, which no other query shares."""
-        total = self._engine.reduce(query, self._each)
-        if isinstance(total, Failure):
-            total.raised()
-        return total.total()
+class PartitionedCells(InPartitions):
+    """Holds the cells of a table in partitions for the oracle, as `ColumnCells` does for a table in memory.
 
-    def _change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> None:
-        failure = self._engine.change(work, shared, each)
-        if failure is not None:
-            failure.raised()
+    Parameters
+    ----------
+    engine : Engine
+        Holds the partitions.
+    loaded : list of Loaded
+        What is known of each partition.
+    target : bool
+        Whether the targets are numbers that queries count.
+    """
+
+    summation_error = 0.0  # sums of integers below 2**53 are exact
+
+    def __init__(self, engine: Engine, loaded: list[Any], target: bool) -> None:
+        super().__init__(engine, loaded)
+        self._change(counted, (target,), [() for _ in loaded])
 
 
 class PartitionedSample:

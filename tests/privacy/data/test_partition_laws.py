@@ -5,7 +5,7 @@ from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
-from partitions import partitioned, random_cuts
+from partitions import of_cells, partitioned, random_cuts
 from scipy import sparse
 from seeded import fitted
 from sums import fits
@@ -13,11 +13,21 @@ from sums import fits
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators import DPAdditiveClassifier
 from skdp.privacy import queries
+from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.queries import SumQuery
 
-OF_CELLS = {queries.ColumnHistograms, queries.FineHistograms}  # asked of cells, and counted exactly
+OF_CELLS = {  # asked of cells, and counted exactly
+    queries.ColumnHistograms: (
+        queries.ColumnHistograms((False, True, None), target=True),
+        queries.ColumnHistograms((None, True)),
+    ),
+    queries.FineHistograms: (
+        queries.FineHistograms((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3], [-2.0, 2.0]]), target=True),
+        queries.FineHistograms((), np.zeros((0, 2))),
+    ),
+}
 OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
 STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}
 NULL = np.array([0, 3, BLOCK - 1, BLOCK, 2 * BLOCK + 99])
@@ -99,7 +109,28 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
             kinds, compared.seen = kinds | compared.seen, set()
     if storage != "csr":
         every = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
-        assert {kind.__name__ for kind in every - kinds - OF_SAMPLES - OF_CELLS - {SumQuery}} == set()
+        assert {kind.__name__ for kind in every - kinds - OF_SAMPLES - set(OF_CELLS) - {SumQuery}} == set()
+
+
+@pytest.mark.parametrize("query", [query for some in OF_CELLS.values() for query in some], ids=lambda query: type(query).__name__)
+def test_counts_over_partitions_are_those_of_the_table(query):
+    """Of any cut, to the last bit, without null records, and with hostile cells in a single record."""
+    rng = np.random.default_rng(0)
+    cells = np.where(rng.random((BLOCK, 4)) < 0.5, rng.normal(size=(BLOCK, 4)), rng.integers(-300, 300, (BLOCK, 4)))
+    cells[rng.random(cells.shape) < 0.1] = np.nan
+    cells[77] = np.inf, 1e300, np.nan, -0.0
+    targets, target = rng.normal(size=BLOCK), getattr(query, "target", False)
+    whole = ColumnCells(cells, targets if target else None)
+    answer = query.evaluate(whole)
+    for n_partitions in (1, 2, 7, 61, 1000):
+        cuts = random_cuts(BLOCK, n_partitions, rng)
+        parts, hollow = (of_cells(cells, targets, target, cuts, null) for null in ((), NULL[:3]))
+        assert (parts.n_samples, parts.n_features, parts.summation_error) == (BLOCK, 4, 0)
+        np.testing.assert_array_equal(query.evaluate(parts), answer)
+        np.testing.assert_array_equal(query.evaluate(hollow), query.evaluate(whole.without(NULL[:3])))
+    for tamper in (lambda sums: sums[:-1], lambda sums: [*sums, sums[-1]], lambda sums: [*sums[:2], *sums[1:]]):
+        tampered = query.evaluate(of_cells(cells, targets, target, [1000, 2000], tamper=tamper))
+        assert not answer.size or not np.array_equal(tampered, answer)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
