@@ -112,6 +112,8 @@ class Facts:
         Public facts of one kind of fit.
     partitions : Partitions or None, default=None
         Of a table in partitions; None for a table in memory.
+    schema : Schema or None, default=None
+        The columns of the table as the estimator was given it, if the features are what a schema makes of them.
     """
 
     n_samples: int
@@ -121,6 +123,7 @@ class Facts:
     classes: np.ndarray | None = None
     particular: Particular = NOTHING
     partitions: "Partitions | None" = None
+    schema: Any = None
 
     @property
     def labels(self) -> list[Any]:
@@ -130,6 +133,10 @@ class Facts:
     @property
     def attributes(self) -> dict[str, Any]:
         """Attributes by which scikit-learn's fitted estimators state the columns of the table."""
+        if self.schema is not None:
+            columns = np.array(list(self.schema.columns), dtype=object)
+            prepared = {"schema_": self.schema, "prepared_features_": self.feature_names}
+            return {"feature_names_in_": columns, "n_features_in_": columns.size, **prepared}
         names = {} if self.feature_names is None else {"feature_names_in_": self.feature_names}
         return {**names, "n_features_in_": self.n_features}
 
@@ -479,8 +486,8 @@ def _safe(error: Exception, X: Any) -> Exception:
         return TypeError("X or y holds objects that are neither numbers nor labels; each argument must be a string or a number.")
     return ValueError(
         "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
-        f"{text_columns(X)} Encode text in X first, with categories that are public: "
-        "from_schema(schema) of skdp.preprocessing, or OneHotEncoder(categories=[...]). "
+        f'{text_columns(X)} Text in a data frame needs schema="learn", or a schema of public categories, also as '
+        "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...]). "
         "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
     )
 

@@ -41,7 +41,7 @@ from skdp.solvers import (
     WhitenedGradientDescent,
 )
 
-CLEAN = (TypeError, ValueError, PrivacyAccountingError)
+CLEAN = (FileNotFoundError, TypeError, ValueError, PrivacyAccountingError)
 OURS = (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, DataConversionWarning)
 BEGINNINGS = (  # of our other warnings
     *("Neither schema", "The releases", "X has rows that are more than"),
@@ -102,7 +102,9 @@ def check_fit(estimator, X, y):
 
 def width_of(model):
     """Number of coefficients of an output."""
-    return model.basis_.n_features if hasattr(model, "basis_") else model.n_features_in_
+    if hasattr(model, "basis_"):
+        return model.basis_.n_features
+    return len(model.prepared_features_) if hasattr(model, "schema_") else model.n_features_in_
 
 
 def numbers_of(model):

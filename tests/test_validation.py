@@ -170,7 +170,7 @@ def test_tables(case):
     table, labels, error, rule = TABLES[case]
     with warnings.catch_warnings(record=True) as caught_warnings, pytest.raises(error, match=rule) as caught:
         warnings.simplefilter("always")
-        DPLogisticRegression().fit(table, labels)
+        DPLogisticRegression(data_norm=2.0).fit(table, labels)
     messages = [str(warning.message) for warning in caught_warnings]
     link = caught.value
     while link is not None:

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdp._data_validation import Facts, read_unlabelled
+from skdp._data_validation import Facts
 from skdp._validation import check_integer, check_number, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import DPClassifier, check_two_classes
@@ -67,6 +67,13 @@ class DPAUCMaximizer(DPClassifier):
         Strength of an L2 penalty, which excludes the intercept. If None, the solver sets it from public facts. "sgda" and
         "privatediff" penalise the variables they optimise: the coefficients of the standardised features, or all parameters of a
         network.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
+        data frame, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -106,6 +113,13 @@ class DPAUCMaximizer(DPClassifier):
         networks.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if a schema prepares the rows.
+    prepared_features_ : ndarray of str
+        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -196,6 +210,7 @@ class DPAUCMaximizer(DPClassifier):
         positive_rate: float | None = None,
         class_balance: float = 0.0,
         alpha: float | None = None,
+        schema: Any = None,
         feature_bounds: Any = None,
         data_norm: float | None = None,
         classes: Any = None,
@@ -211,6 +226,7 @@ class DPAUCMaximizer(DPClassifier):
         self.positive_rate = positive_rate
         self.class_balance = class_balance
         self.alpha = alpha
+        self.schema = schema
         self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.classes = classes
@@ -248,7 +264,7 @@ class DPAUCMaximizer(DPClassifier):
         """
         if not hasattr(self, "coefs_"):
             return super().decision_function(X)
-        table = read_unlabelled(self, X)
+        table = self._rows_of(X)
         rows = table.tocsr() if sparse.issparse(table) else table
         scores = [forward(rows[start : start + BLOCK], self.coefs_, self.intercepts_) for start in range(0, rows.shape[0], BLOCK)]
         return np.concatenate(scores)

@@ -2,8 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -16,7 +15,6 @@ from skdp._data_validation import Facts, Part, Table, read_unlabelled
 from skdp._prepared import look_at_preparation
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
-    check_feature_bounds,
     check_integer,
     check_number,
     check_random_state,
@@ -26,16 +24,22 @@ from skdp._validation import (
 from skdp.constraints import Constraint
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
+from skdp.estimators._interrupted import told_when_interrupted
+from skdp.estimators._learnt import learning_of
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
+from skdp.estimators._prepared_rows import prepared
+from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
 from skdp.estimators._reviewed import checked
 from skdp.estimators._signal import needed
 from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
+from skdp.preprocessing import Schema
+from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.errors import warn
@@ -48,26 +52,15 @@ from skdp.solvers import Problem, SolverResult
 
 __all__ = ["DPEstimator"]
 
-Read = Callable[[Any, Any, Any], tuple[Facts, Any, np.ndarray] | tuple[Facts, Any, np.ndarray, np.ndarray | None]]
-
 READ = "the shape of the given table, and nothing else of it"
-INTERRUPTED = "The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit."
-
-
-@contextmanager
-def _told_when_interrupted() -> Iterator[None]:
-    """Explain the consequences when Ctrl-C ends a fit that has been charged."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        interrupt.args = (INTERRUPTED,)
-        raise
 
 
 class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses declare the parameters, read tables, state problems and build models."""
 
     l1_ratio: Any = 0.0  # for subclasses without this parameter
+    schema: Any = None  # the same
+    _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
     _takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
 
     def __sklearn_tags__(self) -> Any:
@@ -102,34 +95,60 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Raise AttributeError: every call would be another private fit."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], read: "Read | None" = None) -> Any:
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
         The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
         Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
-        with self._checked(X, y, unsupported, read or self._read) as table:
+        refuse_fit_arguments(type(self), unsupported)
+        look_at_preparation()
+        if (learning := learning_of(self, X)) is not None:
+            return learning.fit(X, y, **beside)
+        with self._checked(X, y, **beside) as table:
             del X, y  # no frame holds them from here on, but that of the caller
             fit = PlannedFit.of(self, table.facts)
             pay(fit.spending, self._ledgers)
             result = self._released(fit, table)
-            return self._attributed(fit, result, table.given)
+            return self._attributed(self._attributes(fit, result, table.given), self._contradictions(fit.plan, result, fit.facts))
 
-    def _checked(self, X: Any, y: Any, unsupported: dict[str, Any], read: Read) -> "Table | PartitionedTable":
-        """Check the parameters, then the training table; ``read`` is `_read` or a reader with further inputs."""
-        refuse_fit_arguments(type(self), unsupported)
-        look_at_preparation()
+    def _checked(self, X: Any, y: Any, **beside: Any) -> "Table | PartitionedTable":
+        """Check the parameters, then the training table; ``beside`` are further inputs of `_read`."""
         self._check_parameters()
+        return self._table(X, y, **beside)
+
+    def _table(self, X: Any, y: Any, **beside: Any) -> "Table | PartitionedTable":
+        """Check the training table, whose rows a schema prepares where there is one."""
+        given = (X, y) if asks_for_data(self) else (None, None)
+        schema = self._prepared_by()
+        X = X if schema is None else prepared(schema, X)
+        table: Table | PartitionedTable
         if in_partitions(X):
-            return read_partitions(self, X, y)
-        return Table(*read(self._scratch(), X, y), given=(X, y) if asks_for_data(self) else (None, None))
+            table = read_partitions(self, X, y)
+        else:
+            table = Table(*self._read(self._scratch(), X, y, **beside), given=given)
+        table.facts = self._of_prepared(table.facts)
+        return table
+
+    def _stated(self) -> Schema | None:
+        """Return the schema, checked; None without one."""
+        return None if self.schema is None else Schema.read(self.schema)
+
+    def _prepared_by(self) -> Schema | None:
+        """Return the schema that prepares the rows; None where the columns of X are the features."""
+        return self._stated()
+
+    def _of_prepared(self, facts: Facts) -> Facts:
+        """Return the facts of prepared rows with the schema that prepares them and the names of the features."""
+        schema = self._prepared_by()
+        return facts if schema is None else replace(facts, schema=schema, feature_names=prepared_names(schema))
 
     def _plan_of(self, facts: Facts) -> Plan:
         """Plan the fit from public facts."""
         problem, by_column = self._problem_of(facts), facts.storage == "CSC"
         return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
 
-    @_told_when_interrupted()
+    @told_when_interrupted()
     def _released(self, fit: PlannedFit, table: "Table | PartitionedTable") -> SolverResult:
         """Put the records behind the oracle and solve the problem through it; the table is empty afterwards."""
         return self._run(fit.plan, table.rows(fit.plan.row_bounds), fit.noise, fit.rng, fit.progress)
@@ -149,14 +168,14 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Run the solver and return its result; subclasses add releases that come before it."""
         return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
 
-    def _attributed(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> Any:
+    def _attributed(self, attributes: dict[str, Any], contradictions: Iterable[str]) -> Any:
         """Set all fitted attributes at once, then warn about assumptions that the releases contradict."""
-        self._commit(self._attributes(fit, result, given))
-        for sentence in self._contradictions(fit.plan, result, fit.facts):  # the model is there, whatever a warning does
+        self._commit(attributes)
+        for sentence in contradictions:  # the model is there, whatever a warning does
             warn(sentence, UserWarning)
         return self
 
-    @_told_when_interrupted()
+    @told_when_interrupted()
     def _attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
         """Return all attributes of the fitted estimator, and pass them to the callbacks."""
         attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
@@ -166,11 +185,21 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle."""
+        """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle.
+
+        A fit with further inputs takes them as further arguments, and may return the number of each record's group, too.
+        """
+
+    def _check_beside(self, n_samples: int, **beside: Any) -> None:
+        """Raise TypeError or ValueError for further inputs of `_read` that are not valid."""
+
+    @abstractmethod
+    def _target_reader(self) -> Callable[[Any, Any], Part]:
+        """Return a function that checks y, and X as a table of numbers; it holds public facts only, and can be pickled."""
 
     def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
-        """Return a function that checks a part of a training table; it holds public facts only, and can be pickled."""
-        raise TypeError(f"{type(self).__name__} takes no table in partitions; expected one in memory.")
+        """Return the same for the parts of a given table in partitions."""
+        return self._target_reader()
 
     @abstractmethod
     def _problem_of(self, facts: Facts) -> Problem:
@@ -186,7 +215,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _assumed_of_x(self) -> str:
         """Return what the guarantee assumes about X, for the report."""
-        return "every entry of X is a finite number"
+        if self.schema is None:
+            return "every entry of X is a finite number"
+        return (
+            "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
+        )
 
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.
@@ -212,6 +245,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         TypeError, ValueError
             As `fit` does.
         """
+        learning = learning_of(self, n_samples)
+        if learning is not None:
+            return learning.report(n_classes)
         return self._planned_report(*self._planned_facts(n_samples, n_features, n_classes))
 
     def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
@@ -220,7 +256,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         n_columns = self._n_columns(shape.n_features)
         self._check_parameters()
         classes, assumed = self._planned_classes(n_classes)
-        facts = Facts(shape.n_samples, n_columns, classes=classes)
+        facts = self._of_prepared(Facts(shape.n_samples, n_columns, classes=classes))
         facts = replace(facts, partitions=planned_partitions(n_samples, facts))
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
@@ -233,7 +269,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 
     def _n_columns(self, n_features: int | None) -> int:
-        """Return the number of columns for a plan."""
+        """Return the number of features for a plan."""
+        if (facts := self._stated()) is not None:
+            return facts.n_features
         if n_features is None:
             raise TypeError("n_features=None; expected an integer, or a shape or table as n_samples.")
         return n_features
@@ -267,7 +305,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         check_random_state(self.random_state)
 
     def _check_bounds(self) -> None:
-        check_feature_bounds(self.feature_bounds)
+        if check_public_columns(self.schema, self.feature_bounds) is not None and self.data_norm is not None:
+            raise ValueError(
+                f"data_norm={shown(self.data_norm)} beside schema=...; expected None: a schema prepares rows of length at most 1."
+            )
 
     def _constraint(self) -> Constraint | None:
         """Return the constraint on the coefficients of the features, in the units of y."""
@@ -296,10 +337,12 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         """Return the public facts about the rows behind the oracle, by field name of `Problem`."""
-        return row_facts(self, n_features)
+        return {"n_features": n_features, "data_norm": 1.0} if self.schema is not None else row_facts(self, n_features)
 
     def _rows_of(self, X: Any) -> Any:
         """Return the rows of a table to predict for, with the columns of ``coef_``."""
+        if (schema := getattr(self, "schema_", None)) is not None:
+            return prepared(schema, X, self)
         table = read_unlabelled(self, X)
         d, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
         warn_of_long_rows(table, row_facts(self, d)["data_norm"], scaling_of(self, d, names))

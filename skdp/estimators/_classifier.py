@@ -39,7 +39,8 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     def _label_set(self) -> Any:
         """Return the public class labels, or None."""
-        return self.classes
+        facts = self._stated() if self.classes is None else None
+        return self.classes if facts is None else facts.classes
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
@@ -104,7 +105,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())
 
-    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
+    def _target_reader(self) -> Callable[[Any, Any], Part]:
         given = self._label_set()
         return LabelReader(None if given is None else check_classes(given))
 

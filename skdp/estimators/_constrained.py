@@ -48,6 +48,13 @@ class DPConstrainedRegression(DPRegressor):
         lies near 0, and warns if ``threshold`` is 1 and ``solver`` is "auto".
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
+        data frame, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -89,6 +96,13 @@ class DPConstrainedRegression(DPRegressor):
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if a schema prepares the rows.
+    prepared_features_ : ndarray of str
+        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -150,6 +164,7 @@ class DPConstrainedRegression(DPRegressor):
         threshold: float = 1.0,
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = 0.0,
+        schema: Any = None,
         feature_bounds: Any = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
@@ -168,6 +183,7 @@ class DPConstrainedRegression(DPRegressor):
         self.threshold = threshold
         self.target_bounds = target_bounds
         self.alpha = alpha
+        self.schema = schema
         self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.clip_norm = clip_norm
@@ -210,6 +226,13 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         Size of a set given by its name, in log-odds per unit of X; not used for an object.
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
+        data frame, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -255,6 +278,13 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if a schema prepares the rows.
+    prepared_features_ : ndarray of str
+        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -307,6 +337,7 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         constraint: "str | Constraint" = "l1",
         radius: float = 1.0,
         alpha: float | None = 0.0,
+        schema: Any = None,
         feature_bounds: Any = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
@@ -324,6 +355,7 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         self.constraint = constraint
         self.radius = radius
         self.alpha = alpha
+        self.schema = schema
         self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.clip_norm = clip_norm

@@ -57,6 +57,9 @@ def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Se
     """
     d, data_norm = found.mean.size, plan.problem.data_norm
     length = float(np.linalg.norm(found.mean)) - found.mean_noise * math.sqrt(d) - surely(found.mean_noise, 1)
+    if estimator.schema is not None:  # which prepares rows of length at most 1
+        yield from _about_targets(estimator, found)
+        return
     beyond = _beyond(found) if estimator.feature_bounds is None and estimator.data_norm is None else np.array([], dtype=int)
     if beyond.size:
         yield (

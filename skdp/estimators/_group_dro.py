@@ -1,7 +1,6 @@
 """Private linear classification that minimises the loss of the worst group."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -47,6 +46,13 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``SGDA(300)``.
     alpha : float or None, default=None
         Strength of an L2 penalty on the coefficients of the standardised features, excluding the intercept. None means 0.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
+        data frame, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -86,6 +92,13 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         ``(epsilon, delta)`` of this fit, by exact accounting, or by numerical accounting if the solver samples.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if a schema prepares the rows.
+    prepared_features_ : ndarray of str
+        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -172,6 +185,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         adjacency: str = "replace_one",
         solver: "str | Solver" = "auto",
         alpha: float | None = None,
+        schema: Any = None,
         feature_bounds: Any = None,
         data_norm: float | None = None,
         classes: Any = None,
@@ -183,6 +197,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         self.adjacency = adjacency
         self.solver = solver
         self.alpha = alpha
+        self.schema = schema
         self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.classes = classes
@@ -229,7 +244,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
                 "record, or DPLogisticRegression, which does that better.",
                 UserWarning,
             )
-        return self._fit(X, y, unsupported, partial(self._read_groups, groups=groups))
+        return self._fit(X, y, unsupported, groups=groups)
 
     def plan(
         self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, group_sizes: Any = None
@@ -266,10 +281,15 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()
 
-    def _read_groups(self, scratch: Any, X: Any, y: Any, groups: Any) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
-        facts, table, codes = self._read(scratch, X, y)
+    def _read(  # type: ignore[override]
+        self, scratch: Any, X: Any, y: Any, groups: Any = None
+    ) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
+        facts, table, codes = super()._read(scratch, X, y)
         public, numbers = read_groups(groups, facts.n_samples)
         return replace(facts, particular=public), table, codes, numbers
+
+    def _check_beside(self, n_samples: int, **beside: Any) -> None:
+        read_groups(beside["groups"], n_samples)
 
     def _problem_of(self, facts: Facts) -> Problem:
         check_two_classes(len(facts.labels), "as the groups are compared by the logistic loss of one score")

@@ -129,6 +129,7 @@ class DPMinimax(DPEstimator):
     (2,)
     """
 
+    _learns_by_default = False
     feature_bounds: Any = None  # what other estimators have as parameters
     clip_norm: Any = None
     fit_intercept: Any = False
@@ -137,6 +138,8 @@ class DPMinimax(DPEstimator):
         "classes": "targets are numbers here; encode labels by a public rule first",
         "feature_bounds": "data_norm bounds the length of a row; bounds of features are the problem's",
         "loss": "the saddle problem says what is minimised and maximised",
+        "schema": "the problem sees numbers; make_pipeline(skdp.preprocessing.from_schema(schema), DPMinimax(data_norm=1)) takes "
+        "the table that the schema describes",
         "target_bounds": "the problem sees targets as they are; let it clip them itself, by public bounds",
     }
 
@@ -202,7 +205,7 @@ class DPMinimax(DPEstimator):
         y = np.zeros(len_of(X)) if y is None else y
         return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
 
-    def _part_reader(self, table: Any) -> TargetReader:
+    def _target_reader(self) -> TargetReader:
         return TargetReader(0.0, 1.0, bounded=False, optional=True)
 
     def _problem_of(self, facts: Facts) -> Problem:

@@ -49,13 +49,16 @@ class PlannedFit:
     progress: Progress
 
     @classmethod
-    def of(cls, estimator: Any, facts: Facts) -> "PlannedFit":
-        """Plan a fit from public facts, and warn if noise is likely to drown the signal."""
+    def of(cls, estimator: Any, facts: Facts, noise: NoiseSource | None = None, owner: Any = None) -> "PlannedFit":
+        """Plan a fit from public facts, and warn if noise is likely to drown the signal.
+
+        ``noise`` is the source of an earlier stage of the fit, and ``owner`` the estimator that the user fits, if it is another.
+        """
         plan = _plan(estimator, facts)
-        noise = NoiseSource(estimator.random_state)
+        noise = NoiseSource(estimator.random_state) if noise is None else noise
         rng = _public_generator(estimator.random_state, noise)
         statement = report(estimator, plan, noise, facts)
-        progress = Progress(estimator, len(plan.schedule), estimator.verbose)
+        progress = Progress(estimator if owner is None else owner, len(plan.schedule), estimator.verbose)
         warn_of_low_signal(estimator, facts, plan)
         return cls(facts, plan, noise, rng, statement, progress)
 

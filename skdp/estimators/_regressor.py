@@ -148,8 +148,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return check_bounds("target_bounds", given)
 
     def _given_bounds(self) -> Any:
-        """Return the range of y that the user gave, or None."""
-        return self.target_bounds
+        """Return the range of y that the user gave, perhaps in the schema, or None."""
+        facts = self._stated() if self.target_bounds is None else None
+        return self.target_bounds if facts is None else facts.target_bounds
 
     def _units(self) -> tuple[float, float]:
         """Return the centre and the unit of the targets; without an intercept the centre is 0."""
@@ -171,7 +172,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
 
-    def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
+    def _target_reader(self) -> Callable[[Any, Any], Part]:
         return TargetReader(*self._units(), bounded=self._bounds() is not None)
 
     def _problem_of(self, facts: Facts) -> Problem:

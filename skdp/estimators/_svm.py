@@ -46,6 +46,13 @@ class DPLinearSVC(DPClassifier):
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
         and a value in between is an elastic net. If it is positive, "auto" takes "gd".
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
+        data frame, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -94,6 +101,13 @@ class DPLinearSVC(DPClassifier):
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if a schema prepares the rows.
+    prepared_features_ : ndarray of str
+        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -159,6 +173,7 @@ class DPLinearSVC(DPClassifier):
         loss: str = "huber_hinge",
         alpha: float | None = None,
         l1_ratio: float = 0.0,
+        schema: Any = None,
         feature_bounds: Any = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
@@ -176,6 +191,7 @@ class DPLinearSVC(DPClassifier):
         self.loss = loss
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.schema = schema
         self.feature_bounds = feature_bounds
         self.data_norm = data_norm
         self.clip_norm = clip_norm

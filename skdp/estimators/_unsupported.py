@@ -24,8 +24,6 @@ REFUSED = {
         "a clone would copy the account; call {kind}.fit inside `with PrivacyLedger(path, epsilon=..., delta=...):`, "
         "which is charged for every fit",
     ),
-    "schema": "X is a table of numbers here; make_pipeline(skdp.preprocessing.from_schema(schema), {kind}(data_norm=1)) takes "
-    "the table that the schema describes, and DPAdditiveClassifier and DPAdditiveRegressor take the schema itself",
 }
 
 

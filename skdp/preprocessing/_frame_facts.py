@@ -1,27 +1,33 @@
 """Read what is public about a data frame whose columns are to be learnt, and put what was learnt beside what was given."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp._data_validation import quoting_no_data
-from skdp._validation import shown
+from skdp._files._suffixes import imported
+from skdp._validation import column_labels, shown
 from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells
 from skdp.preprocessing._learning import Learnt
-from skdp.preprocessing._schema import Schema
+from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
 
-__all__ = ["TYPES", "FrameFacts", "finite_targets"]
+__all__ = ["TYPES", "FrameFacts", "finite_targets", "framed", "leaves_to_learn"]
 
+OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
 READ_AS = {False: "number", True: "text", None: "number or text, cell by cell"}
 OF_WORDS = {"number": False, "category": True, "either": None}
+UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learnt yet
+LIKELY = Number((-1.0, 1.0), "linear", None, LearntScale((-1.0, 1.0), 0.0))
 TYPES = (
     "the types of the columns are public, and decide which are read as numbers and which as text; one cell that is no number can "
     "make a whole column text"
@@ -42,12 +48,15 @@ class FrameFacts:
         Facts of the columns that the user describes, by name.
     are_text : dict
         For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
+    of_target : dict, default={}
+        What the user states of the target: entries "target", "classes" and "target_bounds" of a schema.
     """
 
     n_samples: int
     names: tuple[str, ...]
     given: dict[str, Any]
     are_text: dict[str, bool | None]
+    of_target: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -60,7 +69,9 @@ class FrameFacts:
             raise ValueError("X has column names that are no strings, or the same name twice; expected different strings.")
         if shape[0] < 2:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
-        kinds = _kinds(described, names)
+        described = _content(described)
+        columns, of_target = _parts(described) if isinstance(described, Mapping) else (described, {})
+        kinds = _kinds(columns, names)
         learnt = {
             name: OF_WORDS[kind] if kind in OF_WORDS else not is_number(X[name].dtype)
             for name, kind in kinds.items()
@@ -69,7 +80,7 @@ class FrameFacts:
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
         if not learnt:
             raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
-        return cls(int(shape[0]), tuple(names), given, learnt)
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
@@ -85,17 +96,75 @@ class FrameFacts:
         """How each learnt column is read, by name."""
         return {name: READ_AS[text] for name, text in self.are_text.items()}
 
+    @property
+    def stated(self) -> Schema:
+        """What the user states of some columns, perhaps of none, and of the target."""
+        every = {"columns": {**self.given, **dict.fromkeys(self.are_text, UNKNOWN)}, **self.of_target}
+        read = Schema.read(every)
+        return replace(read, columns={name: read.columns[name] for name in self.names if name in self.given})
+
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
-        given = Schema.read({"columns": self.given}).columns if self.given else {}
-        found = learnt.entries()
-        columns = {name: {**given, **found}[name] for name in self.names if name in given or name in found}
-        return Schema(columns, None, None, None if learnt.target is None else learnt.target.number().bounds)
+        found, stated = learnt.entries(), self.stated
+        columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
+        bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
+        return replace(stated, columns=columns, target_bounds=bounds)
+
+    def likely(self, of_text: int = 0) -> Schema:
+        """Return a schema as it might be learnt, for a plan: numbers are one feature, and columns of text 1 + ``of_text``."""
+        made_up = {
+            name: Category((), tuple(range(of_text))) if text is not False else LIKELY for name, text in self.are_text.items()
+        }
+        stated = self.stated
+        columns = {name: {**stated.columns, **made_up}[name] for name in self.names if name in self.given or name in made_up}
+        return replace(stated, columns=columns)
+
+
+def framed(X: Any, names: Any = None) -> Any:
+    """Return an array as a data frame with these columns, or with x0, x1, and so on; anything else unchanged."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return X
+    return imported("pandas").DataFrame(X, columns=column_labels(names, X.shape[1]))
+
+
+def leaves_to_learn(described: Any) -> bool:
+    """Return whether a schema leaves columns to learn: it is the word "learn", has an entry to learn, or is a dict of columns.
+
+    Parameters
+    ----------
+    described : path-like, dict, Schema, str or None
+        As given to an estimator.
+
+    Returns
+    -------
+    bool
+        False for None, and for a schema of public facts alone.
+    """
+    content = _content(described)
+    if not isinstance(content, Mapping):
+        return isinstance(content, str) and content == "learn"
+    columns, _ = _parts(content)
+    return columns is content or any(isinstance(facts, str) or facts == {"kind": "learn"} for facts in columns.values())
+
+
+def _content(described: Any) -> Any:
+    """Return what a file holds; anything else unchanged."""
+    if isinstance(described, str) and described == "learn":
+        return described
+    return read_json(Path(described)) if isinstance(described, (str, os.PathLike)) else described
+
+
+def _parts(content: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
+    """Return the columns of a schema and what it states of the target; a dict of columns alone is the former."""
+    columns = content.get("columns")
+    if not isinstance(columns, Mapping) or not set(content) <= OF_FILE:
+        return content, {}
+    return columns, {name: value for name, value in content.items() if name not in ("columns", "description")}
 
 
 def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
     """Return a word or the facts of each column; raise TypeError or ValueError for what is neither."""
-    if described is None:
+    if described is None or (isinstance(described, str) and described == "learn"):
         return dict.fromkeys(names, "learn")
     if not isinstance(described, Mapping):
         raise TypeError(f"schema={shown(described)}; expected a dict from column name to facts or to one of {list(SHORT)}.")

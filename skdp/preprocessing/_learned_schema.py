@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import Partitions
-from skdp._files._suffixes import imported
 from skdp._prepared import look_at_preparation
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
@@ -18,7 +17,7 @@ from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import TYPES, FrameFacts, finite_targets
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
-from skdp.preprocessing._pipeline import from_schema
+from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.ledger.charging import pay
@@ -193,9 +192,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             The names.
         """
         check_is_fitted(self, "schema_")
-        names = list(self.schema_.columns)
-        row = imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
-        return from_schema(self.schema_).fit(row).get_feature_names_out()
+        return prepared_names(self.schema_)
 
     def to_schema(self) -> dict[str, Any]:
         """Return what was learnt as the content of a schema, which can be edited, written as JSON, and given to `from_schema`.

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from skdp._files._suffixes import imported
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._lazily import lazily, public_row
@@ -13,7 +15,7 @@ from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
-__all__ = ["SchemaPipeline", "from_schema"]
+__all__ = ["SchemaPipeline", "from_schema", "prepared_names"]
 
 
 @lazily
@@ -95,6 +97,13 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
     )
     steps = (SchemaColumns.of(facts), columns, RowNormClipper(1.0))
     return SchemaPipeline(make_pipeline(*steps).steps)
+
+
+def prepared_names(schema: Schema) -> np.ndarray:
+    """Return the names of the columns that `from_schema` makes, without a table."""
+    names = list(schema.columns)
+    row = imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
+    return from_schema(schema).fit(row).get_feature_names_out()
 
 
 def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:

@@ -15,7 +15,7 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 
-__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "encoded", "template"]
+__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "encoded", "read_json", "template"]
 
 OTHER = "other"
 LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
@@ -197,7 +197,7 @@ class Schema:
         where = "The schema"
         if isinstance(source, (str, os.PathLike)):
             where = f"{os.fspath(source)}"
-            source = _loads(Path(source))
+            source = read_json(Path(source))
         if not isinstance(source, Mapping):
             raise TypeError(f"{where} is a {type(source).__name__}; expected a path to a JSON file, or a dict.")
         _check_keys(where, source, {"columns", "target", "classes", "target_bounds", "description"})
@@ -306,7 +306,8 @@ def template(kinds: Mapping[str, str], target: str = "") -> dict[str, Any]:
     return {"description": ADVICE, "columns": columns, "target": target, **values}
 
 
-def _loads(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return the content of a schema file; raise an error that names the file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no schema {path}.")
     try:

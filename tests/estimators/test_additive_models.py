@@ -226,9 +226,10 @@ def test_a_schema_that_changes_while_it_is_read_is_refused_before_anything_is_pa
     frame, path, contents = people(rng), tmp_path / "schema.json", []
     path.write_text("{}")
     other = {"columns": {**COLUMNS, "age": {"kind": "number", "bounds": [0, 200]}}}
-    monkeypatch.setattr("skdp.preprocessing._schema._loads", lambda path: contents.pop())
+    for module in ("_schema", "_frame_facts"):
+        monkeypatch.setattr(f"skdp.preprocessing.{module}.read_json", lambda path: contents.pop())
     outcomes = set()
-    for reads in range(9):
+    for reads in range(10):
         contents[:] = [other] * 20 + [{"columns": COLUMNS}] * reads
         with PrivacyLedger(epsilon=10, delta=1e-4) as ledger:
             try:

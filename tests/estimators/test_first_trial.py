@@ -66,8 +66,8 @@ def test_an_additive_regressor_takes_the_range_of_y_from_its_schema():
 
 
 def test_text_in_x_points_to_a_schema():
-    with pytest.raises(ValueError, match="from_schema"):
-        DPLogisticRegression().fit(pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10)
+    with pytest.raises(ValueError, match='schema="learn"'):
+        DPLogisticRegression(data_norm=1.0).fit(pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10)
 
 
 def test_what_a_plan_asks_for_is_said_to_be_the_least():

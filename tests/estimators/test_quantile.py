@@ -146,8 +146,8 @@ def test_without_intercept(level, table):
 )
 def test_every_storage_gives_the_same_model(storage, table):
     X, y = table[0][:1500], table[1][:1500]
-    expected = fitted(DPQuantileRegressor(), X, y)
-    model = fitted(DPQuantileRegressor(), storage(X), y)
+    expected = fitted(DPQuantileRegressor(data_norm=2.0), X, y)
+    model = fitted(DPQuantileRegressor(data_norm=2.0), storage(X), y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
     assert model.score(storage(X), y) == pytest.approx(expected.score(X, y), abs=1e-3)
     assert getattr(model, "feature_names_in_", np.array(list("abc"))).tolist() == list("abc")

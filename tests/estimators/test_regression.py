@@ -45,8 +45,8 @@ def table(rng):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_every_storage_gives_the_same_model(storage, table):
     X, y = table
-    expected, stored = fitted(estimator(), X, y), STORAGES[storage](X)
-    model = fitted(estimator(), stored, y)
+    expected, stored = fitted(estimator(data_norm=2.0), X, y), STORAGES[storage](X)
+    model = fitted(estimator(data_norm=2.0), stored, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert model.score(stored, y) == pytest.approx(expected.score(X, y))
     assert model.score(stored, y) > 0.6

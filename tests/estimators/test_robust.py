@@ -107,8 +107,8 @@ def test_predictions_stay_in_a_range_whether_there_are_bounds_or_not(table):
 )
 def test_every_storage_gives_the_same_model(storage, table):
     X, y, _ = table
-    expected = fitted(DPRobustRegressor(), X, y)
-    model = fitted(DPRobustRegressor(), storage(X), y)
+    expected = fitted(DPRobustRegressor(data_norm=2.0), X, y)
+    model = fitted(DPRobustRegressor(data_norm=2.0), storage(X), y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
     assert model.score(storage(X), y) == pytest.approx(expected.score(X, y), abs=1e-6)
 

@@ -15,6 +15,7 @@ from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
 from skdp.estimators._plan import Plan
+from skdp.estimators._prepared_rows import named_columns_of
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
 from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
 from skdp.estimators.additive._reading import (
@@ -32,7 +33,7 @@ from skdp.estimators.additive._terms import (
     monotone_coefficients,
     monotone_directions,
 )
-from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.summation import chunk_rows
@@ -143,13 +144,6 @@ class AdditiveModel(DPEstimator):
                 UserWarning,
             )
 
-    def _assumed_of_x(self) -> str:
-        if self.schema is None:
-            return super()._assumed_of_x()
-        return (
-            "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
-        )
-
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
         """The function of each column, by name, and of each pair, by both names: grid, values, band and importance."""
@@ -204,21 +198,22 @@ class AdditiveModel(DPEstimator):
         return replace(facts, n_features=len(names), feature_names=known, particular=additive), table, labels
 
     def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
-        facts, n_samples = None if self.schema is None else Schema.read(self.schema), number_of_records(table)
+        facts, n_samples = self._stated(), number_of_records(table)
         _check_number(n_samples)
         names = labels_of_columns(table) if facts is None else list(facts.columns)
         additive = self._additive(n_samples, len(names), names)
         basis = additive.basis if additive.front is None else finest(additive.basis)
-        return FunctionReader(n_samples, additive, basis, facts, super()._part_reader(table))
+        return FunctionReader(n_samples, additive, basis, facts, self._target_reader())
 
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
         """Return the columns of a training table and their names; set the names of a frame and the number on the scratch copy."""
-        return training_columns(scratch, X, None if self.schema is None else Schema.read(self.schema))
+        return training_columns(scratch, X, self._stated())
 
     def _rows_of(self, X: Any) -> Any:
         check_is_fitted(self)
-        columns = columns_of(self.basis_.facts, X) if self.schema is not None else read_unlabelled(self, X, accept_sparse=False)
-        return self.basis_.transform(columns)
+        if self.schema is None and not hasattr(self, "learnt_"):
+            return self.basis_.transform(read_unlabelled(self, X, accept_sparse=False))
+        return self.basis_.transform(columns_of(self.basis_.facts, named_columns_of(self, X)))
 
     def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
         facts, public = super()._planned_facts(n_samples, n_features, n_classes)
@@ -239,6 +234,9 @@ class AdditiveModel(DPEstimator):
         """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
         if result.moments is not None:
             yield from of_columns(self, Additive.of(result).basis, result.moments)
+
+    def _prepared_by(self) -> None:
+        """Return None: the basis prepares the rows."""
 
     def _scaling(self, facts: Facts) -> None:
         """Return None: the basis maps the columns."""

@@ -7,7 +7,7 @@ from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
-from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.preprocessing import AdditiveBasis
 from skdp.solvers import Solver
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
@@ -183,9 +183,6 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _label_set(self) -> Any:
-        return Schema.read(self.schema).classes if self.classes is None and self.schema is not None else self.classes
-
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
         return intervals_for_classes(signal, basis)
 
@@ -350,10 +347,6 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         self.clip_norm = clip_norm
         self.random_state = random_state
         self.verbose = verbose
-
-    def _given_bounds(self) -> Any:
-        stated = self.target_bounds is not None or self.schema is None
-        return self.target_bounds if stated else Schema.read(self.schema).target_bounds
 
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
         return intervals_for_numbers(signal, basis)

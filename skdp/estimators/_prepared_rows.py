@@ -1,0 +1,39 @@
+"""Prepare the rows of a data frame by the schema of an estimator."""
+
+from typing import Any
+
+from sklearn.utils.validation import validate_data
+
+from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing._frame_facts import framed
+
+__all__ = ["named_columns_of", "prepared"]
+
+
+def prepared(schema: Schema, X: Any, fitted: Any = None) -> Any:
+    """Return the features that a schema makes of each row.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    X : DataFrame, or table in partitions
+        Records.
+    fitted : estimator or None, default=None
+        The fitted estimator, for a table to predict for.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), or table in partitions
+        Rows of length at most 1.
+    """
+    X = X if fitted is None else named_columns_of(fitted, X)
+    return from_schema(schema).set_output(transform="default").fit_transform(X)
+
+
+def named_columns_of(fitted: Any, X: Any) -> Any:
+    """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them."""
+    if not hasattr(fitted, "learnt_"):
+        return X
+    validate_data(fitted, X, reset=False, skip_check_array=True)
+    return framed(X, getattr(fitted, "feature_names_in_", None))

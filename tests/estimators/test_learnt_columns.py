@@ -1,0 +1,304 @@
+"""Estimators that learn the columns of a raw frame: the budget of both stages, what is refused, and what a fit leaves behind."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from seeded import fitted
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    BudgetExceededError,
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    PrivacyLedger,
+)
+from skdp.estimators import _learnt
+from skdp.estimators._learnt import Learning
+from skdp.preprocessing import LearnedSchema, Schema, from_schema
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
+from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import ColumnHistograms, FineHistograms
+
+N = 3000
+LEARN = [DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPLinearRegression]
+
+
+@pytest.fixture
+def frame(rng):
+    """Columns in their own units, with text, gaps and dates."""
+    z = rng.normal(size=(3, N))
+    return pd.DataFrame(
+        {
+            "height": 1e-6 * (z[0] + 3),
+            "income": np.exp(3 * z[1]),
+            "hour": rng.integers(0, 24, N),
+            "gaps": np.where(rng.random(N) < 0.2, np.nan, z[2]),
+            "city": rng.choice(["A", "B", "C", None], N, p=[0.5, 0.3, 0.1, 0.1]),
+            "day": np.datetime64("2031-04-15", "s") + rng.integers(0, 10**6, N),
+        }
+    )
+
+
+@pytest.fixture
+def labels(frame):
+    return np.where(frame["height"] > 3e-6 + 1e-6 * (frame["city"] == "A"), "yes", "no")
+
+
+def target(kind, frame, labels):
+    return 100 + 5e6 * frame["height"].to_numpy() if hasattr(kind(), "target_bounds") else labels
+
+
+@pytest.mark.parametrize("kind", LEARN)
+@pytest.mark.parametrize("schema", [None, "learn", {}, {"hour": "category"}])
+def test_a_raw_frame_is_fitted(kind, schema, frame, labels):
+    y = target(kind, frame, labels)
+    model = fitted(kind(3.0, adjacency="zero_out", schema=schema, random_state=0), frame, y)
+    assert list(model.feature_names_in_) == list(frame) and model.n_features_in_ == frame.shape[1]
+    assert model.score(frame, y) > 0.7
+    assert model.learnt_["hour"]["kind"] == ("category" if schema and "hour" in schema else "integers")
+    assert list(model.prepared_features_) == list(from_schema(model.schema_).fit(frame).get_feature_names_out())
+    assert model.privacy_report_.releases[0].query == "ColumnHistograms"
+    assert model.privacy_report_.public["n_columns"] == frame.shape[1]
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression])
+def test_both_stages_spend_the_budget_and_no_more(kind, epsilon, adjacency, frame, labels, monkeypatch):
+    """The noise of every release of both oracles, by an independent sum of squares."""
+    asked = []
+    answer = Oracle._answer
+
+    def watched(self, query, release, records):
+        asked.append(self._budget.private and 1 / (self._scale * release.mechanism.weight) ** 2)
+        return answer(self, query, release, records)
+
+    monkeypatch.setattr(Oracle, "_answer", watched)
+    model = fitted(kind(epsilon, adjacency=adjacency), frame, target(kind, frame, labels))
+    delta = model.privacy_spent_.delta
+    assert gaussian_epsilon(math.sqrt(math.fsum(asked)), delta) <= epsilon * (1 + 1e-8)
+    assert gaussian_epsilon(math.sqrt(math.fsum(asked)), delta) >= epsilon * (1 - 1e-6)
+    assert model.privacy_spent_.epsilon == pytest.approx(epsilon, rel=1e-8)
+    assert len(asked) == model.privacy_report_.public["n_releases"] == sum(r.count for r in model.privacy_report_.releases)
+    assert 0.02 - 1e-9 <= math.fsum(asked[:2]) / math.fsum(asked) <= 0.1 + 1e-9
+
+
+def test_one_fit_is_charged_once_and_exactly(frame, labels, tmp_path):
+    with PrivacyLedger(tmp_path / "ledger", epsilon=1.0, delta=1e-6) as ledger:
+        fitted(DPLogisticRegression(1.0, delta=1e-6), frame, labels)
+        with pytest.raises(BudgetExceededError):
+            DPLogisticRegression(0.1, delta=1e-6).fit(frame, labels)
+    assert len(ledger.entries) == 1
+    entry = ledger.entries[0].spending
+    assert entry.composition is not None and entry.epsilon == pytest.approx(1.0, rel=1e-8)
+    assert any("ColumnHistograms" in line for line in entry.schedule) and "learnt columns" in entry.schedule[-1]
+
+
+def refuse_release(monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", lambda self, query: pytest.fail("a release was made"))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (DPLogisticRegression(schema="learn", solver="svrg"), "cannot share a budget"),
+        (DPLogisticRegression(schema="learn", delta=0), "positive delta"),
+        (DPLogisticRegression(schema="learn", data_norm=1.0), "data_norm=1.0 beside schema"),
+        (DPLogisticRegression(schema="learn", feature_bounds=1.0), "feature_bounds=1.0 beside schema"),
+        (DPLogisticRegression(schema={"no such": "category"}), "which X does not have"),
+        (DPLogisticRegression(schema={"hour": "text"}), "expected a dict of facts or one of"),
+        (DPLogisticRegression(schema={"gaps": {"kind": "number", "bounds": [-9, 9]}}), "contains NaN"),
+        (DPLogisticRegression(schema="learn", classes=["a", "b"]), "labels outside classes"),
+        (DPLogisticRegression(schema="learn", alpha=-1), "alpha=-1"),
+        (DPAUCMaximizer(schema="learn", scorer="mlp"), "cannot share a budget"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_what_cannot_be_fitted_is_refused_before_any_charge(model, message, frame, labels, tmp_path, monkeypatch):
+    refuse_release(monkeypatch)
+    with PrivacyLedger(tmp_path / "ledger", epsilon=9.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises((TypeError, ValueError), match=message):
+            model.fit(frame, labels)
+    assert not ledger.entries
+    with pytest.raises(NotFittedError):
+        model.predict(frame)
+
+
+def test_groups_are_checked_before_any_charge(frame, labels, monkeypatch):
+    with monkeypatch.context() as patch:
+        refuse_release(patch)
+        with pytest.raises(ValueError):
+            DPGroupDROClassifier(schema="learn").fit(frame, labels, groups=[0, 1])
+    groups = frame["hour"] > 12
+    model = fitted(DPGroupDROClassifier(5.0, adjacency="zero_out", schema="learn"), frame, labels, groups=groups)
+    assert model.score(frame, labels) > 0.7 and list(model.groups_) == [False, True]
+
+
+def test_a_constraint_of_a_fixed_number_of_coefficients_is_refused(frame, labels, monkeypatch):
+    """How many features are learnt is not known before the charge."""
+    refuse_release(monkeypatch)
+    for size in (6, 7, 8):
+        box = [(-1.0, 1.0)] * size
+        with pytest.raises((TypeError, ValueError)):
+            DPConstrainedClassifier(schema="learn", constraint="box", radius=np.array(box)).fit(frame, labels)
+
+
+@pytest.mark.parametrize("kind", [DPConstrainedClassifier, DPConstrainedRegression])
+def test_constraints_hold_for_the_prepared_features(kind, frame, labels):
+    y = target(kind, frame, labels)
+    model = fitted(kind(3.0, adjacency="zero_out", schema="learn", constraint="l1", radius=0.5), frame, y)
+    assert np.abs(model.coef_).sum() <= 0.5 * (1 + 1e-9)
+
+
+def test_frames_with_stated_bounds_are_not_learnt(rng):
+    X = pd.DataFrame(rng.uniform(-1, 1, size=(1000, 2)), columns=["a", "b"])
+    y = (X["a"] > 0).astype(int)
+    for given in ({"data_norm": 1.5}, {"feature_bounds": 1.0}, {"solver": "svrg"}, {"delta": 0, "solver": "objective"}):
+        assert not hasattr(fitted(DPLogisticRegression(3.0, **given), X, y), "schema_")
+    assert not hasattr(fitted(DPLogisticRegression(3.0), X.to_numpy(), y), "schema_")
+
+
+def test_an_array_is_learnt_where_that_is_asked_for(rng):
+    X = np.column_stack([1e6 * rng.normal(size=N), 50 + rng.normal(size=N)])
+    y = (X[:, 0] > 0).astype(int)
+    model = fitted(DPLogisticRegression(3.0, adjacency="zero_out", schema="learn"), X, y)
+    assert model.score(X, y) > 0.9 and not hasattr(model, "feature_names_in_") and model.n_features_in_ == 2
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.predict(X[:, :1])
+
+
+def test_the_learnt_schema_costs_nothing_the_next_time(frame, labels):
+    model = fitted(DPLogisticRegression(3.0, adjacency="zero_out"), frame, labels)
+    again = fitted(DPLogisticRegression(3.0, adjacency="zero_out", schema=model.schema_.to_dict()), frame, labels)
+    assert again.privacy_report_.releases[0].query != "ColumnHistograms"
+    assert list(again.prepared_features_) == list(model.prepared_features_)
+    assert again.score(frame, labels) > 0.8
+
+
+def test_a_schema_file_with_an_entry_to_learn(frame, labels, tmp_path):
+    content = '{"columns": {"hour": "category", "day": {"kind": "ignore"}}, "target": "ill", "classes": ["no", "yes"]}'
+    (tmp_path / "schema.json").write_text(content)
+    model = fitted(DPLogisticRegression(3.0, schema=tmp_path / "schema.json"), frame, labels)
+    assert model.learnt_["hour"]["kind"] == "category" and "day" not in model.schema_.columns
+    assert "day" not in model.learnt_ and model.schema_.classes == ("no", "yes")
+    assert model.predict(frame).shape == (N,)
+
+
+def test_described_columns_cost_nothing(frame, labels):
+    described = {"height": {"kind": "number", "bounds": [0, 1e-5]}, "city": {"kind": "category", "categories": ["A", "B"]}}
+    model = fitted(DPLogisticRegression(1.0, schema=described), frame, labels)
+    assert set(model.learnt_) == {"income", "hour", "gaps", "day"}
+    assert model.schema_.columns["height"].bounds == (0, 1e-5)
+    assert model.privacy_report_.releases[0].clip_norm == pytest.approx(2.0)  # root of four columns
+
+
+def test_a_solver_whose_passes_follow_from_the_records(frame, labels):
+    model = fitted(DPLogisticRegression(3.0, solver="skgd"), frame, labels)
+    assert model.privacy_report_.public["passes"] == "follows from the records"
+
+
+def test_a_plan_has_both_stages(frame):
+    plan = DPLogisticRegression(1.0).plan(frame, n_classes=3)
+    assert plan.planned and plan.spent.epsilon == pytest.approx(1.0, rel=1e-8)
+    assert [line.query for line in plan.releases][:2] == ["ColumnHistograms", "FineHistograms"]
+    assert "signal s" in plan.noise_size and plan.needed is not None
+    few = DPLogisticRegression(0.1, schema="learn").plan(frame.iloc[:300])
+    assert "write bounds for the columns that you know" in few.noise_size
+
+
+def test_a_fit_that_noise_drowns_says_so_before_it_spends(frame, labels, monkeypatch):
+    refuse_release(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        with pytest.raises(LowSignalWarning):
+            DPLogisticRegression(0.01).fit(frame, labels)
+
+
+def test_tables_to_predict_for_have_the_columns_of_the_fit(frame, labels):
+    model = fitted(DPLogisticRegression(3.0), frame, labels)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.drop(columns="city"))
+    assert np.array_equal(model.predict(frame.head()), model.predict(frame)[:5])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert np.array_equal(model.predict(frame.head().to_numpy()), model.predict(frame)[:5])
+    odd = frame.head().assign(city="somewhere", income=[np.inf, -np.inf, np.nan, 1e300, 0.0])
+    assert np.isfinite(model.decision_function(odd)).all()
+
+
+def test_the_second_stage_sees_releases_alone(frame, labels, rng, monkeypatch):
+    """A disjoint table with the same answers to the histograms has the same schema."""
+    fixed = {}
+
+    def answer(self, query):
+        if isinstance(query, (ColumnHistograms, FineHistograms)):
+            return fixed.setdefault(type(query), np.abs(np.random.default_rng(7).normal(size=query.size)) * N / 20)
+        return original(self, query)
+
+    original = Oracle.ask
+    monkeypatch.setattr(Oracle, "ask", answer)
+    monkeypatch.setattr(Oracle, "finish", lambda self: None)
+    other = frame.assign(height=9.0, income=-1.0, hour=99, gaps=np.nan, city="Z", day=np.datetime64("1950-01-01", "s"))
+    one, two = (DPLogisticRegression(3.0).fit(table, labels) for table in (frame, other))
+    assert one.schema_ == two.schema_ and one.learnt_ == two.learnt_
+
+
+def test_copies_of_the_estimator(frame, labels):
+    model = fitted(DPLogisticRegression(3.0, schema={"hour": "category"}), frame, labels)
+    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "schema_")
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.decision_function(frame), model.decision_function(frame))
+
+
+def test_a_learnt_schema_before_an_estimator_is_not_learnt_again(frame, labels):
+    pipeline = make_pipeline(LearnedSchema(1.0), DPLogisticRegression(1.0, data_norm=1)).set_output(transform="pandas")
+    assert not hasattr(fitted(pipeline, frame, labels)[-1], "schema_")
+
+
+def test_a_second_stage_with_other_releases_is_refused(frame, labels, monkeypatch):
+    """If what is learnt changed the kind of releases, the budget of both stages would not be what was charged."""
+    planned = _learnt._gaussian
+    calls = []
+
+    def once(plan):
+        calls.append(plan)
+        if len(calls) < 4:
+            return planned(plan)
+        raise ValueError("cannot share a budget")
+
+    monkeypatch.setattr(_learnt, "_gaussian", once)
+    with pytest.raises(ValueError, match="cannot share"):
+        DPLogisticRegression(3.0).fit(frame, labels)
+    assert len(calls) == 4
+
+
+def test_interruptions_say_that_the_budget_stays_spent(frame, labels, monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", lambda self, query: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt, match="its budget stays spent"):
+        DPLogisticRegression(3.0).fit(frame, labels)
+
+
+def test_stated_facts_are_part_of_the_learnt_schema(frame):
+    facts = Learning.of(
+        DPLogisticRegression(schema={"day": "ignore", "hour": {"kind": "number", "bounds": [0, 24]}}), frame
+    ).facts
+    assert list(facts.likely().columns) == ["height", "income", "hour", "gaps", "city"]
+    assert isinstance(facts.stated, Schema) and list(facts.stated.columns) == ["hour"]
+
+
+def test_errors_of_the_oracle_pass_through(frame, labels, monkeypatch):
+    monkeypatch.setattr(Oracle, "finish", lambda self: (_ for _ in ()).throw(PrivacyAccountingError("0 of 2")))
+    with pytest.raises(PrivacyAccountingError, match="0 of 2"):
+        DPLogisticRegression(3.0).fit(frame, labels)
