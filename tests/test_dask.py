@@ -121,6 +121,19 @@ def test_frames_keep_names_and_labels_of_their_partitions(cluster, narrow):
     assert (model.predict(ddf[list("abcdef")]).compute() == model.predict(frame[list("abcdef")])).all()
 
 
+def test_files_that_dask_joins_are_cut_alike_in_both(cluster, narrow, tmp_path):
+    X = pd.DataFrame(narrow[0], columns=list("abcdef")).assign(y=narrow[1])
+    for part in range(4):
+        X[750 * part : 750 * (part + 1)].to_parquet(tmp_path / f"{part}.parquet")
+    ddf = dd.read_parquet(tmp_path)
+    assert len(ddf["y"].to_delayed()) < ddf.npartitions  # Dask joins them
+    for names in (["a"], list("abcdef")):
+        model, memory = fitted(STEPS, ddf[names], ddf["y"]), fitted(STEPS, X[names], X["y"])
+        assert np.allclose(model.coef_, memory.coef_, atol=1e-9)
+        assert model.score(ddf[names], ddf["y"]) == model.score(X[names], X["y"])
+        assert (model.predict(ddf[names]).compute() == model.predict(X[names])).all()
+
+
 def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     X = pd.DataFrame(narrow[0], columns=list("abcdef"))
     X["y"] = np.clip(X["a"], -1, 1)
@@ -300,8 +313,10 @@ def test_a_failing_partition_quotes_nothing_and_charges_nothing(kind, cluster, n
 def test_collections_that_do_not_match_are_refused(cluster, narrow):
     X, y = narrow
     dX = da.from_array(X, chunks=(1000, 6))
-    with pytest.raises(TypeError, match="expected a Dask collection"):
+    with pytest.raises(TypeError, match="y is a ndarray beside X of Dask; expected a Dask collection"):
         STEPS.fit(dX, y)
+    with pytest.raises(TypeError, match="y is missing beside X of Dask"):
+        STEPS.fit(dX)
     with pytest.raises(ValueError, match="3 partitions and y has 2"):
         STEPS.fit(dX, da.from_array(y, chunks=1500))
     with pytest.raises(ValueError, match="different lengths"):

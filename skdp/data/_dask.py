@@ -38,14 +38,14 @@ class DaskParts:
     def __init__(self, X: Any, y: Any) -> None:
         if not is_dask(y):
             raise TypeError(
-                f"y is a {type(y).__name__} beside X of Dask; expected a Dask collection with the same partitions, such as "
-                "ddf['y']."
+                f"y is {'missing' if y is None else f'a {type(y).__name__}'} beside X of Dask; expected a Dask collection with "
+                "the same partitions: fit(ddf[columns], ddf['y'])."
             )
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
         self.n_samples = _number(X.shape[0])
         self.n_features: int | None = int(X.shape[1])
         self.dtype = getattr(X, "dtype", None)
-        self.parts = list(zip(*_matching(delayed_parts(X), delayed_parts(y)), strict=True))
+        self.parts = list(zip(*_matching(X, y), strict=True))
 
     def count(self) -> int:
         """Return the number of records, which the workers count."""
@@ -106,11 +106,12 @@ def lazy_predictions(predict: Callable[[Any], np.ndarray], X: Any) -> Any:
     arrays, delayed = imported("dask.array", OF_DASK), imported("dask", OF_DASK).delayed
     dummy = X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((1, X.shape[1]), X.dtype)
     meta, apply = predict(dummy), delayed(_predicted, pure=False)
-    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
+    parts = delayed_parts(X)
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)  # Dask may join small partitions
     return arrays.concatenate(
         [
             arrays.from_delayed(apply(predict, part, meta[:0]), shape=(length, *meta.shape[1:]), dtype=meta.dtype)
-            for part, length in zip(delayed_parts(X), lengths, strict=True)
+            for part, length in zip(parts, lengths, strict=True)
         ]
     )
 
@@ -119,13 +120,22 @@ def _predicted(predict: Callable[[Any], np.ndarray], part: Any, nothing: np.ndar
     return predict(part) if part.shape[0] else nothing
 
 
-def _matching(X: list[Any], y: list[Any]) -> tuple[list[Any], list[Any]]:
-    if len(X) != len(y):
+def _matching(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+    """Return the partitions of both; where Dask joins small files, and more of them for fewer columns, those of the user."""
+    parts, targets = delayed_parts(X), delayed_parts(y)
+    if any(hasattr(Z, "simplify") and len(found) != Z.npartitions for Z, found in ((X, parts), (y, targets))):
+        parts, targets = _as_cut(X), _as_cut(y)
+    if len(parts) != len(targets):
         raise ValueError(
-            f"X has {len(X)} partitions and y has {len(y)}; expected the same partitions in both, such as two columns of one "
-            "frame."
+            f"X has {len(parts)} partitions and y has {len(targets)}; expected the same partitions in both, such as two columns "
+            "of one frame."
         )
-    return X, y
+    return parts, targets
+
+
+def _as_cut(X: Any) -> list[Any]:
+    """Return a delayed object per partition of the graph that the user wrote, which still reads no other columns."""
+    return list(X.simplify().to_delayed(optimize_graph=False)) if hasattr(X, "simplify") else delayed_parts(X)
 
 
 def _number(length: Any) -> int | None:
