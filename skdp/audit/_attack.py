@@ -46,7 +46,8 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
     estimator : DPEstimator
         The estimator, which is not changed.
     X, y : array-like
-        Records; invalid records raise the same errors as in ``fit``.
+        Records; invalid records raise the same errors as in ``fit``. A data frame is taken as an array: its columns are
+        not learnt.
 
     Returns
     -------
@@ -57,6 +58,7 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
     def stop(self: Any, plan: Plan, *arguments: Any) -> None:
         raise Planned(plan)
 
+    X = X.to_numpy() if hasattr(X, "columns") and getattr(estimator, "schema", None) is None else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)  # an audit does not need an accurate model
         try:

@@ -31,6 +31,11 @@ def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
             f"An audit fits one private estimator, got {name}; for a pipeline, pass its last step, and X as prepared by the "
             "previous steps."
         )
+    if getattr(estimator, "schema", None) is not None:
+        raise ValueError(
+            f"schema={shown(estimator.schema)}: canaries are rows as the oracle sees them, not records of a data frame; expected "
+            "a linear estimator without schema, with data_norm=1, and X as from_schema or LearnedSchema prepares it."
+        )
     if estimator.epsilon == math.inf:
         raise ValueError("epsilon=inf claims nothing that an audit could refute; expected a finite epsilon.")
     if active():

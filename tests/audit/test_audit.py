@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from saddles import Regression
 from sklearn.linear_model import LogisticRegression
@@ -52,6 +53,18 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
         auditor(DPMinimax(Regression, epsilon=4.0, solver=SGDA(1)), X, Y, **few)
     with pytest.raises(TypeError, match="columns of a data frame"):
         auditor(DPAdditiveClassifier(epsilon=4.0, feature_bounds=1.0, knots=0), X, Y, **few)
+
+
+@pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
+def test_columns_are_not_learnt_in_an_audit(auditor):
+    """Its canaries would be records of a frame, and it would attack the second stage alone."""
+    few = {"n_runs": 20} if auditor is audit else {"n_canaries": 4}
+    table, named = np.asarray(X), pd.DataFrame(np.asarray(X), columns=[f"x{i}" for i in range(np.shape(X)[1])])
+    for schema in ("learn", {"x0": "number"}):
+        with pytest.raises(ValueError, match=r"canaries are rows as the oracle sees them.*LearnedSchema"):
+            auditor(estimator().set_params(schema=schema), named, Y, **few)
+    results = [auditor(estimator(), given, Y, random_state=0, **few) for given in (table, named)]
+    assert str(results[0]) == str(results[1])
 
 
 @pytest.mark.parametrize(
