@@ -134,6 +134,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the schema, checked; None without one."""
         return None if self.schema is None else Schema.read(self.schema)
 
+    def _usable(self, schema: Schema) -> Schema:
+        """Return a learnt schema without facts that the model cannot take."""
+        return schema
+
     def _prepared_by(self) -> Schema | None:
         """Return the schema that prepares the rows; None where the columns of X are the features."""
         return self._stated()

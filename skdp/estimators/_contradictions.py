@@ -123,7 +123,7 @@ def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> 
     shares, doubt = found.mean * basis.length_in_force, surely(found.mean_noise, found.mean.size) * basis.length_in_force
     for term in basis.terms:
         (name, *others), column = term.names, basis.facts.columns[term.names[0]]
-        if others:
+        if others or not column.plain:
             continue
         if isinstance(column, Category):
             if OTHER not in column.categories and shares[term.columns.stop - 1] - doubt >= OTHERS:

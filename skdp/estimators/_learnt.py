@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +26,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_cells import ColumnCells
-from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
@@ -51,7 +53,9 @@ def learning_of(estimator: Any, X: Any) -> "Learning | None":
     and the solver of the fit can share its budget.
     """
     if leaves_to_learn(estimator.schema):
-        return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit and the report plan it once more
+            return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
     if not (unstated and estimator._learns_by_default and {"columns", "dtypes"} <= set(dir(type(X)))) or in_partitions(X):
         return None
@@ -122,14 +126,18 @@ class Learning:
     def second(self, schema: Schema) -> Any:
         """Return the estimator of the second stage."""
         inner = self.estimator._scratch()
-        inner.schema, inner.epsilon, inner.delta = schema, self.rest.epsilon, self.rest.delta
+        inner.schema, inner.epsilon, inner.delta = inner._usable(schema), self.rest.epsilon, self.rest.delta
         return inner
 
     def second_plan(self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None) -> tuple[Any, Facts, Plan]:
         """Plan the second stage for a schema as it might be learnt; return its estimator, its facts and the plan."""
         likely = self.facts.likely(of_text)
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
-        inner._check_parameters()
+        with _of_second_stage():
+            inner._check_parameters()
+            return self._second_plan(inner, classes, n_classes)
+
+    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any) -> tuple[Any, Facts, Plan]:
         classes = inner._planned_classes(n_classes)[0] if classes is None else classes
         facts = inner._of_prepared(Facts(self.facts.n_samples, inner._n_columns(None), classes=classes))
         return inner, facts, _gaussian(inner._plan_of(facts))
@@ -138,6 +146,7 @@ class Learning:
         """Read the table, pay for both stages, run them, and set all attributes at once."""
         estimator, given = self.estimator, (X, y) if asks_for_data(self.estimator) else (None, None)
         X = framed(X)
+        estimator._budget(self.facts.n_samples)  # which warns if it is weak
         targets, classes = self._checked(X, y)
         estimator._check_beside(self.facts.n_samples, **beside)
         cells = self.facts.rows(X, targets)
@@ -148,8 +157,7 @@ class Learning:
             learnt = self._learnt(cells, noise)
             del cells, targets
             inner = self.second(self.facts.schema(learnt))
-            with warnings.catch_warnings(), inner._table(X, y, **beside) as table:
-                warnings.simplefilter("ignore", LowSignalWarning)
+            with _of_second_stage(), inner._table(X, y, **beside) as table:
                 del X, y
                 fit = PlannedFit.of(inner, table.facts, noise, estimator)
                 _gaussian(fit.plan)
@@ -164,6 +172,7 @@ class Learning:
 
     def report(self, n_classes: Any) -> PrivacyReport:
         """Return the report of a fit that is planned."""
+        self.estimator._budget(self.facts.n_samples)
         inner, facts, plan = self.second_plan(None, n_classes=n_classes)
         statement = report(inner, plan, NoiseSource(), facts, planned=True)
         return replace(self.statement(statement), needed=needed(inner, facts, plan))
@@ -231,6 +240,15 @@ class Learning:
         learnt = learn(oracle.ask, self.plan)
         oracle.finish()
         return learnt
+
+
+@contextmanager
+def _of_second_stage() -> Iterator[None]:
+    """Silence warnings about the budget and the signal: what the first stage leaves is not what the user asked for."""
+    with warnings.catch_warnings():
+        for kind in (LowSignalWarning, NotPrivateWarning, WeakPrivacyWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 def _share(facts: FrameFacts, target: bool, mu: float, adjacency: str) -> float:

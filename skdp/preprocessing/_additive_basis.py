@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 from skdp._data_validation import quoting_no_data
-from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._cells import bucket_cells, number_cells
 from skdp.preprocessing._columns import SchemaColumns
+from skdp.preprocessing._learnt_columns import between_bounds, bucket_indicators, from_between, number_indicators
 from skdp.preprocessing._scaling import BoundedScaler
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
@@ -69,8 +70,9 @@ class AdditiveBasis:
 
     A number contributes its scaled value, which is 0 at zero (or at the bound closest to zero) and reaches 1 or -1, and its hats:
     piecewise linear functions on `knots` that are not negative and add up to 1. A category contributes one indicator per public
-    category, and one for all other values. A pair of columns contributes the products of their hats or indicators. Nothing is
-    learnt from the records, except for the knots in ``placed`` if they come from a release.
+    category, and one for all other values. A number of a learnt schema has its zero at its centre, and contributes indicators of
+    its integers, and of missing cells, too. A pair of columns contributes the products of their hats or indicators. Nothing is
+    learnt from the records, except for the knots in ``placed`` and learnt facts of the columns, if they come from a release.
 
     Parameters
     ----------
@@ -95,7 +97,8 @@ class AdditiveBasis:
     the number p of such columns. The products of two such families have :math:`\sum_{ab} h_a^2 g_b^2 = \sum_a h_a^2 \sum_b g_b^2
     \le 1`, and are divided by the root of the number of pairs. So each of the up to three blocks has a norm of at most 1, and a
     row has a norm of at most `data_norm`, the root of the number of blocks. With p numbers and c categories no row at all is
-    longer than `row_norm`, which equals `data_norm` for ``length = sqrt(p + c)``.
+    longer than `row_norm`, which equals `data_norm` for ``length = sqrt(p + c)``. Indicators of integers and of missing cells
+    belong to the first block. At most one of each kind is 1 in a record, so that such a number counts up to three times.
     """
 
     facts: Schema
@@ -104,13 +107,6 @@ class AdditiveBasis:
     dyadic: bool = True
     length: float | None = None
     placed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if learnt := [name for name, column in self.facts.columns.items() if not column.plain]:
-            raise ValueError(
-                f"The schema has learnt facts of the columns {shown(learnt)}, which additive models do not read; expected "
-                "bounds, scale and fill of numbers, and names of categories."
-            )
 
     @property
     def numbers(self) -> list[str]:
@@ -130,7 +126,8 @@ class AdditiveBasis:
     @property
     def row_norm(self) -> float:
         """Bound on the norm of every row of the basis."""
-        return math.sqrt(max(len(self.facts.columns) / self._length**2, 1.0) + self._further_blocks)
+        ones = len(self.facts.columns) + sum(self._indicators_of(name)[1] for name in self.numbers)
+        return math.sqrt(max(ones / self._length**2, 1.0) + self._further_blocks)
 
     @property
     def n_features(self) -> int:
@@ -142,6 +139,7 @@ class AdditiveBasis:
         """Largest number of functions that are not 0 at one record."""
         hats = {name: 2 for name in self.numbers}
         alone = len(self.facts.columns) + (sum(hats.values()) if self.n_intervals else 0)
+        alone += sum(self._indicators_of(name)[1] for name in self.numbers)
         return alone + sum(math.prod(hats.get(name, 1) for name in pair) for pair in self.interactions)
 
     @cached_property
@@ -151,7 +149,7 @@ class AdditiveBasis:
         for names in (*((name,) for name in self.facts.columns), *map(tuple, self.interactions)):
             size = math.prod(self.n_functions(name) for name in names)
             if len(names) == 1 and names[0] in self.numbers:
-                size = 1 + (size if self.n_intervals else 0)
+                size = 1 + (size if self.n_intervals else 0) + self._indicators_of(names[0])[0]
             found.append(Term(names, slice(start, start + size)))
             start += size
         return tuple(found)
@@ -190,7 +188,24 @@ class AdditiveBasis:
             The count includes the indicator of "other".
         """
         column = self.facts.columns[name]
-        return len(encoded(column.categories)) if isinstance(column, Category) else self.knots_of(name).size
+        return column.n_features if isinstance(column, Category) else self.knots_of(name).size
+
+    def hats_of(self, term: Term) -> slice:
+        """Return the columns of the basis with the hats of a term of one number; other terms have none.
+
+        Parameters
+        ----------
+        term : Term
+            One of `terms`.
+
+        Returns
+        -------
+        slice
+            Consecutive columns, after the scaled value and before indicators.
+        """
+        if len(term.names) > 1 or term.names[0] not in self.numbers:
+            return slice(term.columns.start, term.columns.start)
+        return slice(term.columns.start + 1, term.columns.stop - self._indicators_of(term.names[0])[0])
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.
@@ -225,14 +240,20 @@ class AdditiveBasis:
         term : Term
             One of `terms`.
         values : dict of ndarray of shape (n,)
-            Values of the term's columns, in their units.
+            Values of the term's columns, in their units; labels such as "bucket 17" for a column with hash buckets.
 
         Returns
         -------
         CSR of shape (n, width of the term)
             Rows as in `transform`.
         """
-        (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term])
+        eyes = {}
+        for name in term.names:
+            column = self.facts.columns[name]
+            if isinstance(column, Category) and not column.plain:
+                places = {label: place for place, label in enumerate(column.labels)}
+                eyes[name] = sparse.eye_array(len(places), format="csr")[[places[label] for label in values[name]]]
+        (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term], eyes)
         return part
 
     def grid(self, name: str, fine: bool = True) -> np.ndarray:
@@ -252,10 +273,14 @@ class AdditiveBasis:
         """
         column = self.facts.columns[name]
         if isinstance(column, Category):
-            return np.array(encoded(column.categories), dtype=object)
+            return np.array(column.labels, dtype=object)
+        if column.learnt is not None and column.learnt.integers and fine:
+            return np.array(column.learnt.integers)
         steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
         peaks = self.knots_of(name)
         places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
+        if column.learnt is not None:
+            return np.asarray(from_between(column, 2 * places - 1))
         low, high = column.bounds
         if column.scale == "linear":
             return low + (high - low) * places
@@ -276,6 +301,8 @@ class AdditiveBasis:
     def _length(self) -> float:
         if self.length is not None:
             return self.length
+        if not all(column.plain for column in self.facts.columns.values()):
+            return self.facts.data_norm
         p = len(self.numbers)
         return math.sqrt(min(USUAL * p + 2 * SPREAD * math.sqrt(p), p) + len(self.categories))
 
@@ -286,14 +313,16 @@ class AdditiveBasis:
         frame = SchemaColumns.of(self.facts).transform(X)
         return {name: frame[[name]] for name in self.facts.columns}
 
-    def _parts(self, columns: dict[str, Any], terms: Sequence[Term]) -> Iterator[sparse.csr_array]:
-        """Yield the basis functions of each term, from tables of one column."""
+    def _parts(
+        self, columns: dict[str, Any], terms: Sequence[Term], known: Mapping[str, sparse.csr_array] | None = None
+    ) -> Iterator[sparse.csr_array]:
+        """Yield the basis functions of each term, from tables of one column; ``known`` are indicators of categories."""
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
         families = {  # each is non-negative, with a sum of squares of at most 1
             name: self._indicators(name, column) if name in self.categories else self._hats(name, column)
             for name, column in columns.items()
-            if self.n_intervals or name in paired or name in self.categories
-        }
+            if (self.n_intervals or name in paired or name in self.categories) and name not in (known or {})
+        } | dict(known or {})
         for term in terms:
             if len(term.names) == 2:
                 one, other = (families[name] for name in term.names)
@@ -305,19 +334,41 @@ class AdditiveBasis:
                 continue
             value = sparse.csr_array(self._value(name, columns[name]) / self._length)
             hats = [families[name] / math.sqrt(len(self.numbers))] if self.n_intervals else []
-            yield sparse.csr_array(sparse.hstack([value, *hats], format="csr"))
+            further = [part / self._length for part in self._further(name, columns[name])]
+            yield sparse.csr_array(sparse.hstack([value, *hats, *further], format="csr"))
 
     def _value(self, name: str, column: Any) -> np.ndarray:
-        """Return a scaled number: 0 at zero or at the bound closest to zero, and 1 or -1 at the farther bound."""
-        (zero,) = self._scaled(name, np.zeros((1, 1)))[:, 0]
+        """Return a scaled number: 0 at its centre, at zero or at the bound closest to zero; 1 or -1 at the farther bound."""
+        learnt = self._number(name).learnt
+        (zero,) = self._scaled(name, np.full((1, 1), 0.0 if learnt is None else learnt.centre))[:, 0]
         return (self._scaled(name, column) - zero) / (1 + abs(zero))
 
     def _scaled(self, name: str, column: Any) -> np.ndarray:
         """A number in [-1, 1]."""
-        facts = self.facts.columns[name]
-        assert isinstance(facts, Number)
+        facts = self._number(name)
+        if facts.learnt is not None:
+            return between_bounds(facts, number_cells(single(column)))[:, None]
         scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
         return np.asarray(scaler.fit_transform(quoting_no_data(column, lambda: cells(column))))
+
+    def _number(self, name: str) -> Number:
+        facts = self.facts.columns[name]
+        assert isinstance(facts, Number)
+        return facts
+
+    def _indicators_of(self, name: str) -> tuple[int, int]:
+        """Return the number of indicators of a number, and how many of them are 1 at most."""
+        learnt = self._number(name).learnt
+        if learnt is None:
+            return 0, 0
+        return len(learnt.integers) + learnt.missing, bool(learnt.integers) + learnt.missing
+
+    def _further(self, name: str, column: Any) -> list[sparse.csr_array]:
+        """Return the indicators of integers and of missing cells of a number."""
+        facts = self._number(name)
+        if facts.learnt is None or not self._indicators_of(name)[0]:
+            return []
+        return [sparse.csr_array(number_indicators(facts, number_cells(single(column))))]
 
     def _hats(self, name: str, column: Any) -> sparse.csr_array:
         places = 2 * self.knots_of(name)[:, None] - 1
@@ -327,9 +378,16 @@ class AdditiveBasis:
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
         facts = self.facts.columns[name]
         assert isinstance(facts, Category)
+        if facts.buckets is not None:
+            return sparse.csr_array(bucket_indicators(facts, bucket_cells(single(column))))
         known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
         encoder = OneHotEncoder(categories=[encoded(facts.categories)])
         return sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
+
+
+def single(table: Any) -> Any:
+    """Return the only column of a table."""
+    return table[table.columns[0]] if hasattr(table, "columns") else np.asarray(table)[:, 0]
 
 
 def cells(column: Any) -> np.ndarray:

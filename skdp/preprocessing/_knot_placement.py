@@ -23,13 +23,8 @@ def finest(basis: AdditiveBasis) -> AdditiveBasis:
 
 def hat_columns(basis: AdditiveBasis) -> np.ndarray:
     """Return the columns of the basis with the hats of single numbers; together they are non-negative with norm at most 1."""
-    return np.concatenate(
-        [
-            np.arange(term.columns.start + 1, term.columns.stop)
-            for term in basis.terms
-            if len(term.names) == 1 and term.names[0] in basis.numbers
-        ]
-    )
+    hats = [basis.hats_of(term) for term in basis.terms]
+    return np.concatenate([np.arange(part.start, part.stop) for part in hats])
 
 
 def placed(basis: AdditiveBasis, shares: np.ndarray) -> AdditiveBasis:
@@ -118,7 +113,8 @@ def _block(fine: AdditiveBasis, coarse: AdditiveBasis, term: Term) -> sparse.csr
         return sparse.csr_array(sparse.kron(*families, format="csr"))
     if term.names[0] in coarse.categories:
         return families[0]
-    return sparse.csr_array(sparse.block_diag([sparse.eye_array(1), *families], format="csr"))
+    further = sparse.eye_array(term.columns.stop - coarse.hats_of(term).stop)
+    return sparse.csr_array(sparse.block_diag([sparse.eye_array(1), *families, further], format="csr"))
 
 
 def _family(fine: AdditiveBasis, coarse: AdditiveBasis, name: str) -> sparse.csr_array:

@@ -12,7 +12,14 @@ from skdp.preprocessing._base import StatelessTransformer
 from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
 from skdp.preprocessing._schema import OTHER, Category, LearntScale, Number
 
-__all__ = ["HashedCategories", "LearntNumbers"]
+__all__ = [
+    "HashedCategories",
+    "LearntNumbers",
+    "between_bounds",
+    "bucket_indicators",
+    "from_between",
+    "number_indicators",
+]
 
 FURTHEST = 4.0  # largest scaled value, in sizes of the core; a choice: the bounds are at most this far
 LARGEST = 1e290  # of a cell, so that differences are finite
@@ -89,10 +96,7 @@ class LearntNumbers(ColumnMap):
         return ["", *integers, *(["_missing"] if _learnt(facts).missing else [])]
 
     def _block(self, facts: Number, cells: np.ndarray) -> np.ndarray:
-        learnt, missing = _learnt(facts), np.isnan(cells)
-        filled = np.where(missing, learnt.centre if facts.fill is None else facts.fill, np.clip(cells, -LARGEST, LARGEST))
-        indicators = [(cells == value).astype(np.float64) for value in learnt.integers]
-        return np.column_stack([_scaled(facts, filled), *indicators, *([missing.astype(np.float64)] if learnt.missing else [])])
+        return np.column_stack([_scaled(facts, _filled(facts, cells)), number_indicators(facts, cells)])
 
 
 class HashedCategories(ColumnMap):
@@ -110,9 +114,89 @@ class HashedCategories(ColumnMap):
         return [*(f"_bucket{bucket}" for bucket in facts.buckets or ()), *(["_missing"] if facts.missing else []), f"_{OTHER}"]
 
     def _block(self, facts: Category, cells: np.ndarray) -> np.ndarray:
-        kept = [cells == bucket for bucket in facts.buckets or ()] + [np.isnan(cells)] * facts.missing
-        others = np.logical_not(np.any(kept, axis=0)) if kept else np.ones(cells.shape, dtype=bool)
-        return np.column_stack([*kept, others]).astype(np.float64)
+        return bucket_indicators(facts, cells)
+
+
+def number_indicators(facts: Number, cells: np.ndarray) -> np.ndarray:
+    """Return the indicators of the learnt integers of a number, and then that of missing cells if it has one.
+
+    Parameters
+    ----------
+    facts : Number
+        The column.
+    cells : ndarray of shape (n_samples,)
+        Numbers, NaN where missing.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_indicators)
+        0 or 1.
+    """
+    learnt = _learnt(facts)
+    missing = np.isnan(cells)[:, None] if learnt.missing else np.empty((len(cells), 0))
+    return np.hstack([cells[:, None] == np.array(learnt.integers), missing]).astype(np.float64)
+
+
+def bucket_indicators(facts: Category, cells: np.ndarray) -> np.ndarray:
+    """Return the indicators of hash buckets, of missing cells if they have one, and of all others.
+
+    Parameters
+    ----------
+    facts : Category
+        The column.
+    cells : ndarray of shape (n_samples,)
+        Numbers of buckets, NaN where missing.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_indicators)
+        0 or 1.
+    """
+    kept = [cells == bucket for bucket in facts.buckets or ()] + [np.isnan(cells)] * facts.missing
+    others = np.logical_not(np.any(kept, axis=0)) if kept else np.ones(cells.shape, dtype=bool)
+    return np.column_stack([*kept, others]).astype(np.float64)
+
+
+def between_bounds(facts: Number, cells: np.ndarray) -> np.ndarray:
+    """Return where numbers lie between the bounds, on the scale of the column; missing ones lie at the centre or at the fill.
+
+    Parameters
+    ----------
+    facts : Number
+        The column.
+    cells : ndarray of shape (n_samples,)
+        Any numbers, NaN where missing.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Numbers in [-1, 1]; -1, 0 or 1 for a column of scale "sign".
+    """
+    filled = _filled(facts, cells)
+    if facts.scale == "sign":
+        return np.sign(filled - _learnt(facts).centre)
+    low, high = _on_scale(facts, np.array(facts.bounds))
+    width = max(float(high - low), math.ulp(0.0))
+    with np.errstate(all="ignore"):  # a warning would reveal a cell
+        return np.clip(2 * ((_on_scale(facts, np.clip(filled, *facts.bounds)) - low) / width) - 1, -1.0, 1.0)
+
+
+def from_between(facts: Number, places: np.ndarray) -> np.ndarray:
+    """Return the numbers that `between_bounds` maps to these places, increasing; a value on each side for the scale "sign"."""
+    low, high = facts.bounds
+    if facts.scale == "sign":
+        centre = _learnt(facts).centre
+        return np.where(places < 0, min(low, centre), np.where(places > 0, max(high, centre), centre))
+    if facts.scale == "linear":
+        return low + (high - low) * (places + 1) / 2
+    unit, (low, high) = _learnt(facts).unit, _on_scale(facts, np.array(facts.bounds))
+    logarithms = low + (high - low) * (places + 1) / 2
+    return np.clip(np.copysign(np.expm1(np.abs(logarithms)) * unit, logarithms), *facts.bounds)
+
+
+def _filled(facts: Number, cells: np.ndarray) -> np.ndarray:
+    centre = _learnt(facts).centre if facts.fill is None else facts.fill
+    return np.where(np.isnan(cells), centre, np.clip(cells, -LARGEST, LARGEST))
 
 
 def _learnt(facts: Number) -> LearntScale:

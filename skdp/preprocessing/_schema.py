@@ -136,9 +136,16 @@ class Category:
         return self.buckets is None
 
     @property
+    def labels(self) -> list[str]:
+        """What each prepared column stands for."""
+        if self.buckets is None:
+            return encoded(self.categories)
+        return [*(f"bucket {bucket}" for bucket in self.buckets), *(["missing"] if self.missing else []), OTHER]
+
+    @property
     def n_features(self) -> int:
         """Number of prepared columns."""
-        return len(encoded(self.categories)) if self.buckets is None else len(self.buckets) + self.missing + 1
+        return len(self.labels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a schema."""

@@ -27,7 +27,7 @@ from skdp.estimators import _learnt
 from skdp.estimators._learnt import Learning
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
-from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
 
@@ -225,6 +225,16 @@ def test_a_fit_that_noise_drowns_says_so_before_it_spends(frame, labels, monkeyp
         warnings.simplefilter("error", LowSignalWarning)
         with pytest.raises(LowSignalWarning):
             DPLogisticRegression(0.01).fit(frame, labels)
+
+
+@pytest.mark.parametrize("schema", [None, "learn"])
+@pytest.mark.parametrize(("epsilon", "kind"), [(20.0, WeakPrivacyWarning), (math.inf, NotPrivateWarning)])
+def test_a_weak_budget_is_told_once(epsilon, kind, schema, frame, labels):
+    model = DPLogisticRegression(epsilon, schema=schema)
+    for call in (lambda: fitted(model, frame, labels), lambda: model.plan(frame)):
+        with pytest.warns(kind) as caught:
+            call()
+        assert [str(warning.message).split()[0] for warning in caught] == [f"epsilon={epsilon}"]
 
 
 def test_tables_to_predict_for_have_the_columns_of_the_fit(frame, labels):

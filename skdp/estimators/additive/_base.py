@@ -33,7 +33,7 @@ from skdp.estimators.additive._terms import (
     monotone_coefficients,
     monotone_directions,
 )
-from skdp.preprocessing import AdditiveBasis
+from skdp.preprocessing import AdditiveBasis, Number, Schema
 from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.summation import chunk_rows
@@ -234,6 +234,15 @@ class AdditiveModel(DPEstimator):
         """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
         if result.moments is not None:
             yield from of_columns(self, Additive.of(result).basis, result.moments)
+
+    def _usable(self, schema: Schema) -> Schema:
+        """Return a learnt schema; columns with a monotone function have no indicators of integers and of missing cells."""
+        columns = dict(schema.columns)
+        for name in monotone_directions(self.monotone, schema):
+            column = columns[name]
+            if isinstance(column, Number) and column.learnt is not None:
+                columns[name] = replace(column, learnt=replace(column.learnt, integers=(), missing=False))
+        return replace(schema, columns=columns)
 
     def _prepared_by(self) -> None:
         """Return None: the basis prepares the rows."""

@@ -32,10 +32,13 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm, as for `DPLogisticRegression`; "auto" takes "standardized_gd", which needs no tuning.
-    schema : path-like, dict, Schema or None, default=None
+    schema : "learn", path-like, dict, Schema or None, default=None
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
         numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
-        computed from the data.
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame, too, unless ``feature_bounds`` or ``data_norm`` is
+        given, or the solver cannot share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
@@ -97,6 +100,11 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -209,10 +217,13 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
         must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
-    schema : path-like, dict, Schema or None, default=None
+    schema : "learn", path-like, dict, Schema or None, default=None
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
         numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
-        computed from the data.
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame, too, unless ``feature_bounds`` or ``data_norm`` is
+        given, or the solver cannot share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
@@ -267,6 +278,11 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         ``(epsilon, delta)`` of this fit, by exact accounting.
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
