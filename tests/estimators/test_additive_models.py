@@ -187,7 +187,7 @@ def test_bounds_that_nobody_gave_are_warned_of(kind, rng):
 
 def test_text_without_a_schema_and_sparse_tables_say_what_to_do(rng):
     with pytest.raises(ValueError, match=r"\['name', 'town', 'ill'\].*schema="):
-        DPAdditiveClassifier().fit(people(rng), np.arange(400) % 2)
+        DPAdditiveClassifier(feature_bounds=1.0).fit(people(rng), np.arange(400) % 2)
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         DPAdditiveClassifier().fit(sparse.csr_array(numbers(rng)[0]), np.arange(400) % 2)
     X, y = numbers(rng)
