@@ -118,8 +118,8 @@ def training_columns(scratch: Any, X: Any, schema: Schema | None) -> tuple[Any, 
     refuse_dates(X)
     if text := text_columns(X):
         raise ValueError(
-            f"{text.strip()} schema=\"learn\" learns them. Or name the categories that are public: schema={{'columns': {{'job': {{'kind': 'category', "
-            "'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
+            f"{text.strip()} schema='learn' learns them. Or name the categories that are public: schema={{'columns': {{'job': "
+            "{'kind': 'category', 'categories': [...]}, 'age': {'kind': 'number', 'bounds': [0, 120]}}}."
         )
     numbers = read_numbers(scratch, X)
     return numbers, column_labels(getattr(scratch, "feature_names_in_", None), numbers.shape[1])
