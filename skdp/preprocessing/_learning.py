@@ -50,8 +50,8 @@ class Learnt:
         return {name: found.number() if isinstance(found, Finding) else found[0] for name, found in self.columns.items()}
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Return what was learnt of each column, and of the target as "y", as plain types."""
-        target = {} if self.target is None else {"y": self.target}
+        """Return what was learnt of each column, and of the target as "y" or "y (target)", as plain types."""
+        target = {} if self.target is None else {"y (target)" if "y" in self.columns else "y": self.target}
         return {name: _described(found) for name, found in {**self.columns, **target}.items()}
 
 

@@ -1,6 +1,7 @@
 """Map cells by the facts of a learnt schema: numbers around a centre, and spellings by hash bucket."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "bucket_indicators",
     "from_between",
     "number_indicators",
+    "separator_of",
 ]
 
 FURTHEST = 4.0  # largest scaled value, in sizes of the core; a choice: the bounds are at most this far
@@ -32,10 +34,13 @@ class ColumnMap(StatelessTransformer):
     ----------
     facts : list of Number or Category
         The facts of each column.
+    separator : str, default="_"
+        What is between the name of a column and that of an indicator.
     """
 
-    def __init__(self, facts: list[Any]) -> None:
+    def __init__(self, facts: list[Any], separator: str = "_") -> None:
         self.facts = facts
+        self.separator = separator
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
@@ -56,7 +61,10 @@ class ColumnMap(StatelessTransformer):
         given = getattr(self, "feature_names_in_", input_features)
         names = column_labels(None if given is None else np.asarray(given), self.n_features_in_)
         pairs = zip(names, self.facts, strict=True)
-        return np.array([f"{name}{suffix}" for name, facts in pairs for suffix in self._suffixes(facts)], dtype=object)
+        return np.array([name for column, facts in pairs for name in self._names(column, facts)], dtype=object)
+
+    def _names(self, column: str, facts: Any) -> list[str]:
+        return [f"{column}{self.separator}{part}" if part else column for part in parts_of(facts)]
 
     def _read(self, X: Any, reset: bool) -> Any:
         return quoting_no_data(X, lambda: self._cells(X, reset))
@@ -87,13 +95,11 @@ class LearntNumbers(ColumnMap):
     ----------
     facts : list of Number
         The facts of each column, each with a `LearntScale`.
+    separator : str, default="_"
+        What is between the name of a column and that of an indicator.
     """
 
     _column = staticmethod(number_cells)
-
-    def _suffixes(self, facts: Number) -> list[str]:
-        integers = [f"_{value:g}" for value in _learnt(facts).integers]
-        return ["", *integers, *(["_missing"] if _learnt(facts).missing else [])]
 
     def _block(self, facts: Number, cells: np.ndarray) -> np.ndarray:
         return np.column_stack([_scaled(facts, _filled(facts, cells)), number_indicators(facts, cells)])
@@ -106,12 +112,11 @@ class HashedCategories(ColumnMap):
     ----------
     facts : list of Category
         The facts of each column, each with buckets.
+    separator : str, default="_"
+        What is between the name of a column and that of an indicator.
     """
 
     _column = staticmethod(bucket_cells)
-
-    def _suffixes(self, facts: Category) -> list[str]:
-        return [*(f"_bucket{bucket}" for bucket in facts.buckets or ()), *(["_missing"] if facts.missing else []), f"_{OTHER}"]
 
     def _block(self, facts: Category, cells: np.ndarray) -> np.ndarray:
         return bucket_indicators(facts, cells)
@@ -197,6 +202,42 @@ def from_between(facts: Number, places: np.ndarray) -> np.ndarray:
 def _filled(facts: Number, cells: np.ndarray) -> np.ndarray:
     centre = _learnt(facts).centre if facts.fill is None else facts.fill
     return np.where(np.isnan(cells), centre, np.clip(cells, -LARGEST, LARGEST))
+
+
+def parts_of(facts: Number | Category) -> list[str]:
+    """Return the names of the features of a learnt column behind the column's own; that of a scaled number is empty."""
+    if isinstance(facts, Category):
+        return [*(f"bucket{bucket}" for bucket in facts.buckets or ()), *(["missing"] if facts.missing else []), OTHER]
+    learnt = _learnt(facts)
+    return ["", *(f"{value:.15g}" for value in learnt.integers), *(["missing"] if learnt.missing else [])]
+
+
+def separator_of(columns: Mapping[str, Any]) -> str:
+    """Return the fewest underscores that give no feature of a learnt column the name of a column, or of a given category.
+
+    Whether a fit that has learnt its columns can name its features must not depend on what was learnt.
+
+    Parameters
+    ----------
+    columns : dict
+        All columns of a schema, by name.
+
+    Returns
+    -------
+    str
+        One underscore, as a rule.
+    """
+    learnt = {name: parts_of(facts) for name, facts in columns.items() if _is_learnt(facts)}
+    given = {name: facts.categories for name, facts in columns.items() if isinstance(facts, Category) and name not in learnt}
+    taken = {*columns, *(f"{name}_{category}" for name, categories in given.items() for category in (*categories, OTHER))}
+    separator = "_"
+    while any(f"{name}{separator}{part}" in taken for name, parts in learnt.items() for part in parts if part):
+        separator += "_"
+    return separator
+
+
+def _is_learnt(facts: Any) -> bool:
+    return (facts.buckets if isinstance(facts, Category) else facts.learnt) is not None
 
 
 def _learnt(facts: Number) -> LearntScale:

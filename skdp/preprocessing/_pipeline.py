@@ -11,7 +11,7 @@ from skdp._files._suffixes import imported
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._lazily import lazily, public_row
-from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers
+from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers, separator_of
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
@@ -114,12 +114,13 @@ def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[
         alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.fill) == (scale, fill)}
         label = f"{scale} numbers" + ("" if fill is None else f", {fill!r} where missing")
         yield label, BoundedScaler(list(alike.values()), scale=scale, fill=fill), list(alike)
+    separator = separator_of(facts.columns)
     if learnt:
-        yield "learnt numbers", LearntNumbers(list(learnt.values())), list(learnt)
+        yield "learnt numbers", LearntNumbers(list(learnt.values()), separator), list(learnt)
     others = {name: column for name, column in facts.columns.items() if isinstance(column, Category)}
     hashed = {name: others.pop(name) for name, column in [*others.items()] if column.buckets is not None}
     if hashed:
-        yield "hashed categories", HashedCategories(list(hashed.values())), list(hashed)
+        yield "hashed categories", HashedCategories(list(hashed.values()), separator), list(hashed)
     categories = {name: list(column.categories) for name, column in others.items()}
     if categories:
         lists = list(categories.values())

@@ -158,3 +158,27 @@ def test_targets_that_are_not_valid_are_refused_before_a_charge_and_not_quoted(k
                 KINDS[kind](1.0, delta=1e-7, schema="learn", **classes).fit(frame, odd)
             assert not SECRETS.search(str(refusal.value)) and refusal.value.__context__ is None
         assert not ledger.entries
+
+
+@pytest.mark.parametrize("kind", ("classifier", "regression"))
+def test_no_name_of_a_column_makes_a_fit_fail_after_its_charge(kind, rng, tmp_path):
+    """Indicators of learnt columns get names of their own, whatever is learnt and however the columns are called."""
+    n = 4000
+    gaps, hours, texts = (
+        np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+        rng.integers(0, 4, n),
+        rng.choice(["x", "z"], n),
+    )
+    frame = pd.DataFrame({"a": gaps, "a_missing": gaps, "h": hours, "h_3": hours, "h__3": hours, "t": texts, "t_other": hours})
+    frame = frame.assign(t_bucket79=texts, y=hours, c_d=gaps, c=rng.choice(["d_missing", "e"], n))
+    given = {"c": {"kind": "category", "categories": ["d_missing", "e"]}}
+    target_ = 10.0 * hours if kind == "regression" else hours > 1
+    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=9.0, delta=1e-5, adjacency="zero_out") as ledger:
+        model = KINDS[kind](5.0, adjacency="zero_out", delta=1e-8, schema=given).fit(frame, target_)
+        assert len(ledger.entries) == 1
+    names = list(model.prepared_features_)
+    assert len(set(names)) == len(names) == model.coef_.size
+    assert {"a", "a___missing", "a_missing", "h___3", "h_3", "h__3", "c_d___missing", "c_d_missing", "c_e"} <= set(names)
+    assert model.learnt_["y"]["kind"] == "integers" and ("y (target)" in model.learnt_) == (kind == "regression")
+    model = KINDS[kind](5.0, adjacency="zero_out", schema="learn").fit(frame[["a", "h"]], target_)
+    assert {"a_missing", "h_3"} < set(model.prepared_features_)  # as a rule
