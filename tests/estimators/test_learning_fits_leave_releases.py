@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPLinearRegression,
@@ -22,8 +24,8 @@ from skdp.privacy.queries import ColumnHistograms, FineHistograms
 from skdp.testing import reproducible_noise
 
 N = 200
-CLASSIFIERS = (DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPConstrainedClassifier)
-REGRESSIONS = (DPLinearRegression, DPQuantileRegressor)
+CLASSIFIERS = (DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPConstrainedClassifier, DPAdditiveClassifier)
+REGRESSIONS = (DPLinearRegression, DPQuantileRegressor, DPAdditiveRegressor)
 WORDS = {"n": "number", "t": "category", "e": "either", "stated": {"kind": "number", "bounds": [0, 1]}}
 
 

@@ -16,7 +16,15 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdp import BudgetExceededError, DPLinearRegression, DPLinearSVC, DPLogisticRegression, PrivacyLedger
+from skdp import (
+    BudgetExceededError,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    PrivacyLedger,
+)
 from skdp.estimators import _learnt
 from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
@@ -24,6 +32,7 @@ from skdp.testing import reproducible_noise
 N = 400
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.privacy.errors.LowSignalWarning")
 KINDS = {"classifier": DPLogisticRegression, "svc": DPLinearSVC, "regression": DPLinearRegression}
+ADDITIVE = {"additive classifier": DPAdditiveClassifier, "additive regression": DPAdditiveRegressor}
 
 
 @pytest.fixture
@@ -34,7 +43,7 @@ def frame(rng):
 
 
 def target(kind, frame):
-    return frame["b"] * 7 if kind == "regression" else np.where(frame["hour"] > 11, "yes", "no")
+    return frame["b"] * 7 if "regression" in kind else np.where(frame["hour"] > 11, "yes", "no")
 
 
 def epsilon_of(multipliers, delta):
@@ -59,11 +68,11 @@ def heard(monkeypatch):
 
 
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *ADDITIVE])
 def test_the_noise_of_both_stages_is_that_of_the_budget(kind, adjacency, frame, heard, tmp_path):
     """The report's noise, by another accountant, spends the budget; the answers have it; the ledger has one entry of it."""
     with PrivacyLedger(tmp_path / "a.sqlite", epsilon=9.0, delta=1e-5, adjacency=adjacency) as ledger, reproducible_noise(0):
-        model = KINDS[kind](1.0, delta=1e-7, adjacency=adjacency, schema="learn").fit(frame, target(kind, frame))
+        model = {**KINDS, **ADDITIVE}[kind](1.0, delta=1e-7, adjacency=adjacency, schema="learn").fit(frame, target(kind, frame))
     report, released = model.privacy_report_, []
     for line in report.releases:
         for _ in range(line.count):

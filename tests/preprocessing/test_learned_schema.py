@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from benchmarks.frames import load_frame
 from benchmarks.tables import data_directory
-from skdp import BudgetExceededError, DPAdditiveClassifier, DPLogisticRegression, NotPrivateWarning, PrivacyLedger
+from skdp import BudgetExceededError, DPLogisticRegression, NotPrivateWarning, PrivacyLedger
 from skdp._model_files import load_model, save_model
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
 from skdp.preprocessing import _learned_schema as module
@@ -318,14 +318,6 @@ def test_what_a_schema_cannot_hold_is_refused(facts, message):
     numbers = {"kind": "number", "bounds": [0, 1]}
     with pytest.raises(ValueError, match=message):
         Schema.read({"columns": {"a": facts if "kind" in facts else {**numbers, **facts}}})
-
-
-def test_additive_models_refuse_learnt_columns_before_a_charge(frame, tmp_path):
-    schema = {**learnt(frame[["gaps", "city"]]).to_schema(), "classes": [0, 1]}
-    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=1.0, delta=1e-6) as ledger:
-        with pytest.raises(ValueError, match=r"learnt facts of the columns \['gaps', 'city'\]"):
-            DPAdditiveClassifier(1.0, delta=1e-8, schema=schema).fit(frame[["gaps", "city"]], np.arange(N) % 2)
-        assert not ledger.entries
 
 
 def test_names_and_frames_as_output(frame):
