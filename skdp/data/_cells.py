@@ -1,24 +1,28 @@
 """Read the cells of a table in partitions, behind an engine that counts them where they are."""
 
-from collections.abc import Iterator
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
+from skdp._files._suffixes import imported
 from skdp.data._dask import DaskParts, current_client, is_dask
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
-from skdp.privacy.data.partition import Chunk, Failure, chunks_of
+from skdp.privacy.data.partition import CHANGED, DIGEST_BYTES, Chunk, Failure, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedCells
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
 
-__all__ = ["LoadedCells", "TypedColumns", "loaded_cells", "typed_columns"]
+__all__ = ["Checks", "LoadedCells", "TypedColumns", "loaded_cells", "typed_columns"]
 
 UNKNOWN = 2  # records of a table of which their number is not known, until it is read
 OTHER_COLUMNS = "The partitions have different columns; expected the same, in the same order, in all of them."
@@ -61,10 +65,16 @@ class LoadedCells:
         The cells, for the oracle.
     partitions : Partitions
         Where they are.
+    labels : ndarray or None
+        All labels of the targets, sorted; None if these are not read as labels.
+    again : callable
+        Returns the table for a second reading, which fails if other cells or targets come.
     """
 
     rows: PartitionedCells
     partitions: Partitions
+    labels: np.ndarray | None
+    again: Callable[[], Any]
 
 
 def typed_columns(X: Any) -> TypedColumns:
@@ -95,7 +105,7 @@ def typed_columns(X: Any) -> TypedColumns:
 
 
 @contextmanager
-def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool) -> Iterator[LoadedCells]:
+def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Checks | None" = None) -> Iterator[LoadedCells]:
     """Read a table once, and keep the cells of its columns that are learnt until the context is left.
 
     One pass over the source is enough for both rounds: a cell takes 8 bytes of the private file, or of the memory of the workers.
@@ -111,6 +121,8 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool) -> Iterator[Lo
         Which columns are read, and how.
     target : bool
         Whether the targets are numbers to count.
+    checks : Checks or None, default=None
+        How the targets are read, and what else is checked; None reads them only to count them.
 
     Yields
     ------
@@ -119,10 +131,11 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool) -> Iterator[Lo
     """
     if not is_dask(X) and y is not None:
         raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
-    read = CellReader(facts, target)
+    read = CellReader(facts, Checks(Numbers() if target else None) if checks is None else checks)
     client = current_client() if is_dask(X) else None
-    table = Table(DaskParts(X, X if y is None or not target else y)) if is_dask(X) else X
-    engine = _of_threads(table, read) if client is None else _of_workers(client, table, read)
+    table = Table(DaskParts(X, X if read.checks.of_target is None else y)) if is_dask(X) else replace(X, dtype=None)
+    stream = Stream(table, read)
+    engine: Any = ThreadEngine(stream.chunks, table.cache is not None) if client is None else _of_workers(client, table, read)
     try:
         loaded = engine.load(*([8 * (read.width + 1), table.n_samples] if client is None else []))
         n_samples = sum(part.n_rows for part in loaded)
@@ -134,9 +147,41 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool) -> Iterator[Lo
         n_workers = None if client is None else engine.n_workers
         place = kept if client is None else f"the memory of {n_workers} Dask workers"
         partitions = Partitions(table.source.description, len(loaded), None, place, n_workers)
-        yield LoadedCells(PartitionedCells(engine, loaded, target), partitions)
+        if client is None:
+            same = replace(X if isinstance(X, Table) else table, source=Same(stream, n_samples), steps=())
+            labels, again = stream.labels, lambda: same
+        else:
+            found = [part.public.labels for part in loaded if part.n_rows and part.public.labels is not None]
+            labels = np.unique(np.concatenate(found)) if found else None
+            again = partial(_again_on_workers, X, table, read, engine.secret, loaded)
+        yield LoadedCells(PartitionedCells(engine, loaded, target), partitions, labels, again)
     finally:
         engine.close()
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What a reading of the cells reads and checks beside them, before anything is charged.
+
+    Parameters
+    ----------
+    of_target : callable or None
+        Maps the targets of a batch, and its number of records, to numbers and to the labels that they stand for, None without
+        labels. None reads no targets.
+    transformer : transformer or None, default=None
+        Maps a batch, and raises an error for columns that the user describes in another way than they are.
+    """
+
+    of_target: Callable[[Any, int], tuple[np.ndarray, np.ndarray | None]] | None
+    transformer: Any = None
+
+
+class Numbers:
+    """Reads targets that are numbers."""
+
+    def __call__(self, y: Any, n_samples: int) -> tuple[np.ndarray, None]:
+        """Return the numbers."""
+        return finite_targets(y, n_samples), None
 
 
 @dataclass(frozen=True)
@@ -147,24 +192,111 @@ class CellReader:
     ----------
     facts : FrameFacts
         Which columns are read, and how.
-    target : bool
-        Whether the targets are numbers to count.
+    checks : Checks
+        What is read beside them.
     """
 
     facts: FrameFacts
-    target: bool
+    checks: Checks
 
     @property
     def width(self) -> int:
         """Number of columns of cells."""
         return sum(1 + (text is None) for text in self.facts.are_text.values())
 
-    def __call__(self, X: Any, y: Any) -> Chunk:
-        """Return the cells, and the targets or zeros."""
+    def __call__(self, X: Any, y: Any) -> tuple[Chunk, np.ndarray | None]:
+        """Return the cells, with the targets or zeros, and the labels."""
         if list(getattr(X, "columns", ())) != list(self.facts.names):
             raise ValueError(OTHER_COLUMNS)
-        cells = quoting_no_data(X, lambda: self.facts.cells(X))
-        return Chunk(cells, finite_targets(y, len(cells)) if self.target else np.zeros(len(cells)))
+        cells, transformer = quoting_no_data(X, lambda: self.facts.cells(X)), self.checks.transformer
+        if transformer is not None:
+            quoting_no_data(X, lambda: transformer.fit_transform(X))
+        targets, labels = np.zeros(len(cells)), None
+        if self.checks.of_target is not None:
+            targets, labels = self.checks.of_target(y, len(cells))
+        return Chunk(np.ascontiguousarray(cells), targets), labels
+
+
+class Stream:
+    """The cells of a table, cut into chunks, and a fingerprint of all that was read; it depends on no batch.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    read : CellReader
+        Reads a batch.
+    """
+
+    def __init__(self, table: Table, read: CellReader) -> None:
+        self.table, self._read, self._secret = table, read, secrets.token_bytes(32)
+        self._known: dict[Any, int] = {}  # labels in the order in which they came
+        self._first: bytes | None = None
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """All labels, sorted; None without labels."""
+        return np.array(sorted(self._known)) if self._known else None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the cells of a new pass over the table."""
+        yield from chunks_of((chunk for chunk, _ in self.parts()), chunk_rows(self._read.width))
+
+    def parts(self) -> Iterator[tuple[Chunk, tuple[Any, ...]]]:
+        """Yield the cells of a batch and the batch; raise SourceError if they are not those of the first pass."""
+        cells, targets = (hashlib.blake2b(key=self._secret, digest_size=DIGEST_BYTES) for _ in range(2))
+        for X, y, groups in self.table.grouped():
+            chunk, labels = self._read(X, y)
+            if labels is not None:
+                chunk = chunk._replace(y=self._numbers(labels)[chunk.y])
+            cells.update(chunk.X.data)
+            targets.update(np.ascontiguousarray(chunk.y).data)
+            yield chunk, (X, y) if groups is None else (X, y, groups)
+        found = cells.digest() + targets.digest()
+        self._first = self._first or found
+        if found != self._first:
+            raise SourceError(CHANGED)
+
+    def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        for label in labels.tolist():
+            self._known.setdefault(label, len(self._known))
+        return np.array([self._known[label] for label in labels.tolist()], dtype=np.int64)
+
+
+class Same:
+    """A source that is read again, after its cells were; the second reading must find the same.
+
+    Parameters
+    ----------
+    stream : Stream
+        What was read.
+    n_samples : int
+        Number of records that were found.
+    """
+
+    def __init__(self, stream: Stream, n_samples: int) -> None:
+        source = stream.table.source
+        self.description, self.n_samples, self.n_features = source.description, n_samples, stream.table.shape[1]
+        self.names, self._stream = stream.table.names, stream
+
+    def batches(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the batches; raise SourceError if other cells or targets came."""
+        parts = self._stream.parts()
+        while True:
+            try:
+                _, batch = next(parts)
+            except StopIteration:
+                return
+            except (TypeError, ValueError):  # the first reading found none
+                raise SourceError(CHANGED) from None
+            yield batch
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Hold the labels of a partition, which the numbers in y stand for; None without."""
+
+    labels: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -179,33 +311,62 @@ class OnWorker:
 
     read: CellReader
 
-    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, None] | Failure":
+    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Labels] | Failure":
         """Return the cells, or a failure."""
-        if self.read.target and len_of(X) != len_of(y):
+        if self.read.checks.of_target is not None and len_of(X) != len_of(y):
             return Failure(
                 ValueError, "A partition of X and that of y have different lengths; expected the same partitions in both."
             )
         if not len_of(X):
-            return Chunk(np.empty((0, self.read.width)), np.empty(0)), None
+            return Chunk(np.empty((0, self.read.width)), np.empty(0)), Labels(None)
         try:
-            return self.read(X, y), None
+            chunk, labels = self.read(X, y)
+            return chunk, Labels(labels)
         except (TypeError, ValueError) as error:
             if type(error) not in (TypeError, ValueError):  # such as UnicodeDecodeError, which quotes what it cannot read
                 raise
             return Failure(type(error), str(error))
 
 
-def _of_threads(table: Table, read: CellReader) -> Any:
-    def stream() -> Iterator[Chunk]:
-        yield from chunks_of((read(X, y) for X, y in table.batches()), chunk_rows(read.width))
-
-    return ThreadEngine(stream, table.cache is not None)
-
-
 def _of_workers(client: Any, table: Table, read: CellReader) -> Any:
     from skdp.privacy.engines.dask import DaskEngine
 
     return DaskEngine(client, table.source.parts, OnWorker(read))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, repr=False)
+class SamePart:
+    """Pass a partition on if its cells and targets are those of the first reading; its ``repr`` has no key, for Dask logs it.
+
+    Parameters
+    ----------
+    read : OnWorker
+        Reads the cells.
+    secret : bytes
+        Key of the fingerprints.
+    digest : bytes
+        Fingerprint of the first reading.
+    """
+
+    read: OnWorker
+    secret: bytes
+    digest: bytes
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        """Return X, or raise SourceError."""
+        from skdp.privacy.engines.dask import load
+
+        found = load(self.read, self.secret, X, y)
+        if isinstance(found, Failure) or found[1].digest != self.digest:
+            raise SourceError(CHANGED)
+        return X
+
+
+def _again_on_workers(X: Any, table: Table, read: CellReader, secret: bytes, loaded: list[Any]) -> Any:
+    delayed, parts = imported("dask").delayed, table.source.parts  # type: ignore[attr-defined]
+    checks = [delayed(SamePart(OnWorker(read), secret, part.digest), pure=False) for part in loaded]
+    same = [check(*part) for check, part in zip(checks, parts, strict=True)]
+    return imported("dask.dataframe").from_delayed(same, meta=X._meta, verify_meta=False)
 
 
 def _first(table: Table) -> Any:

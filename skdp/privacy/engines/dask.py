@@ -83,6 +83,8 @@ class DaskEngine:
     ----------
     on_partition : callable or None
         Called with the number of partitions that a pass has done, after each of them.
+    secret : bytes
+        Key of the fingerprints of partitions.
 
     Raises
     ------
@@ -94,7 +96,7 @@ class DaskEngine:
 
     def __init__(self, client: Any, parts: list[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> None:
         self._client, self._parts, self._read = client, parts, read
-        self._name, self._passes, self._secret = f"{KEY}-{secrets.token_hex(8)}", 0, secrets.token_bytes(32)
+        self._name, self._passes, self.secret = f"{KEY}-{secrets.token_hex(8)}", 0, secrets.token_bytes(32)
         self._partitions: list[Any] = []
         self._under_way: list[Any] = []
         self._machine = self._machine_of_all()
@@ -109,7 +111,7 @@ class DaskEngine:
         self._begin()
         task = import_module("dask").delayed(on_worker, pure=False)
         tasks = [
-            task(self._machine, load, self._read, self._secret, X, y, dask_key_name=self._key("read", place))
+            task(self._machine, load, self._read, self.secret, X, y, dask_key_name=self._key("read", place))
             for place, (X, y) in enumerate(self._parts)
         ]
         pairs = self._client.compute(tasks)  # no future has a key of the user's, whose own tasks `close` must not cancel
