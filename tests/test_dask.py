@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from skdp import PrivacyLedger
 from skdp.estimators import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.estimators import _learnt as learnt_estimators
 from skdp.estimators._partitioned import PartReading
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
@@ -166,6 +167,32 @@ def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
     alone = fitted(LearnedSchema(3.0), ddf[names], None)
     assert alone.schema_ == fitted(LearnedSchema(3.0), raw[names], None).schema_
     assert eventually(lambda: not left_on(cluster))
+
+
+def test_estimators_learn_columns_on_the_workers(cluster, raw):
+    ddf, names = dd.from_pandas(raw, npartitions=1), list(raw)[:-1]
+    estimator = DPLinearRegression(2.0, schema="learn")
+    model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, raw[names], raw["y"])
+    assert model.schema_ == memory.schema_ and np.array_equal(model.coef_, memory.coef_)
+    assert model.privacy_report_.public["table"]["reads_of_source"] == 2
+    several = fitted(estimator, *(dd.from_pandas(raw, npartitions=3)[part] for part in (names, "y")))
+    assert several.schema_ == memory.schema_ and np.allclose(several.coef_, memory.coef_, atol=1e-9)
+    assert eventually(lambda: not left_on(cluster))
+
+
+@pytest.mark.parametrize("column", ("hour", "y"))
+def test_a_source_that_changes_between_the_stages_stops_the_fit(column, cluster, raw, tmp_path, monkeypatch):
+    path = tmp_path / "charged"
+    ddf = dd.from_pandas(raw, npartitions=3).map_partitions(changing, column, str(path), meta=raw.iloc[:0])
+    with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger:
+        monkeypatch.setattr(learnt_estimators, "pay", lambda *args, of=learnt_estimators.pay: of(*args) or path.touch())
+        with pytest.raises(SourceError, match=r"stays charged|charge stands"):
+            DPLinearRegression(1.0, delta=1e-7, schema="learn").fit(ddf[list(raw)[:-1]], ddf["y"])
+        assert len(ledger.entries) == 1 and path.exists()
+
+
+def changing(part, column, path):
+    return part.assign(**{column: part[column] + 1}) if os.path.exists(path) else part
 
 
 def test_types_of_a_partition_do_not_change_how_its_cells_are_read(cluster, raw):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
-from skdp._files._suffixes import imported
 from skdp.data._dask import DaskParts, current_client, is_dask
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
@@ -153,7 +152,7 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Check
         else:
             found = [part.public.labels for part in loaded if part.n_rows and part.public.labels is not None]
             labels = np.unique(np.concatenate(found)) if found else None
-            again = partial(_again_on_workers, X, table, read, engine.secret, loaded)
+            again = partial(_again_on_workers, X, y, read, engine.secret, loaded)
         yield LoadedCells(PartitionedCells(engine, loaded, target), partitions, labels, again)
     finally:
         engine.close()
@@ -335,7 +334,7 @@ def _of_workers(client: Any, table: Table, read: CellReader) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class SamePart:
+class SameParts:
     """Pass a partition on if its cells and targets are those of the first reading; its ``repr`` has no key, for Dask logs it.
 
     Parameters
@@ -344,29 +343,29 @@ class SamePart:
         Reads the cells.
     secret : bytes
         Key of the fingerprints.
-    digest : bytes
-        Fingerprint of the first reading.
+    digests : tuple of bytes
+        Fingerprints of the first reading.
     """
 
     read: OnWorker
     secret: bytes
-    digest: bytes
+    digests: tuple[bytes, ...]
 
-    def __call__(self, X: Any, y: Any) -> Any:
+    def __call__(self, X: Any, y: Any = None, partition_info: Any = None) -> Any:
         """Return X, or raise SourceError."""
         from skdp.privacy.engines.dask import load
 
-        found = load(self.read, self.secret, X, y)
-        if isinstance(found, Failure) or found[1].digest != self.digest:
-            raise SourceError(CHANGED)
+        if partition_info is not None:  # Dask tries the function without
+            found = load(self.read, self.secret, X, X if y is None else y)
+            if isinstance(found, Failure) or found[1].digest != self.digests[partition_info["number"]]:
+                raise SourceError(CHANGED)
         return X
 
 
-def _again_on_workers(X: Any, table: Table, read: CellReader, secret: bytes, loaded: list[Any]) -> Any:
-    delayed, parts = imported("dask").delayed, table.source.parts  # type: ignore[attr-defined]
-    checks = [delayed(SamePart(OnWorker(read), secret, part.digest), pure=False) for part in loaded]
-    same = [check(*part) for check, part in zip(checks, parts, strict=True)]
-    return imported("dask.dataframe").from_delayed(same, meta=X._meta, verify_meta=False)
+def _again_on_workers(X: Any, y: Any, read: CellReader, secret: bytes, loaded: list[Any]) -> Any:
+    same = SameParts(OnWorker(read), secret, tuple(part.digest for part in loaded))
+    beside = () if read.checks.of_target is None else (y,)
+    return X.map_partitions(same, *beside, meta=X._meta, align_dataframes=False)
 
 
 def _first(table: Table) -> Any:

@@ -2,18 +2,21 @@
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, TargetReader, check_label_set, quoting_no_data
+from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data
 from skdp._progress import asks_for_data
 from skdp._validation import shown
+from skdp.data._cells import Checks, loaded_cells, typed_columns
+from skdp.data._dask import is_dask
 from skdp.estimators._interrupted import told_when_interrupted
-from skdp.estimators._partitioned import in_partitions
+from skdp.estimators._needs_memory import refuse_partitions
+from skdp.estimators._partitioned import USUAL, in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._report import brief, report
@@ -46,12 +49,15 @@ LIKELY, MANY = 2, 20
 SLACK = 1e-12  # relative amount by which the first stage spends less than what is left, above the rounding of a difference
 
 
-def learning_of(estimator: Any, X: Any) -> "Learning | None":
+def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | None":
     """Return the first stage of a fit; None if nothing is to be learnt about the columns of X.
 
     Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
+    if leaves_to_learn(estimator.schema) and in_partitions(X):
+        columns = typed_columns(X)
+        return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema), columns.known)
     if leaves_to_learn(estimator.schema):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
@@ -149,16 +155,46 @@ class Learning:
         estimator._budget(self.facts.n_samples)  # which warns if it is weak
         targets, classes = self._checked(X, y)
         estimator._check_beside(self.facts.n_samples, **beside)
-        cells = self.facts.rows(X, targets)
+        return self.both(self.facts.rows(X, targets), classes, lambda: (X, y), given, **beside)
+
+    def both(
+        self,
+        cells: Any,
+        classes: np.ndarray | None,
+        table_of: Callable[[], tuple[Any, Any]],
+        given: tuple[Any, Any] = (None, None),
+        **beside: Any,
+    ) -> Any:
+        """Pay for both stages, run them, and set all attributes at once.
+
+        Parameters
+        ----------
+        cells : ColumnCells or PartitionedCells
+            What the first stage counts.
+        classes : ndarray or None
+            Labels of the target.
+        table_of : callable
+            Returns X and y for the second stage.
+        given : tuple, default=(None, None)
+            The table as given to ``fit``, if callbacks ask for it.
+        **beside : object
+            Further inputs of the second stage.
+
+        Returns
+        -------
+        estimator
+            The fitted one.
+        """
+        estimator = self.estimator
         warn_of_low_signal(*self.second_plan(classes))
         noise = NoiseSource(estimator.random_state)
         pay(self._spending(noise), estimator._ledgers)
         with told_when_interrupted():
             learnt = self._learnt(cells, noise)
-            del cells, targets
-            inner = self.second(self.facts.schema(learnt))
+            del cells
+            inner, (X, y) = self.second(self.facts.schema(learnt)), table_of()
             with _of_second_stage(), inner._table(X, y, **beside) as table:
-                del X, y
+                del X, y, table_of
                 fit = PlannedFit.of(inner, table.facts, noise, estimator)
                 _gaussian(fit.plan)
                 fit = replace(fit, statement=self.statement(fit.statement, learnt))
@@ -193,6 +229,9 @@ class Learning:
             "n_releases": len(plan.schedule) + public["n_releases"],
             "passes": passes if isinstance(passes, str) else (plan.schedule.passes or 0) + passes,
         }
+        if (table := public.get("table")) is not None:
+            reads = 1 + (plan.schedule.passes or 0) * table["kept_copy"].startswith("none")
+            both["table"] = {**table, "reads_of_source": table["reads_of_source"] + reads}
         return replace(
             of_fit,
             budget=self.budget,
@@ -208,14 +247,24 @@ class Learning:
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learnt, and the classes."""
+        targets, classes = self.read_targets(y, self.facts.n_samples)
+        if classes is not None:
+            check_label_set(classes)
+        if (described := self.described) is not None:
+            quoting_no_data(X, lambda: described.fit_transform(X))
+        return targets if self.plan.target else None, classes
+
+    @property
+    def read_targets(self) -> "TargetColumn":
+        """Checks y, alone; a function of public facts that can be pickled."""
         raw = TargetReader(0.0, 1.0, bounded=False)
-        read = raw if self.plan.target else self.second(self.facts.likely())._target_reader()
-        part = read(np.zeros((self.facts.n_samples, 1)), y)
-        if part.facts.classes is not None:
-            check_label_set(part.facts.classes)
-        if stated := self.facts.stated.columns:
-            quoting_no_data(X, lambda: from_schema(Schema(stated, None, None)).fit_transform(X))
-        return part.y if self.plan.target else None, part.facts.classes
+        return TargetColumn(raw if self.plan.target else self.second(self.facts.likely())._target_reader())
+
+    @property
+    def described(self) -> Any:
+        """Transformer of the columns that the user describes, which checks them; None if there are none."""
+        stated = self.facts.stated.columns
+        return from_schema(Schema(stated, None, None)) if stated else None
 
     def _spending(self, noise: NoiseSource) -> Spending:
         """Return what both stages will spend, as the ledgers record it."""
@@ -249,6 +298,84 @@ def _of_second_stage() -> Iterator[None]:
         for kind in (LowSignalWarning, NotPrivateWarning, WeakPrivacyWarning):
             warnings.simplefilter("ignore", kind)
         yield
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """Check targets without their records.
+
+    Parameters
+    ----------
+    read : callable
+        Checks a part of a table.
+    """
+
+    read: Callable[[Any, Any], Part]
+
+    def __call__(self, y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return numbers, and the labels that they stand for."""
+        part = self.read(np.zeros((n_samples, 1)), y)
+        return part.y, part.facts.classes
+
+
+@dataclass(frozen=True)
+class LearningInPartitions:
+    """Hold what is public about such a fit of a table in partitions, whose number of records may not be known before it is read.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As the user made it.
+    facts : FrameFacts
+        What is public about the table.
+    known : bool
+        Whether that includes the number of records.
+    """
+
+    estimator: Any
+    facts: FrameFacts
+    known: bool
+
+    def report(self, n_classes: Any) -> PrivacyReport:
+        """Return the report of a fit that is planned."""
+        if not self.known:
+            raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
+        return self._planned(self.facts, kept=True).report(n_classes)
+
+    def fit(self, X: Any, y: Any, **beside: Any) -> Any:
+        """Read the cells, pay for both stages, run them, and set all attributes at once; the second one reads again."""
+        estimator, kept = self.estimator, is_dask(X) or X.cache is not None
+        if asks_for_data(estimator) or estimator._takes_groups or beside:
+            raise TypeError(
+                "Columns are learnt from a table in partitions without groups, and without callbacks that ask for X and y; "
+                "expected a full schema, or none of these."
+            )
+        usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
+        checks = Checks(usual.read_targets, usual.described)
+        with loaded_cells(X, y, self.facts, usual.plan.target, checks) as cells:
+            learning = self._planned(replace(self.facts, n_samples=cells.rows.n_samples), kept)
+            estimator._budget(cells.rows.n_samples)  # which warns if it is weak
+            if cells.labels is not None:
+                check_label_set(cells.labels)
+
+            def again() -> tuple[Any, Any]:
+                same = cells.again()
+                if is_dask(same):
+                    return same, y
+                cells.rows.close()  # no further release counts them; workers keep them, because Dask may lose what is read anew
+                return same, None
+
+            return learning.both(cells.rows, cells.labels, again)
+
+    def _planned(self, facts: FrameFacts, kept: bool) -> Learning:
+        """Plan both stages; refuse a solver that needs a table in memory."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit and the report plan it once more
+            learning = Learning.planned(self.estimator, facts)
+            for of_text in (LIKELY, MANY):
+                *_, plan = learning.second_plan(None, of_text)
+                refuse_partitions(plan, type(self.estimator).__name__, kept)
+        return learning
 
 
 def _share(facts: FrameFacts, target: bool, mu: float, adjacency: str) -> float:

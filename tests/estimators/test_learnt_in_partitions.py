@@ -1,0 +1,99 @@
+"""Estimators that learn the columns of tables in partitions: the models of a frame, and nothing charged for a bad table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import SECRETS
+from seeded import fitted
+
+from skdp import DPLinearRegression, DPLogisticRegression, PrivacyLedger, SourceError
+from skdp.data import chunks, parquet
+from skdp.privacy.data import summation
+
+pytest.importorskip("pyarrow")
+N = 9000
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch):
+    """Chunks of one block, so that small tables have several."""
+    monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2, N))
+    frame = pd.DataFrame({"far": 1e5 + z[0], "hour": rng.integers(0, 24, N), "city": rng.choice(["A", "B", None], N)})
+    return frame.assign(y=100.0 * (z[0] + z[1]))
+
+
+def in_chunks(frame, cache="disk"):
+    return chunks(lambda: ((frame.iloc[s : s + 777, :-1], frame.iloc[s : s + 777]["y"]) for s in range(0, N, 777)), cache=cache)
+
+
+FITS = {
+    "logistic": (DPLogisticRegression(2.0, schema="learn"), lambda y: np.where(y > 0, "yes", "no")),
+    "classes": (DPLogisticRegression(2.0, schema="learn", classes=[0, 1]), lambda y: (y > 0).astype(int)),
+    "linear": (DPLinearRegression(2.0, schema={"city": "either", "hour": {"kind": "number", "bounds": [0, 23]}}), lambda y: y),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_source_changes_no_bit(name, frame, tmp_path):
+    estimator, target_of = FITS[name]
+    frame = frame.assign(y=target_of(frame["y"]))
+    frame.iloc[:5000].to_parquet(tmp_path / "a.parquet")
+    frame.iloc[5000:].to_parquet(tmp_path / "b.parquet")
+    X, files = frame.drop(columns="y"), parquet(tmp_path, target="y")
+    memory = fitted(estimator, X, frame["y"])
+    coef, schema, report, predicted = memory.coef_, memory.schema_, memory.privacy_report_, memory.predict(X)
+    for table in (files, *((in_chunks(frame), in_chunks(frame, None)) if name == "linear" else ())):
+        model = fitted(estimator, table)
+        assert model.schema_ == schema and model.feature_names_in_.tolist() == list(X)
+        np.testing.assert_array_equal(model.coef_, coef)
+        assert model.privacy_report_.spent == report.spent and model.privacy_report_.releases == report.releases
+        passes, stated = model.privacy_report_.public["passes"], model.privacy_report_.public["table"]
+        assert stated["reads_of_source"] == (2 if table.cache else 2 + passes)
+    np.testing.assert_array_equal(fitted(estimator, files).predict(files), predicted)
+    if name == "classes":
+        assert estimator.plan(files).releases == estimator.plan(X).releases
+
+
+@pytest.mark.parametrize("of", (lambda frame: frame.assign(hour=frame["hour"] + 1), lambda frame: frame.assign(y=-frame["y"])))
+@pytest.mark.parametrize("cache", ("disk", None))
+def test_a_source_that_changes_between_the_stages_stops_the_fit_and_the_charge_stands(of, cache, frame, tmp_path):
+    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
+
+        def parts():
+            table = of(frame) if len(ledger.entries) else frame
+            return ((table.iloc[s : s + 777, :-1], table.iloc[s : s + 777]["y"]) for s in range(0, N, 777))
+
+        model = DPLinearRegression(0.5, delta=1e-8, schema="learn")
+        with pytest.raises(SourceError, match="changed during the fit"):
+            model.fit(chunks(parts, cache=cache))
+        assert len(ledger.entries) == 1 and not hasattr(model, "coef_")
+
+
+def test_bad_tables_are_refused_before_the_charge(frame, tmp_path):
+    described = {"hour": {"kind": "number", "bounds": [0, 23]}}
+    hostile = frame.assign(hour=pd.Series(frame["hour"], dtype=object))
+    hostile.loc[8000, "hour"] = "secret 31415"
+    labels = frame.assign(y=np.where(frame["y"] > 0, "yes", "no"))
+    labels.loc[8000, "y"] = "secret 31415"
+    targets = frame.assign(y=np.where(np.arange(N) == 8000, np.nan, frame["y"]))
+    cases = [
+        (DPLinearRegression(0.5, delta=1e-8, schema=described), hostile, ValueError),
+        (DPLogisticRegression(0.5, delta=1e-8, schema="learn", classes=["no", "yes"]), labels, ValueError),
+        (DPLinearRegression(0.5, delta=1e-8, schema="learn"), targets, ValueError),
+        (DPLinearRegression(0.5, delta=1e-8, schema="learn", solver="objective"), frame, ValueError),
+    ]
+    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
+        for estimator, table, kind in cases:
+            with pytest.raises(kind) as refusal:
+                estimator.fit(in_chunks(table))
+            assert not SECRETS.search(str(refusal.value))
+        with pytest.raises(ValueError, match="does not tell its number of records"):
+            DPLinearRegression(schema="learn").plan(in_chunks(frame))
+        assert len(ledger.entries) == 0
