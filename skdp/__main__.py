@@ -75,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
     _add_plan(commands.add_parser("plan", help="print the guarantee of a fit before any data is touched"))
-    _add_schema(commands.add_parser("schema", help="write a schema of a table, to be filled in from public knowledge"))
+    _add_schema(
+        commands.add_parser("schema", help="write a schema of a table: a template to fill in, or what --learn learns privately")
+    )
     _add_ledger(commands.add_parser("ledger", help="show or create the ledger of a data set"))
     _add_demo(commands.add_parser("demo", help="compare private and non-private accuracy on scikit-learn's breast cancer table"))
     for command in commands.choices.values():
@@ -112,7 +114,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-samples", type=int, required=True, help="number of records, which must be public")
     _add_estimator(parser)
     parser.add_argument(
-        "--names", type=Path, metavar="TABLE", help="read the column names of TABLE to resolve patterns in the schema"
+        "--names", type=Path, metavar="TABLE", help="read the column names of TABLE: to learn, or for patterns in the schema"
     )
     _add_sep(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
@@ -120,8 +122,25 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
     _add_table(parser)
-    parser.add_argument("--target", metavar="NAME", help="the column to predict")
+    _add_target(parser)
     parser.add_argument("--out", type=Path, help="JSON file to write (default: print)")
+    parser.add_argument(
+        "--learn", action="store_true", help="learn bounds and categories from the records, with a privacy budget"
+    )
+    parser.add_argument("--epsilon", type=float, help="for --learn: the privacy budget that the schema alone spends")
+    parser.add_argument("--delta", type=float, help="for --learn: privacy parameter (default: 1/n**2, at least 1e-11)")
+    parser.add_argument("--adjacency", help="for --learn: replace_one (default) or zero_out")
+    parser.add_argument("--schema", dest="known", type=Path, metavar="S", help="for --learn: JSON file of what is known already")
+    parser.add_argument("--ledger", type=Path, metavar="L", help="for --learn: charge this ledger")
+    parser.add_argument("--report", type=Path, metavar="R", help="for --learn: write the privacy report: .html, .json or .txt")
+
+
+def _add_target(parser: Any) -> None:
+    parser.add_argument("--target", metavar="NAME", help="the column to predict, if no schema names it")
+    parser.add_argument("--classes", metavar="A,B", help="its labels, which are public (default: those that the table has)")
+    parser.add_argument(
+        "--task", choices=("classification", "regression"), help="whether the target has labels (default), or numbers"
+    )
 
 
 def _add_ledger(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +175,10 @@ def _separator(text: str) -> str:
 
 
 def _add_estimator(parser: Any) -> None:
-    parser.add_argument("--schema", type=Path, required=True, metavar="S", help="JSON file of public facts about the table")
+    parser.add_argument(
+        "--schema", type=Path, metavar="S", help="JSON file of public facts about the table; the columns it leaves out are learnt"
+    )
+    _add_target(parser)
     parser.add_argument("--epsilon", type=float, required=True, help="privacy parameter: smaller is more private, 1 is usual")
     parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11)")
     parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")

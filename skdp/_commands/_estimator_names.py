@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skdp._commands._raw import RawTable
 from skdp.estimators import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
@@ -37,6 +38,7 @@ ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts l
     "robust": {False: DPRobustRegressor},
     "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
 }
+TASKS = {True: "classification", False: "regression"}
 BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # they do not need target_bounds
 NEEDED: dict[Any, tuple[str, str]] = {  # required parameters: in units of the target, so without a good default
     DPRobustRegressor: ("threshold", "the error, in units of the target, above which a record has little influence"),
@@ -78,12 +80,12 @@ def settings(words: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: Any) -> Pipeline:
+def unfitted(facts: Schema | RawTable, name: str | None, given: dict[str, Any], **options: Any) -> Pipeline:
     """Return a pipeline of the preparation by public facts and a private estimator.
 
     Parameters
     ----------
-    facts : Schema
+    facts : Schema or RawTable
         What is public about the table.
     name : str or None
         Key of `ESTIMATORS`, or the name of a class; None uses "logistic" for labels and "linear" for numbers.
@@ -104,9 +106,11 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
     """
     kind = _estimator_class(facts, name)
     _check_needed(kind, given)
-    values: dict[str, Any] = {"classes": facts.classes} if facts.classes else {"target_bounds": facts.target_bounds}
-    prepare: Any = SchemaColumns.of(facts)
-    if "schema" in signature(kind).parameters:
+    values: dict[str, Any] = {"classes": facts.classes} if _labelled(facts) else {"target_bounds": facts.target_bounds}
+    prepare: Any = facts.reader if isinstance(facts, RawTable) else SchemaColumns.of(facts)
+    if isinstance(facts, RawTable):
+        values["schema"] = facts.content
+    elif "schema" in signature(kind).parameters:
         values["schema"] = facts
     else:
         values["data_norm"] = 1.0
@@ -116,15 +120,15 @@ def unfitted(facts: Schema, name: str | None, given: dict[str, Any], **options: 
     return make_pipeline(prepare, estimator)
 
 
-def check(model: Pipeline, facts: Schema) -> None:
+def check(model: Pipeline, facts: Any) -> None:
     """Raise an error for parameters that a fit would refuse, before the table is read.
 
     Parameters
     ----------
     model : Pipeline
         From `unfitted`.
-    facts : Schema
-        What is public about the table.
+    facts : Schema or Shape
+        What is public about the table; or names and types of its columns, if some are learnt.
 
     Raises
     ------
@@ -133,11 +137,18 @@ def check(model: Pipeline, facts: Schema) -> None:
     """
     with warnings.catch_warnings():  # the fit repeats the warnings
         warnings.simplefilter("ignore")
-        model[-1].plan(n_samples=1000, n_features=facts.n_features)
+        if isinstance(facts, Schema):
+            model[-1].plan(n_samples=1000, n_features=facts.n_features)
+        else:
+            model[-1].plan(facts)
 
 
-def _estimator_class(facts: Schema, name: str | None) -> Any:
-    labels = facts.classes is not None
+def _labelled(facts: Schema | RawTable) -> bool:
+    return facts.labelled if isinstance(facts, RawTable) else facts.classes is not None
+
+
+def _estimator_class(facts: Schema | RawTable, name: str | None) -> Any:
+    labels = _labelled(facts)
     if facts.target is None:
         raise ValueError("The schema has no target; expected the name of the column to predict.")
     if name is None:
@@ -147,12 +158,16 @@ def _estimator_class(facts: Schema, name: str | None) -> Any:
         raise ValueError(f"estimator={name!r}; expected one of {list(ESTIMATORS)}.")
     if labels not in named:
         wanted, has = ("labels", 'no "classes"') if True in named else ("numbers", '"classes"')
+        if isinstance(facts, RawTable):
+            raise ValueError(
+                f"estimator={name!r} predicts {wanted}; expected --task {TASKS[True in named]}, or another estimator."
+            )
         others = [other for other, kinds in ESTIMATORS.items() if labels in kinds]
         raise ValueError(
             f"estimator={name!r} predicts {wanted}, and the target has {has} in the schema; expected one of {others}."
         )
     kind = named[labels]
-    if not labels and facts.target_bounds is None and kind not in BOUNDLESS:
+    if not labels and facts.target_bounds is None and kind not in BOUNDLESS and isinstance(facts, Schema):
         raise ValueError(
             f'The schema has neither "classes" nor "target_bounds" for the target {facts.target!r}; expected the classes of a '
             "label, or target_bounds: [low, high] of a number. The estimators quantile and robust do not need them."
@@ -189,7 +204,7 @@ def _solver(name: str, given: dict[str, Any]) -> Any:
     return SOLVERS[name]()
 
 
-def _spelt(given: dict[str, Any], facts: Schema) -> dict[str, Any]:
+def _spelt(given: dict[str, Any], facts: Schema | RawTable) -> dict[str, Any]:
     """Replace the keys of class weights, which are text in JSON, by the labels of the schema."""
     weights = given.get("class_weight")
     if not isinstance(weights, dict) or facts.classes is None:

@@ -1,6 +1,5 @@
 """Fit a private model to a table, and save it with its report."""
 
-import json
 import sys
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
@@ -14,7 +13,8 @@ from skdp._commands._estimator_names import check, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
-from skdp._commands._records import in_partitions, read_labelled
+from skdp._commands._raw import RawTable, content_of, read_raw
+from skdp._commands._records import column_for_test, in_partitions, read_labelled
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import column_names
@@ -28,13 +28,16 @@ __all__ = ["fit"]
 
 def fit(
     table: Path,
-    schema: Path,
+    schema: Path | None,
     model: Path,
     report: Path | None,
     test: str | None,
     ledger: Path | None,
     *,
     sep: str,
+    target: str | None,
+    classes: str | None,
+    task: str | None,
     estimator: str | None,
     settings: list[str],
     groups: str | None,
@@ -45,8 +48,10 @@ def fit(
 
     Parameters
     ----------
-    table, schema : Path
-        Records, in a file or in a folder of Parquet files, and what is public about them.
+    table : Path
+        Records, in a file or in a folder of Parquet files.
+    schema : Path or None
+        What is public about them; columns that it does not describe are learnt.
     model : Path
         Where to write the model.
     report : Path or None
@@ -57,6 +62,8 @@ def fit(
         Existing ledger that the fit is charged to.
     sep : str
         Separator of the fields of a CSV.
+    target, classes, task : str or None
+        Column to predict, its labels, and "classification" or "regression", if no schema of all columns states them.
     estimator : str or None
         Name of the estimator; None uses the default for the kind of target.
     settings : list of str
@@ -68,16 +75,21 @@ def fit(
     **parameters : dict
         Parameters that all estimators have.
     """
-    facts = Schema.read(schema, partial(column_names, table, sep))
+    content = content_of(schema)
+    apart = [name for name in (column_for_test(test), groups) if name]
+    raw = RawTable.of(table, sep, content, target=target, classes=classes, task=task, estimator=estimator, apart=apart)
+    facts: Any = raw or Schema.read(schema, partial(column_names, table, sep))
     if ledger is not None and not ledger.exists():
         raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 creates one.")
     account = None if ledger is None else PrivacyLedger(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
-    content = json.loads(schema.read_text(encoding="utf-8"))
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
-    check(pipeline, facts)
-    data = None if table.is_dir() else read_labelled(table, facts, test, sep)
+    check(pipeline, facts if raw is None else raw.shape(table, 1000))
+    data = _data(table, facts, test, sep)
+    if raw is not None:
+        content = raw.stated
+        print(raw.said, file=Forgiving(sys.stderr))
     X, y = (in_partitions(table, facts, test, groups), None) if data is None else (data.X, data.y)
     grouped = {} if data is None else _groups(pipeline, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
@@ -95,6 +107,18 @@ def fit(
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
         print(scores(fitted, data.X_test, data.y_test))
+
+
+def _data(table: Path, facts: Any, test: str | None, sep: str) -> Any:
+    """Return the records; None for a folder, which is read in partitions."""
+    if isinstance(facts, Schema):
+        return None if table.is_dir() else read_labelled(table, facts, test, sep)
+    if table.is_dir():
+        raise ValueError(
+            f"{table} is a folder, and no schema describes all of its columns; expected the schema that "
+            f"python -m skdp schema {table} --learn writes."
+        )
+    return read_raw(table, sep, facts, test)
 
 
 def _keep(fitted: Any, path: Path, output: Output) -> None:

@@ -11,7 +11,7 @@ from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, read_table
 from skdp.preprocessing._categories import KnownCategories
 
-__all__ = ["Labelled", "in_partitions", "read_labelled"]
+__all__ = ["Labelled", "column_for_test", "held_out_records", "in_partitions", "read_labelled"]
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,23 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
         If table, schema and test do not fit together; the message quotes no data.
     """
     _check_target(facts)
-    column, _, value = ("", "", "") if test is None or _is_share(test) else test.partition("=")
+    column_for_test(test)
     frame = read_table(table, facts, sep=sep)
     if facts.target not in frame.columns:
         raise _without_target(table, facts)
+    held_out = held_out_records(table, frame, test)
+    y = frame[facts.target].to_numpy()
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+
+
+def column_for_test(test: str | None) -> str:
+    """Return the column that selects the records for a test; "" if a share of them is selected, or none."""
+    return "" if test is None or _is_share(test) else test.partition("=")[0]
+
+
+def held_out_records(table: Path, frame: Any, test: str | None) -> np.ndarray:
+    """Return which records are for a test; raise ValueError if all are, or none of those that were requested."""
+    column, value = column_for_test(test), (test or "").partition("=")[2]
     if column and column not in frame.columns:
         raise ValueError(f"{table} has no column {column!r}; expected the column that --test {test} names.")
     held_out = np.zeros(len(frame), dtype=bool)
@@ -70,8 +83,7 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
         held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
     if test is not None and held_out.sum() in (0, len(frame)):
         raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, but not all.")
-    y = frame[facts.target].to_numpy()
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+    return held_out
 
 
 def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | None) -> Table:

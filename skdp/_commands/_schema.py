@@ -1,9 +1,9 @@
-"""Write a template of a schema."""
+"""Write a schema of a table: a template, or what is learnt with a privacy budget."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from skdp._commands._learn_schema import as_text, learn_schema
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._tables import column_kinds
 from skdp.preprocessing._schema import template
@@ -11,8 +11,8 @@ from skdp.preprocessing._schema import template
 __all__ = ["schema"]
 
 
-def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
-    """Write a template of a schema, with the names and kinds of the columns and nothing else from the table.
+def schema(table: Path, out: Path | None, sep: str, target: str | None, *, learn: bool, **options: Any) -> None:
+    """Write a template of a schema, with the names and kinds of the columns and nothing else from the table, or learn one.
 
     Parameters
     ----------
@@ -24,15 +24,22 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
         Separator of the fields of a CSV.
     target : str or None
         Column to predict.
+    learn : bool
+        Whether bounds and categories are learnt from the records.
+    **options : dict
+        What `learn_schema` takes; None without ``learn``.
     """
+    if learn:
+        learn_schema(table, out, sep, target, **options)
+        return
+    if given := [f"--{'schema' if name == 'known' else name}" for name, value in options.items() if value is not None]:
+        raise ValueError(f"{' and '.join(given)} without --learn; expected it with --learn only.")
     check_outputs([(out, (".json",))], [table], overwrite=False)
     kinds = column_kinds(table, sep)
     if target is not None and target not in kinds:
         raise ValueError(f"{table} has no column {target!r}; expected the column to predict.")
     columns = template(kinds, target or "")
-    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in columns["columns"].items()]
-    parts = {key: _json(value) for key, value in columns.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
-    text = "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
+    text = as_text(columns)
     if out is None:
         print(text, end="")
         return
@@ -44,7 +51,3 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None) -> None:
         "reader of the file; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
         f'records{name_it}. Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
     )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -6,7 +6,16 @@ from typing import Any
 
 from skdp._files._suffixes import check_suffix, imported
 
-__all__ = ["SEPARATORS", "check_numbers", "column_kinds", "column_names", "read_frame", "to_numbers"]
+__all__ = [
+    "SEPARATORS",
+    "check_numbers",
+    "column_kinds",
+    "column_names",
+    "column_types",
+    "empty_gaps",
+    "read_frame",
+    "to_numbers",
+]
 
 SEPARATORS = (",", ";", "\t", "|")
 TABLES = (".csv", ".csv.gz", ".parquet")
@@ -61,6 +70,13 @@ def check_numbers(path: Any, frame: Any, numbers: Sequence[str]) -> None:
         )
 
 
+def empty_gaps(path: Path, frame: Any, names: Sequence[str]) -> None:
+    """Make cells of a CSV missing, in place, that hold a text which stands for a missing number; each cell is read by itself."""
+    if path.suffix != ".parquet":
+        for name in names:
+            frame[name] = frame[name].where(~frame[name].str.strip().isin(MISSING), None)
+
+
 def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
     """Return "number", "category" or "ignore" (for dates) by column name, from the types of the file or its reader.
 
@@ -87,6 +103,11 @@ def column_kinds(path: Path, sep: str = ",") -> dict[str, str]:
     if path.suffix != ".parquet":  # only the types of a Parquet file are read
         _check_records(path, frame)
     return {name: kinds.get(dtype.kind, "category") for name, dtype in zip(names, frame.dtypes, strict=True)}
+
+
+def column_types(path: Path) -> dict[str, Any]:
+    """Return the types of the columns of a Parquet file, or of the first one of a folder, by name; no record is read."""
+    return dict(_read(first_file(path), ",", kinds_only=True).dtypes)
 
 
 def column_names(path: Path, sep: str = ",") -> list[str]:

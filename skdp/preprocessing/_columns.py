@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skdp._files._tables import check_numbers, read_frame
+from skdp._files._tables import check_numbers, empty_gaps, read_frame
 from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._schema import Number, Schema
 
@@ -22,19 +22,29 @@ class SchemaColumns(BaseEstimator):
         Column names.
     filled : list of str
         Columns of numbers that may have missing values.
+    learnt : list of str or None, default=None
+        Further columns, of which each cell is read by itself: what an estimator learns, or what a learnt schema describes.
     """
 
-    def __init__(self, numbers: list[str], categories: list[str], filled: list[str]) -> None:
+    def __init__(self, numbers: list[str], categories: list[str], filled: list[str], learnt: list[str] | None = None) -> None:
         self.numbers = numbers
         self.categories = categories
         self.filled = filled
+        self.learnt = learnt
 
     @classmethod
     def of(cls, facts: Schema) -> "SchemaColumns":
         """Return the columns of a schema."""
-        numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
-        categories = [name for name in facts.columns if name not in numbers]
-        return cls(list(numbers), categories, [name for name, column in numbers.items() if column.fill is not None])
+        plain = {name: column for name, column in facts.columns.items() if column.plain}
+        numbers = {name: column for name, column in plain.items() if isinstance(column, Number)}
+        categories = [name for name in plain if name not in numbers]
+        filled = [name for name, column in numbers.items() if column.fill is not None]
+        return cls(list(numbers), categories, filled, [name for name in facts.columns if name not in plain] or None)
+
+    @property
+    def names(self) -> list[str]:
+        """All columns."""
+        return [*self.numbers, *self.categories, *(self.learnt or ())]
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: ``transform`` works without ``fit``."""
@@ -53,7 +63,7 @@ class SchemaColumns(BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Return the columns of the schema; errors quote only names."""
-        named = [*self.numbers, *self.categories]
+        named = self.names
         present = [str(name) for name in getattr(X, "columns", ())]
         if not present:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame with the columns {named}.")
@@ -66,11 +76,13 @@ class SchemaColumns(BaseEstimator):
         return X[named]
 
     def _public_row(self, X: Any) -> Any:
-        return public_row(X, [*self.numbers, *self.categories])
+        return public_row(X, self.names)
 
     def read(self, path: Path, sep: str = ",") -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
-        frame = read_frame(path, self.numbers, self.categories, sep)
+        learnt = self.learnt or []
+        frame = read_frame(path, self.numbers, [*self.categories, *learnt], sep)
+        empty_gaps(path, frame, learnt)
         self._check_gaps(path, frame)
         return frame
 
@@ -90,4 +102,4 @@ class SchemaColumns(BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """Return the names of the columns."""
-        return [*self.numbers, *self.categories]
+        return self.names

@@ -18,7 +18,7 @@ from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
 
-__all__ = ["TYPES", "FrameFacts", "finite_targets", "framed", "leaves_to_learn"]
+__all__ = ["SHORT", "TYPES", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of"]
 
 OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
@@ -70,7 +70,7 @@ class FrameFacts:
         if shape[0] < 2:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
         described = _content(described)
-        columns, of_target = _parts(described) if isinstance(described, Mapping) else (described, {})
+        columns, of_target = parts_of(described) if isinstance(described, Mapping) else (described, {})
         kinds = _kinds(columns, names)
         learnt = {
             name: OF_WORDS[kind] if kind in OF_WORDS else not is_number(X[name].dtype)
@@ -100,7 +100,7 @@ class FrameFacts:
     def stated(self) -> Schema:
         """What the user states of some columns, perhaps of none, and of the target."""
         every = {"columns": {**self.given, **dict.fromkeys(self.are_text, UNKNOWN)}, **self.of_target}
-        read = Schema.read(every)
+        read = Schema.read(every, every["columns"])
         return replace(read, columns={name: read.columns[name] for name in self.names if name in self.given})
 
     def schema(self, learnt: Learnt) -> Schema:
@@ -143,7 +143,7 @@ def leaves_to_learn(described: Any) -> bool:
     content = _content(described)
     if not isinstance(content, Mapping):
         return isinstance(content, str) and content == "learn"
-    columns, _ = _parts(content)
+    columns, _ = parts_of(content)
     return columns is content or any(isinstance(facts, str) or facts == {"kind": "learn"} for facts in columns.values())
 
 
@@ -154,7 +154,7 @@ def _content(described: Any) -> Any:
     return read_json(Path(described)) if isinstance(described, (str, os.PathLike)) else described
 
 
-def _parts(content: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
+def parts_of(content: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
     """Return the columns of a schema and what it states of the target; a dict of columns alone is the former."""
     columns = content.get("columns")
     if not isinstance(columns, Mapping) or not set(content) <= OF_FILE:

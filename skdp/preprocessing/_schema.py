@@ -28,10 +28,11 @@ ADVICE = (
 )
 
 PARTICULAR = {"core", "centre", "unit", "integers", "missing", "mean_square"}  # of a number that was learnt
+ANY = {"kind", "description", "exact"}
 KEYS = {
-    "number": {"kind", "bounds", "scale", "fill", "description"} | PARTICULAR,
-    "category": {"kind", "categories", "buckets", "missing", "description"},
-    "ignore": {"kind", "bounds", "scale", "fill", "categories", "description"},  # a template may have left any of these keys
+    "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
+    "category": {"categories", "buckets", "missing"} | ANY,
+    "ignore": {"bounds", "scale", "fill", "categories"} | ANY,  # a template may have left any of these keys
 }
 
 
@@ -214,8 +215,8 @@ class Schema:
         _check_filled_in(where, source)
         target = source.get("target")
         columns = {str(name): _column(f"{where}, column {name!r}", facts) for name, facts in given.items()}
-        if any(map(_is_pattern, columns)):
-            columns = _without_patterns(where, columns, names, target)
+        if patterns := [str(name) for name, facts in given.items() if _is_pattern(str(name)) and not _is_exact(facts)]:
+            columns = _without_patterns(where, columns, patterns, names, target)
         if not any(columns.values()):
             raise ValueError(f"{where}: every column is ignored; expected at least one column to predict from.")
         if target is not None and (not isinstance(target, str) or not target):
@@ -239,7 +240,7 @@ class Schema:
         """
         further = {"target": self.target, "classes": self.classes, "target_bounds": self.target_bounds}
         return {
-            "columns": {name: column.to_dict() for name, column in self.columns.items()},
+            "columns": {name: {**column.to_dict(), **_exact(name)} for name, column in self.columns.items()},
             **{name: list(value) if isinstance(value, tuple) else value for name, value in further.items() if value is not None},
         }
 
@@ -362,6 +363,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     if not isinstance(facts, Mapping) or facts.get("kind") not in [*KEYS]:  # a list is not hashable
         raise ValueError(f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}.")
     _check_keys(where, facts, KEYS[facts["kind"]])
+    if not isinstance(facts.get("exact", False), bool):
+        raise ValueError(f"{where}: exact={shown(facts['exact'])}; expected true or false.")
     if facts["kind"] == "ignore":
         return None
     if facts["kind"] == "category" and "buckets" in facts:
@@ -434,18 +437,29 @@ def _is_pattern(name: str) -> bool:
     return "*" in name
 
 
-def _without_patterns(where: str, columns: Mapping[str, Any], names: Any, target: Any) -> dict[str, Any]:
+def _is_exact(facts: Mapping[str, Any]) -> bool:
+    """Return whether an entry says that its name is that of one column, whatever letters it has."""
+    return facts.get("exact") is True
+
+
+def _exact(name: str) -> dict[str, bool]:
+    """Return what an entry must have so that its name is no pattern."""
+    return {"exact": True} if _is_pattern(name) else {}
+
+
+def _without_patterns(where: str, columns: Mapping[str, Any], patterns: Sequence[str], names: Any, target: Any) -> dict[str, Any]:
     """Replace each pattern by the matching columns, except for the target and for columns that have a key of their own."""
     if names is None:
         raise ValueError(
-            f"{where} has the patterns {[*filter(_is_pattern, columns)]}, which need the columns of a table; expected names, or "
-            "Schema.read(schema, X.columns) as the schema (for the command plan: --names TABLE)."
+            f"{where} has the patterns {patterns}, which need the columns of a table; expected names, or Schema.read(schema, "
+            'X.columns) as the schema (for the command plan: --names TABLE), or "exact": true in the entry of a column whose '
+            "name has a star."
         )
     present = [str(name) for name in (names() if callable(names) else names)]
     free = [name for name in present if name not in columns and name != target]
     expanded: dict[str, Any] = {}
     for key, facts in columns.items():
-        matched = _matched(key, free) if _is_pattern(key) and key not in present else [key]
+        matched = _matched(key, free) if key in patterns and key not in present else [key]
         if not matched:
             raise ValueError(f"{where}: the pattern {key!r} matches no column without a key of its own; expected one or more.")
         if any(name in expanded for name in matched):

@@ -1,0 +1,118 @@
+"""Learn a schema with a privacy budget of its own, and write it."""
+
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdp._commands._raw import RawTable, content_of, read_raw
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import REPORTS, report_content
+from skdp.preprocessing import LearnedSchema
+from skdp.privacy import PrivacyLedger
+
+__all__ = ["as_text", "learn_schema"]
+
+HEADINGS = ("kind", "low", "high", "scale", "missing", "integers", "categories")
+
+
+def learn_schema(
+    table: Path,
+    out: Path | None,
+    sep: str,
+    target: str | None,
+    *,
+    classes: str | None,
+    task: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    adjacency: str | None,
+    known: Path | None,
+    ledger: Path | None,
+    report: Path | None,
+) -> None:
+    """Learn a schema, write it, and print what was learnt and the privacy report.
+
+    Parameters
+    ----------
+    table : Path
+        Records.
+    out : Path or None
+        Where to write the schema; None prints it alone.
+    sep : str
+        Separator of the fields of a CSV.
+    target, classes, task : str or None
+        Column to predict, its labels, and "classification" or "regression".
+    epsilon, delta, adjacency : float, str or None
+        Privacy parameters.
+    known : Path or None
+        What is known of some columns.
+    ledger : Path or None
+        Existing ledger that is charged.
+    report : Path or None
+        Where to write the privacy report.
+    """
+    if epsilon is None:
+        raise ValueError("--learn needs --epsilon: the privacy budget that the schema spends; 0.1 to 0.3 of a usual 1 is enough.")
+    if table.is_dir():
+        raise ValueError(f"{table} is a folder; expected one file, or LearnedSchema in Python, which learns from partitions.")
+    raw = RawTable.of(table, sep, content_of(known), target=target, classes=classes, task=task, needs_target=False)
+    if raw is None:
+        raise ValueError(f"{known} describes every column; expected one that leaves columns to learn.")
+    if ledger is not None and not ledger.exists():
+        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 creates one.")
+    check_outputs([(out, (".json",))], [table, known, ledger], overwrite=False)
+    check_outputs([(report, REPORTS)], [table, known, ledger, out])
+    account = None if ledger is None else PrivacyLedger(ledger)
+    data = read_raw(table, sep, raw)
+    learns_target = raw.target is not None and not raw.labelled and raw.target_bounds is None
+    words = raw.content["columns"]
+    privacy = {"delta": delta, "adjacency": adjacency or "replace_one"}
+    learner = LearnedSchema(epsilon, **privacy, schema=words, learn_target=learns_target)  # type: ignore[arg-type]
+    with account or nullcontext():
+        learner.fit(data.X[list(words)], data.y if learns_target else None)
+    text = as_text({**learner.to_schema(), **_of_target(raw, data.y)})
+    if report is not None:
+        write_whole(report, report_content(learner.privacy_report_, report))
+    if out is None:
+        print(text, end="")
+        return
+    write_whole(out, text.encode())
+    print(f"{_table(learner.learnt_)}\n\n{learner.privacy_report_}\n\nWritten: {out}")
+    if account is not None:
+        print(f"Charged: {ledger}, number of charges {len(account.entries)}")
+
+
+def as_text(content: Mapping[str, Any]) -> str:
+    """Return a schema as JSON with a line per column."""
+    lines = [f"    {_json(name)}: {_json(facts)}" for name, facts in content["columns"].items()]
+    parts = {key: _json(value) for key, value in content.items()} | {"columns": "{\n" + ",\n".join(lines) + "\n  }"}
+    return "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
+
+
+def _of_target(raw: RawTable, y: np.ndarray) -> dict[str, Any]:
+    """Return what the schema says of the target; labels that are not stated are those of the table, and public."""
+    if raw.target is None:
+        return {}
+    if not raw.labelled:
+        return {"target": raw.target, **({} if raw.target_bounds is None else {"target_bounds": list(raw.target_bounds)})}
+    return {"target": raw.target, "classes": list(raw.classes) if raw.classes is not None else np.unique(y).tolist()}
+
+
+def _table(learnt: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what was learnt as a table with a line per column."""
+    used = [heading for heading in HEADINGS if any(heading in row for row in learnt.values())]
+    cells = [["column", *used], *([name, *(_cell(row.get(heading, "")) for heading in used)] for name, row in learnt.items())]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

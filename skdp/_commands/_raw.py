@@ -1,0 +1,249 @@
+"""Describe a table of which not all columns are known, so that the commands learn the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from skdp._commands._records import Labelled, held_out_records
+from skdp._files._tables import column_names, column_types, to_numbers
+from skdp.preprocessing import Schema, SchemaColumns
+from skdp.preprocessing._categories import category_names, spelling
+from skdp.preprocessing._frame_facts import SHORT, leaves_to_learn, parts_of
+from skdp.preprocessing._schema import read_json
+
+__all__ = ["RawTable", "content_of", "read_raw"]
+
+TASKS = ("classification", "regression")
+MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
+NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
+
+
+def content_of(schema: Path | None) -> Any:
+    """Return the content of a schema file; {} without one."""
+    return {} if schema is None else read_json(schema)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Hold what is public about a table of which not all columns are known.
+
+    Parameters
+    ----------
+    columns : dict
+        Facts or a word for each column that predicts, by name.
+    target : str or None
+        Column to predict.
+    classes : tuple or None
+        Labels of the target; None if they are read from the table, or if the target is a number.
+    target_bounds : tuple of float or None
+        Range of a number to predict; None if it is learnt.
+    labelled : bool
+        Whether the target has labels.
+    """
+
+    columns: Mapping[str, Any]
+    target: str | None
+    classes: tuple[Any, ...] | None
+    target_bounds: tuple[float, float] | None
+    labelled: bool
+
+    @classmethod
+    def of(
+        cls,
+        table: Path,
+        sep: str,
+        content: Any,
+        *,
+        target: str | None = None,
+        classes: str | None = None,
+        task: str | None = None,
+        estimator: str | None = None,
+        apart: Sequence[str] = (),
+        needs_target: bool = True,
+    ) -> "RawTable | None":
+        """Read the names of the columns, and the types of a Parquet file; None if a schema leaves nothing to learn.
+
+        Parameters
+        ----------
+        table : Path
+            Records, of which names and types of columns are read.
+        sep : str
+            Separator of the fields of a CSV.
+        content : object
+            Content of a schema file, {} without.
+        target, classes, task, estimator : str or None
+            Options of the command line.
+        apart : sequence of str
+            Columns that do not predict.
+        needs_target : bool, default=True
+            Whether there must be a target.
+
+        Returns
+        -------
+        RawTable or None
+            Public facts.
+        """
+        if content != {} and not leaves_to_learn(content):
+            given = {"--target": target, "--classes": classes, "--task": task}
+            if named := [option for option, value in given.items() if value is not None]:
+                raise ValueError(f"{' and '.join(named)} beside a schema of all columns; expected it in the schema.")
+            return None
+        described, of_target = parts_of(content)
+        names = column_names(table, sep)
+        target = target or of_target.get("target")
+        if needs_target and not target:
+            raise ValueError("The column to predict is not stated; expected --target NAME, or a schema that names it.")
+        for option, name in (("--target", target), *(("The command", name) for name in apart)):
+            if name and name not in names:
+                raise ValueError(f"{option}: {table} has no column {name!r}; expected one of its columns.")
+        if unknown := [name for name in described if name not in names]:
+            raise ValueError(f"The schema names the columns {unknown}, which {table} does not have; expected its columns.")
+        word = "learn" if table.is_dir() or table.suffix == ".parquet" else "either"  # a CSV has no types
+        left_out = {target, *apart}
+        columns = {name: _said(described.get(name), word) for name in names if name not in left_out}
+        stated = tuple(classes.split(",")) if classes else of_target.get("classes") or None
+        bounds = of_target.get("target_bounds") or None
+        labelled = _labelled(task, stated, bounds, estimator)
+        if stated is not None:
+            category_names(stated)
+        if stated is not None and len(stated) < 2:
+            raise ValueError("--classes has one label; expected at least two, with a comma between them.")
+        return cls(
+            columns, target, None if stated is None else tuple(stated), None if bounds is None else tuple(bounds), labelled
+        )
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The partial schema, as an estimator takes it."""
+        return {"columns": {name: given for name, given in self.columns.items() if given != "ignore"}}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What the report says of the table, as a schema has it."""
+        known = {"target": self.target, "classes": self.classes, "target_bounds": self.target_bounds}
+        return {**self.content, **{name: value for name, value in known.items() if value is not None}}
+
+    @property
+    def said(self) -> str:
+        """What the user should know of the target, in a line."""
+        if not self.labelled:
+            bounds = "is learnt" if self.target_bounds is None else "is stated"
+            return f"Target {self.target}: a number, whose range {bounds}."
+        if self.classes is None:
+            return (
+                f"Target {self.target}: its labels are read from the table and are public (--classes states them; "
+                "--task regression for a number)."
+            )
+        return f"Target {self.target}: labels, which are stated."
+
+    @property
+    def reader(self) -> SchemaColumns:
+        """What reads and selects the columns."""
+        facts = {name: given for name, given in self.columns.items() if isinstance(given, Mapping) and given != {"kind": "learn"}}
+        known = Schema.read({"columns": facts}, facts).columns if facts else {}
+        described = SchemaColumns.of(Schema(known, None, None))
+        learnt = [name for name in self.columns if name not in facts and self.columns[name] != "ignore"]
+        return described.set_params(learnt=[*(described.learnt or []), *learnt])
+
+    def shape(self, table: Path, n_samples: int) -> Any:
+        """Return what a plan reads of a data frame: number of records, names and types."""
+        types = column_types(table) if "learn" in self.columns.values() else {}
+        return Shape(n_samples, tuple(self.reader.names), types)
+
+
+class Shape:
+    """The public facts of a data frame, in its form.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    columns : tuple of str
+        Names.
+    types : dict
+        Types of columns by name.
+    """
+
+    def __init__(self, n_samples: int, columns: tuple[str, ...], types: Mapping[str, Any]) -> None:
+        self.shape, self.columns, self.types = (n_samples, len(columns)), columns, types
+
+    def __getitem__(self, name: str) -> Any:
+        return SimpleNamespace(dtype=self.types[name])
+
+
+def read_raw(table: Path, sep: str, raw: RawTable, test: str | None = None) -> Labelled:
+    """Read a table, and split off test records.
+
+    Parameters
+    ----------
+    table : Path
+        Records.
+    sep : str
+        Separator of the fields of a CSV.
+    raw : RawTable
+        What is public about them.
+    test : str or None, default=None
+        Share of the records, or ``column=value``.
+
+    Returns
+    -------
+    Labelled
+        Both parts; without target, y is empty.
+
+    Raises
+    ------
+    ValueError
+        If the table cannot be read, or has targets that are missing or no numbers; the message quotes no data.
+    """
+    frame = raw.reader.read(table, sep)
+    held_out = held_out_records(table, frame, test)
+    y = np.zeros(len(frame)) if raw.target is None else _targets(table, frame, raw)
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+
+
+def _targets(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
+    name = str(raw.target)
+    if not raw.labelled:
+        if not to_numbers(frame, name) or frame[name].isna().any():
+            raise ValueError(
+                f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, or "
+                "--task classification for labels."
+            )
+        return np.asarray(frame[name])
+    if raw.classes is not None:
+        return Schema({}, name, raw.classes).labels(frame[name])
+    texts = [spelling(cell) or "" for cell in frame[name]]
+    if "" in texts:
+        raise ValueError(f"{table}: the target {name!r} is missing in some records; expected a label in every record.")
+    if len(set(texts)) > MOST_LABELS:
+        raise ValueError(
+            f"{table}: the target {name!r} has more than {MOST_LABELS} different labels, which would be public; expected "
+            "--task regression for a number, or --classes with the labels."
+        )
+    return np.array(texts, dtype=str)
+
+
+def _said(given: Any, word: str) -> Any:
+    """Return the facts of a column; a column to learn is read by its type, or cell by cell where there are no types."""
+    if given is None or given == "learn" or given == {"kind": "learn"}:
+        return word
+    if isinstance(given, Mapping) and given.get("kind") == "ignore":
+        return "ignore"
+    if not isinstance(given, Mapping) and given not in SHORT:
+        raise ValueError(f"The schema describes a column by {given!r}; expected an object of facts, or one of {list(SHORT)}.")
+    return given
+
+
+def _labelled(task: str | None, classes: Any, bounds: Any, estimator: str | None) -> bool:
+    """Return whether the target has labels, by what the user says alone."""
+    if task == "regression" and classes is not None:
+        raise ValueError("--task regression with classes; expected classes for labels only.")
+    if task == "classification" and bounds is not None:
+        raise ValueError("--task classification with target_bounds; expected target_bounds for numbers only.")
+    if task is not None:
+        return task == "classification"
+    return classes is not None or (bounds is None and estimator not in NUMBERS)
