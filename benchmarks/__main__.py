@@ -2,9 +2,9 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
 ``constants`` varies the constants of the defaults, ``floor`` searches for problems on which a constant prediction is better,
-``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``resources``
-measures time and memory, ``scale`` measures tables in partitions, ``audit`` attacks the guarantee, and each of ``PAPERS``
-repeats the experiment of a paper.
+``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
+columns that are learnt with public schemas, ``resources`` measures time and memory, ``scale`` measures tables in partitions,
+``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, curve, floor, margins, resources, scale
+from benchmarks import additive, audit, constants, curve, floor, margins, raw, resources, scale
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -56,6 +56,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_papers,
         add_margins,
         add_additive,
+        add_raw,
     )
     for add in (*additions, add_resources, add_scale, add_audit):
         add(commands)
@@ -200,6 +201,29 @@ def start_additive(given: argparse.Namespace) -> None:
     if given.quick:
         tables, repeats, parts = ["mammography", "spambase", "california"], 2, 2
     additive.compare(tables, repeats, parts, given.jobs, given.out)
+
+
+def add_raw(commands: Any) -> None:
+    """Command that compares columns that are learnt with public schemas."""
+    command = commands.add_parser(
+        "raw", help="raw tables, whose columns are learnt, beside public schemas; writes raw.json and .md"
+    )
+    halves = f"development ({', '.join(raw.DEVELOPMENT)}), validation ({', '.join(raw.VALIDATION)})"
+    command.add_argument("--tables", default="all", help=f"names with commas between, {halves} or all; default: all")
+    command.add_argument("--models", type=names(raw.MODELS), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--parts", type=names(raw.OTHERS), help="also changed tables, other types, small parts, made-up tables")
+    command.add_argument("--jobs", type=int, default=1, help="processes; default: %(default)s")
+    command.add_argument("--quick", action="store_true", help="a minute: spambase, 2 fits per cell, whatever else is given")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_raw)
+
+
+def start_raw(given: argparse.Namespace) -> None:
+    """Compare columns that are learnt with public schemas."""
+    halves = {"development": list(raw.DEVELOPMENT), "validation": list(raw.VALIDATION)}
+    tables = ["spambase"] if given.quick else halves.get(given.tables) or names(FRAMES)(given.tables)
+    raw.compare(tables, given.models, 2 if given.quick else given.repeats, given.jobs, given.out, given.parts or ())
 
 
 def add_resources(commands: Any) -> None:

@@ -193,6 +193,6 @@ def _from_number(value: Any) -> float:
 
 def _from_text(text: str) -> float:
     try:
-        return float(text)
+        return math.nan if "_" in text else float(text)  # Python reads "1_0" as 10
     except ValueError:
         return math.nan

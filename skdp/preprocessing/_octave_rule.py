@@ -22,10 +22,14 @@ Z = 3.7
 FAR_Z, NEAR_Z, NEAR = 4.5, 2.5, 3
 # Smallest share of the records for which a bin of numbers, or a bucket of spellings, counts: a rarer one is no help to a model.
 LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
+# Share of the buckets that hold no more than rare spellings, and how far above these, relative to them, a bucket is common: all
+# buckets of an ID are alike.
+RARE, ABOVE_RARE = 0.1, 0.5
 # Share of the records at either end that does not set the core: a few outliers would.
 TRIM = 0.005
-# Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0.
-UNSEEN = 0.25
+# Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0; and of
+# targets, beside twice the noise of the sum of the bins that count, because predictions are clipped to their range.
+UNSEEN, TARGET_UNSEEN = 0.25, 0.02
 # Noise of a bin, as a share of the records, from which on limits are one octave, and two, beyond the core: it hides a tail.
 FURTHER = (0.004, 0.015)
 # Octaves from the median magnitude to the one at MOST from which on a column is on a logarithmic scale.
@@ -113,9 +117,9 @@ def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
     tuple of (Category, float)
         The entry of the schema, and the share.
     """
-    common = np.flatnonzero(shares > max(Z * sigma, LEAST_BUCKET)).tolist()
-    missing = BUCKETS in common
-    kept = tuple(bucket for bucket in common if bucket != BUCKETS)
+    rare, least = max(float(np.quantile(shares[:-1], RARE)), 0.0), max(Z * sigma, LEAST_BUCKET)
+    missing = bool(shares[-1] > least)
+    kept = tuple(np.flatnonzero(shares[:-1] > rare + max(ABOVE_RARE * rare, least)).tolist())
     return Category((), kept, missing), min(float(shares[-1]), 1.0) if missing else 0.0
 
 
@@ -169,7 +173,8 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     if low == high == 0.0:  # zero is all that shows
         return Finding("constant", (0.0, 0.0), (0.0, 0.0), 0.0, missing, zeros, square=STEP_SQUARE)
     both_signs = low < 0 < high
-    if 1 - missing - total > UNSEEN + 2 * sigma and not target:
+    unseen = TARGET_UNSEEN if target else UNSEEN + 2 * sigma
+    if 1 - missing - total > unseen:
         low, high = -max(-low, high), max(-low, high)
     core, limits = (low, high), _further(low, high, 2.0 ** sum(sigma > noise for noise in FURTHER[: 1 if target else 2]))
     tenth, half, most = _magnitudes(mass)
