@@ -11,7 +11,7 @@ import numpy as np
 from skdp.preprocessing._octave_rule import LEAST_MASS, LEAST_SQUARE, MODE, NEAR_Z, STEP_SQUARE, Finding, Z
 from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between
 
-__all__ = ["refine"]
+__all__ = ["ends_in_few_bins", "refine"]
 
 # Share of the cells that are there which a window must hold, and the largest noise of its sum, in Z standard deviations.
 INSIDE, BLUR = 0.99, 0.25
@@ -24,23 +24,27 @@ CLEAR = 0.95
 TOGETHER, DOUBT, LARGEST_DOUBT = 0.75, 3.0, 0.4
 # Share of integers above which they are put into the even bins, too.
 MANY = 0.5
+# Even bins, with the margins of one on both sides, up to which a column gets narrower ones.
+FEW = 4.5
 # Smallest and largest number of integers that get an indicator each.
 FEWEST_INTEGERS, MOST_INTEGERS = 3, 40
 
 
-def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = False) -> Finding:
-    """Return what the second histogram of a column adds to the first.
+def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = False, n_bins: int = EVEN_BINS) -> Finding:
+    """Return what a fine histogram of a column adds to what is known.
 
     Parameters
     ----------
     finding : Finding
-        What the first histogram told.
+        What earlier histograms told.
     shares : ndarray
         Noisy counts over n: of even bins between the limits, then of integers.
     sigma : float
         Standard deviation of their noise.
     target : bool, default=False
         Whether the column is to be predicted.
+    n_bins : int, default=1024
+        Number of even bins.
 
     Returns
     -------
@@ -48,14 +52,14 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
         The same, or narrower limits.
     """
     low, high = finding.limits
-    even, at = shares[:EVEN_BINS], shares[EVEN_BINS:]
+    even, at = shares[:n_bins], shares[n_bins:]
     if at.size:
         values, present = integers_between(low, high), 1 - finding.missing
         few = _few_integers(finding, values, at, sigma)
         if few is not None:
             return few
         if at.sum() > MANY * present:
-            even = even + np.histogram(values, bins=EVEN_BINS, range=(low, high), weights=at)[0]
+            even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]
     return _narrowed(finding, even, sigma, TARGET_MARGIN if target else MARGIN)
 
 
@@ -66,9 +70,10 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     if not held.any():
         return None
     clear = at[held].sum() >= CLEAR * present
-    doubt = DOUBT * sigma * math.sqrt(values.size)
+    first, last = _best_run(at, max(sigma / 2, LEAST_MASS))
+    doubt = DOUBT * sigma * math.sqrt(last - first + 1)
     enough = min(max(1 - doubt, TOGETHER), CLEAR)  # many zeros beside numbers that are no integers are not enough
-    if not clear and not (doubt < LARGEST_DOUBT and at.sum() > enough * present):
+    if not clear and not (doubt < LARGEST_DOUBT and at[first : last + 1].sum() > enough * present):
         return None
     there = values[held]
     mode, top = float(there[np.argmax(at[held])]), min(float(at[held].max()) / max(present, 1e-9), 1.0)
@@ -76,7 +81,6 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     if low == high and clear:
         return replace(finding, kind="constant", limits=(low, low), core=(low, low), centre=low, square=STEP_SQUARE)
     if not clear:
-        first, last = _shortest_run(at, sigma)
         low, high = float(values[first]), float(values[last])
         low, high = (low - 1, high + 1) if low == high else (low, high)
         there = np.arange(low, high + 1)
@@ -91,27 +95,30 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     )
 
 
-def _shortest_run(at: np.ndarray, sigma: float) -> tuple[int, int]:
-    """Return the first and last place of the shortest run that holds nearly all."""
-    total = at.sum()
-    for width in range(1, at.size):
-        sums = np.convolve(at, np.ones(width), "valid")
-        place = int(np.argmax(sums))
-        if sums[place] >= min(INSIDE, 1 - sigma * math.sqrt(at.size - width)) * total:
-            return place, place + width - 1
-    return 0, at.size - 1
+def _best_run(at: np.ndarray, price: float) -> tuple[int, int]:
+    """Return the first and last place of the run that holds most, less a price for each place."""
+    sums = np.concatenate([[0.0], np.cumsum(at - price)])
+    gains = sums - np.minimum.accumulate(sums)
+    last = int(np.argmax(gains[1:]))
+    return int(np.argmin(sums[: last + 1])), last
+
+
+def ends_in_few_bins(before: Finding, after: Finding) -> bool:
+    """Return whether a column is in so few even bins that narrower ones may tell more: it is far from 0 for its spread."""
+    width, whole = (limits[1] - limits[0] for limits in (after.limits, before.limits))
+    return after.kind == "linear" and width <= FEW * whole / EVEN_BINS
 
 
 def _narrowed(finding: Finding, even: np.ndarray, sigma: float, margin: float) -> Finding:
     """Return the finding with the shortest window of 1, 2, 4, ... bins as limits and core, where noise lets one be seen."""
     low, high = finding.limits
-    edges, width = np.linspace(low, high, EVEN_BINS + 1), 1
-    while width < EVEN_BINS and Z * sigma * math.sqrt(width) <= BLUR:
+    edges, width = np.linspace(low, high, even.size + 1), 1
+    while width < even.size and Z * sigma * math.sqrt(width) <= BLUR:
         sums = np.convolve(even, np.ones(width), "valid")
         place = int(np.argmax(sums))
         if sums[place] >= INSIDE * (1 - finding.missing):
             more = max(int(width * margin), 1)
-            ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, EVEN_BINS)])
+            ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, even.size)])
             zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]
             return replace(finding, kind="linear", limits=ends, core=ends, centre=finding.centre if zero else sum(ends) / 2)
         width *= 2

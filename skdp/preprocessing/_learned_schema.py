@@ -32,10 +32,11 @@ TARGET = "every target is a finite number"
 
 
 class LearnedSchema(TransformerMixin, BoundToLedgers):
-    r"""Learn bounds, scales and common categories of a data frame from two noisy histograms, and map frames by them.
+    r"""Learn bounds, scales and common categories of a data frame from noisy histograms, and map frames by them.
 
     The first release counts the cells of each column in bins that suit every unit: numbers by sign and binary exponent, text by a
-    public hash of its spelling. The second counts numbers in narrow bins between the limits that the first one showed. All that
+    public hash of its spelling. The second counts numbers in narrow bins between the limits that the first one showed. The third
+    does so with columns that are in one or two of these bins, because they are far from 0 for their spread. All that
     is learnt follows from these releases: where a column is centred, how it is scaled, whether its scale is logarithmic, which
     integers and categories get an indicator, and whether missing cells are frequent.
 
@@ -87,7 +88,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     Notes
     -----
     **Privacy.** A record adds 1 to one bin of every column, so its contribution to a release of d columns has norm
-    :math:`\sqrt d`. Both releases get Gaussian noise and compose exactly. Cells are read one by one with public rules, so that no
+    :math:`\sqrt d`. All releases get Gaussian noise and compose exactly. Cells are read one by one with public rules, so that no
     record changes how another is read. ``transform`` maps each row by released facts. It returns rows of length at most 1: use
     ``data_norm=1`` for the estimator that follows.
 

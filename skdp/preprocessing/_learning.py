@@ -1,4 +1,4 @@
-"""Plan the two releases from which the columns of a table are learnt, and make them."""
+"""Plan the three releases from which the columns of a table are learnt, and make them."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing._fine_rule import refine
+from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._schema import Category, Number
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
@@ -17,7 +17,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
-from skdp.privacy.queries.column_histograms import EVEN_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
+from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 __all__ = ["LearningPlan", "Learnt", "in_words", "learn"]
@@ -27,6 +27,9 @@ RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: comm
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
 # made-up tables were learnt, from PART on their units, and below HARDLY less than half of them.
 USUAL_SHARE = 0.1
+# Squared budget of the third release over that of the second. A choice: few columns are far from 0 for their spread, and these
+# have few bins.
+THIRD = 0.1
 FULL, PART, HARDLY = 120, 50, 30
 
 
@@ -57,7 +60,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class LearningPlan:
-    """Hold the public facts of the two releases.
+    """Hold the public facts of the releases.
 
     Parameters
     ----------
@@ -68,9 +71,9 @@ class LearningPlan:
     target : bool
         Whether the range of the target is learnt.
     budget : Budget
-        The budget that both releases spend, or have a share of.
+        The budget that the releases spend, or have a share of.
     mu : float
-        Gaussian-DP parameter of both releases together; inf without noise.
+        Gaussian-DP parameter of all releases together; inf without noise.
     schedule : Schedule
         The releases.
     scale : float
@@ -92,21 +95,22 @@ class LearningPlan:
     def make(
         cls, n_samples: int, are_text: Mapping[str, bool | None], target: bool, budget: Budget, mu: float | None = None
     ) -> "LearningPlan":
-        """Plan both releases; raise an error for noise that random bits cannot resolve, before any data is read.
+        """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
         They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
 
-        The squared budget is split in proportion to the columns that a release counts, so that bins of both have about the same
-        noise. How many columns the second one counts follows from the first; it can be all numbers.
+        The squared budget of the first two is split in proportion to the columns that each counts, so that bins of both have
+        about the same noise. How many columns the second one counts follows from the first; it can be all numbers. The third has
+        `THIRD` of the squared budget of the second.
         """
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
         query, n_numbers = ColumnHistograms(tuple(are_text.values()), target), sum(not text for text in are_text.values())
-        weights = [contribution(len(are_text), target), contribution(n_numbers, target)]
-        first = Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)
-        releases = [first]
-        if weights[1]:
-            releases.append(Release(FineHistograms, Gaussian(math.hypot(*weights) / weights[1])))
+        of_numbers = contribution(n_numbers, target)
+        weights = [contribution(len(are_text), target), of_numbers, of_numbers * math.sqrt(THIRD)]
+        releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
+        if of_numbers:
+            releases += [Release(FineHistograms, Gaussian(math.hypot(*weights) / weight)) for weight in weights[1:]]
         schedule = Schedule(tuple((1, release) for release in releases))
         mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
         scale = math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu
@@ -119,7 +123,8 @@ class LearningPlan:
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
-        (release,) = (release for release in self.schedule if release.query is type(query))
+        place = (1 if query.even_bins == EVEN_BINS else 2) if isinstance(query, FineHistograms) else 0
+        _, release = self.schedule.entries[place]
         return noise_multiplier(release, self.scale, self.budget.adjacency) * query.clip_norm / self.n_samples
 
     @property
@@ -171,19 +176,35 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
     if len(plan.schedule) == 1:
         return Learnt(columns, target)
-    wide = {name: finding for name, finding in columns.items() if isinstance(finding, Finding) and finding.narrows}
-    limits = [finding.limits for finding in wide.values()]
-    narrow_target = target is not None and target.narrows
-    if target is not None and target.narrows:
-        limits.append(target.limits)
     places = dict(zip(plan.are_text, query.places(), strict=True))
-    fine = FineHistograms(tuple(places[name] for name in wide), np.array(limits, dtype=float).reshape(-1, 2), narrow_target)
-    shares, sigma = _split(ask(fine), fine.sizes(), plan), plan.noise_of(fine)
-    for (name, finding), counted in zip(wide.items(), shares, strict=False):
-        columns[name] = refine(finding, counted, sigma)
-    if target is not None and target.narrows:
-        target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True)
-    return Learnt(columns, target)
+    found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
+    wide = {name: finding for name, finding in found.items() if finding.narrows}
+    wide_target = target if target is not None and target.narrows else None
+    narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, wide, wide_target)
+    few = {name: finding for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
+    far = target is not None and narrowed_target is not None and ends_in_few_bins(target, narrowed_target)
+    narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, few, narrowed_target if far else None)
+    return Learnt({**columns, **narrowed, **narrower}, narrower_target or narrowed_target or target)
+
+
+def _refined(
+    ask: Callable[[Query], np.ndarray],
+    plan: LearningPlan,
+    n_bins: int,
+    places: Mapping[str, int],
+    findings: dict[str, Finding],
+    target: Finding | None,
+) -> tuple[dict[str, Finding], Finding | None]:
+    """Make the release of a number of even bins; return what is known of some columns, and of the target, after it."""
+    limits = [finding.limits for finding in (*findings.values(), *([] if target is None else [target]))]
+    of_columns = tuple(places[name] for name in findings)
+    query = FineHistograms(of_columns, np.array(limits, dtype=float).reshape(-1, 2), target is not None, n_bins)
+    shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
+    pairs = zip(findings.items(), shares, strict=False)
+    refined = {name: refine(finding, counted, sigma, n_bins=n_bins) for (name, finding), counted in pairs}
+    if target is not None:
+        target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, n_bins=n_bins)
+    return refined, target
 
 
 def in_words(described: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

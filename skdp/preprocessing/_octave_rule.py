@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.preprocessing._schema import Category, LearntScale, Number
-from skdp.privacy.queries.column_histograms import BUCKETS, LOWEST, NUMBER_BINS, OCTAVES, octave_ends
+from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
 __all__ = [
     *("LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
@@ -22,13 +22,13 @@ Z = 3.7
 FAR_Z, NEAR_Z, NEAR = 4.5, 2.5, 3
 # Smallest share of the records for which a bin of numbers, or a bucket of spellings, counts: a rarer one is no help to a model.
 LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
-# Share of the buckets that hold no more than rare spellings, and how far above these, relative to them, a bucket is common: all
-# buckets of an ID are alike.
-RARE, ABOVE_RARE = 0.1, 0.5
+# All buckets are alike, as those of an ID, if nine tenths of them hold more than half of the median. Then those are common that hold
+# more than twice the median.
+ALIKE, TWICE = 0.5, 2.0
 # Share of the records at either end that does not set the core: a few outliers would.
 TRIM = 0.005
-# Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0; and of
-# targets, beside twice the noise of the sum of the bins that count, because predictions are clipped to their range.
+# Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0; and
+# the share of targets, whatever the noise, because predictions are clipped to their range.
 UNSEEN, TARGET_UNSEEN = 0.25, 0.02
 # Noise of a bin, as a share of the records, from which on limits are one octave, and two, beyond the core: it hides a tail.
 FURTHER = (0.004, 0.015)
@@ -117,9 +117,9 @@ def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
     tuple of (Category, float)
         The entry of the schema, and the share.
     """
-    rare, least = max(float(np.quantile(shares[:-1], RARE)), 0.0), max(Z * sigma, LEAST_BUCKET)
+    least, (low, median) = max(Z * sigma, LEAST_BUCKET), np.quantile(shares[:-1], (TENTH, HALF))
     missing = bool(shares[-1] > least)
-    kept = tuple(np.flatnonzero(shares[:-1] > rare + max(ABOVE_RARE * rare, least)).tolist())
+    kept = tuple(np.flatnonzero(shares[:-1] > max(TWICE * median if low > ALIKE * median else 0.0, least)).tolist())
     return Category((), kept, missing), min(float(shares[-1]), 1.0) if missing else 0.0
 
 

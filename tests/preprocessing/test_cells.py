@@ -48,10 +48,10 @@ def test_numbers_are_what_they_say():
 
 
 def test_cells_of_either_kind_are_numbers_or_text():
-    cells = ["12", "a", "", None, " -0.5 ", "1e3", "?", "nan", "inf", True, pd.NA, "12 km"]
+    cells = ["12", "a", "", None, " -0.5 ", "1e3", "?", "nan", "inf", "1_0", True, pd.NA, "12 km"]
     numbers, buckets = either_cells(objects(cells)).T
     np.testing.assert_array_equal(numbers, number_cells(objects(cells)))
-    text = [cell in ("a", "?", "nan", "12 km") for cell in cells[:-2]] + [False, True]
+    text = [cell in ("a", "?", "nan", "1_0", "12 km") for cell in cells[:-2]] + [False, True]
     np.testing.assert_array_equal(buckets, np.where(text, bucket_cells(objects(cells)), math.nan))
     assert (np.isnan(numbers) & np.isnan(buckets)).tolist() == [cell is None or cell is pd.NA or cell == "" for cell in cells]
     for column in (np.array([1, 2]), np.array(["NaT", "2031-04-15"], dtype="datetime64[D]"), np.array([True, False])):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.preprocessing._fine_rule import refine
+from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
@@ -180,6 +180,45 @@ def test_scales_are_right_under_noise(rng):
         found = place_octaves(octaves(unit * rng.normal(size=2000), 0.01, rng), 0.01)
         off += not 0.5 <= found.core[1] / (2 * unit) <= 4
     assert off <= 10
+
+
+def test_buckets_that_are_all_alike_hold_an_id(rng):
+    """30 000 spellings, of which a bucket has 117 or so; one more spelling is that of a tenth of the records."""
+    shares = np.bincount(rng.integers(0, BUCKETS, 30_000), minlength=BUCKETS + 1) / 30_000
+    assert common_buckets(shares, SIGMA)[0].buckets == ()
+    shares[77] += 0.1
+    assert common_buckets(shares, SIGMA)[0].buckets == (77,)
+    few = np.bincount(rng.choice(BUCKETS, 100)[rng.integers(0, 100, 30_000)], minlength=BUCKETS + 1) / 30_000
+    assert len(common_buckets(few, SIGMA)[0].buckets) == np.count_nonzero(few)
+
+
+@pytest.mark.parametrize("sigma", (0.02, 0.0125, 0.001))
+def test_hours_are_told_from_noise_between_far_limits(rng, sigma):
+    """24 bins of a 24th among 129: no bin is clear, and all bins together are not."""
+    hours = rng.integers(0, 24, N).astype(float)
+    finding = Finding("linear", (0.0, 128.0), (0.0, 32.0), 16.0, 0.0)
+    for _ in range(20):
+        shares = fine(finding, hours)
+        found = refine(finding, shares + sigma * rng.normal(size=shares.size), sigma)
+        assert found.kind == "integers" and found.limits[0] <= 1 and 22 <= found.limits[1] <= 33
+    shares = fine(finding, hours + 0.5)
+    assert refine(finding, shares + sigma * rng.normal(size=shares.size), sigma).kind == "linear"
+
+
+def test_a_column_far_from_zero_gets_narrower_bins():
+    """At most four of the even bins, with the margins."""
+    before = Finding("linear", (1024.0, 2048.0), (1024.0, 2048.0), 1536.0, 0.0)
+    for width, few in ((1, True), (4, True), (5, False), (1024, False)):
+        assert ends_in_few_bins(before, replace(before, limits=(1024.0, 1024.0 + width))) is few
+    assert not ends_in_few_bins(before, replace(before, kind="integers", limits=(1024.0, 1025.0)))
+
+
+def test_a_range_of_targets_is_symmetric_if_some_are_unseen(rng):
+    """6 % are positive, in bins that noise hides; predictions below 0 alone would be wrong for these."""
+    y = np.where(rng.random(N) < 0.06, 1.0, -1.0) * rng.uniform(0, 1, N)
+    low, high = place_octaves(octaves(y), 0.012, target=True).limits
+    assert -low == high >= 1
+    assert place_octaves(octaves(np.abs(y)), 1e-4, target=True).limits[0] >= 0
 
 
 def test_common_buckets():

@@ -22,8 +22,11 @@ NUMBER_BINS = 2 * OCTAVES + 2
 BUCKETS = 256
 # Even bins between two limits. A choice: more bins find narrower columns far from 0, and have more noise together.
 EVEN_BINS = 1024
-# Largest distance of two limits that have a bin per integer between them. A choice.
-WIDEST_INTEGERS = 64
+# Largest distance of two limits that have a bin per integer between them. A choice: limits that are two octaves beyond hours,
+# days or months are nearer.
+WIDEST_INTEGERS = 128
+# Even bins of the second look at columns that end in one or two of the others. A choice: fewer have less noise together.
+FEW_BINS = 64
 # How much a target counts beside a cell: its bins have half the noise. A choice, because predictions are clipped to its range.
 TARGET_WEIGHT = 2.0
 
@@ -94,7 +97,7 @@ class ColumnHistograms(SumQuery):
 
 @dataclass(frozen=True, eq=False)
 class FineHistograms(SumQuery):
-    """Counts the cells of some columns in 1024 even bins between limits, and integers between near limits in a bin each.
+    """Counts the cells of some columns in even bins between limits, and integers between near limits in a bin each.
 
     Parameters
     ----------
@@ -104,11 +107,14 @@ class FineHistograms(SumQuery):
         Low and high per column, then of the target, from earlier releases; low < high.
     target : bool, default=False
         Whether the targets are counted, too, with weight 2 and without bins of integers.
+    even_bins : int, default=1024
+        Number of even bins between two limits.
     """
 
     columns: tuple[int, ...]
     limits: np.ndarray
     target: bool = False
+    even_bins: int = EVEN_BINS
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
 
@@ -124,7 +130,8 @@ class FineHistograms(SumQuery):
 
     def sizes(self) -> list[int]:
         """Return the number of bins of each column, and of the target; those of integers come after the even ones."""
-        return [EVEN_BINS + integers_between(*limits).size for limits in self._of_columns()] + [EVEN_BINS] * self.target
+        sizes = [self.even_bins + integers_between(*limits).size for limits in self._of_columns()]
+        return sizes + [self.even_bins] * self.target
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the limits."""
@@ -145,12 +152,13 @@ class FineHistograms(SumQuery):
     def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
         """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
         counts = [
-            rows.counts((column,), FineBins(low, high, integers_between(low, high)), size)
+            rows.counts((column,), FineBins(low, high, integers_between(low, high), self.even_bins), size)
             for column, (low, high), size in zip(self.columns, self._of_columns(), self.sizes(), strict=False)
         ]
         if self.target:
             low, high = self.limits[-1].tolist()
-            counts.append(TARGET_WEIGHT * rows.target_counts(FineBins(low, high, np.zeros(0)), EVEN_BINS))
+            bins = FineBins(low, high, np.zeros(0), self.even_bins)
+            counts.append(TARGET_WEIGHT * rows.target_counts(bins, self.even_bins))
         return np.concatenate([np.zeros(0), *counts])
 
     def _of_columns(self) -> list[list[float]]:
@@ -167,23 +175,26 @@ class FineBins:
         The limits.
     integers : ndarray
         Integers within the limits that have a bin each; may be empty.
+    even_bins : int, default=1024
+        Number of even bins.
     """
 
     low: float
     high: float
     integers: np.ndarray
+    even_bins: int = EVEN_BINS
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the bin of each number; numbers outside the limits and missing ones get the number of bins."""
         inside = (values >= self.low) & (values <= self.high)  # NaN is not
         values = np.where(inside, values, self.low)
         share = (values - self.low) / (self.high - self.low)
-        places = np.clip(np.floor(np.nan_to_num(share) * EVEN_BINS), 0, EVEN_BINS - 1).astype(np.intp)
+        places = np.clip(np.floor(np.nan_to_num(share) * self.even_bins), 0, self.even_bins - 1).astype(np.intp)
         if self.integers.size:
             whole = values == np.rint(values)
             after = np.where(whole, values - self.integers[0], 0.0).astype(np.intp)
-            places = np.where(whole, EVEN_BINS + np.clip(after, 0, self.integers.size - 1), places)
-        return np.where(inside, places, EVEN_BINS + self.integers.size)
+            places = np.where(whole, self.even_bins + np.clip(after, 0, self.integers.size - 1), places)
+        return np.where(inside, places, self.even_bins + self.integers.size)
 
 
 def contribution(n_columns: int, target: bool) -> float:
@@ -223,7 +234,7 @@ def either_bins(values: np.ndarray, buckets: np.ndarray) -> np.ndarray:
 
 
 def integers_between(low: float, high: float) -> np.ndarray:
-    """Return the integers between two limits; none if these are further apart than 64."""
+    """Return the integers between two limits; none if these are further apart than 128."""
     return np.arange(math.ceil(low), math.floor(high) + 1.0) if high - low <= WIDEST_INTEGERS else np.zeros(0)
 
 

@@ -59,6 +59,7 @@ QUERIES = {
     "octaves and target": (ColumnHistograms(KINDS, target=True), 3),
     "octaves of either kind": (ColumnHistograms((None, True, None), target=True), 5),
     "fine": (FINE, 4),
+    "few bins": (FineHistograms((0, 2), np.array([[0.0, 4.0], [-1e18, 1e18], [-5.0, 5.0]]), target=True, even_bins=64), 4),
     "fine and target": (FineHistograms((0, 2), np.array([[0.0, 64.0], [-1e18, 1e18], [-5.0, 5.0]]), target=True), 4),
 }
 every_query = pytest.mark.parametrize("name", QUERIES)
