@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdp.preprocessing._octave_rule import LEAST_MASS, LEAST_SQUARE, MODE, NEAR_Z, STEP_SQUARE, Finding, Z
+from skdp.preprocessing._octave_rule import FAR_Z, LEAST_MASS, LEAST_SQUARE, MODE, NEAR_Z, STEP_SQUARE, Finding, Z
 from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between
 
 __all__ = ["ends_in_few_bins", "refine"]
@@ -66,11 +66,12 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
 def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: float) -> Finding | None:
     """Return the integers that the column holds; None if it does not look like few integers."""
     present = 1 - finding.missing
-    held = at > max(NEAR_Z * sigma, LEAST_MASS)
+    first, last = _best_run(at, max(sigma / 2, LEAST_MASS))
+    inside = (np.arange(at.size) >= first) & (np.arange(at.size) <= last)
+    held = at > np.where(inside, max(NEAR_Z * sigma, LEAST_MASS), max(FAR_Z * sigma, LEAST_MASS))
     if not held.any():
         return None
     clear = at[held].sum() >= CLEAR * present
-    first, last = _best_run(at, max(sigma / 2, LEAST_MASS))
     doubt = DOUBT * sigma * math.sqrt(last - first + 1)
     enough = min(max(1 - doubt, TOGETHER), CLEAR)  # many zeros beside numbers that are no integers are not enough
     if not clear and not (doubt < LARGEST_DOUBT and at[first : last + 1].sum() > enough * present):

@@ -12,7 +12,7 @@ from skdp.preprocessing._schema import Category, LearntScale, Number
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
 __all__ = [
-    *("LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
+    *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
     *("common_buckets", "number_or_text", "place_octaves"),
 ]
 
@@ -22,8 +22,8 @@ Z = 3.7
 FAR_Z, NEAR_Z, NEAR = 4.5, 2.5, 3
 # Smallest share of the records for which a bin of numbers, or a bucket of spellings, counts: a rarer one is no help to a model.
 LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
-# All buckets are alike, as those of an ID, if nine tenths of them hold more than half of the median. Then those are common that hold
-# more than twice the median.
+# All buckets are alike, as those of an ID, if nine tenths of them hold more than half of the median. Then those are common that
+# hold more than twice the median.
 ALIKE, TWICE = 0.5, 2.0
 # Share of the records at either end that does not set the core: a few outliers would.
 TRIM = 0.005

@@ -200,7 +200,7 @@ def test_hours_are_told_from_noise_between_far_limits(rng, sigma):
     for _ in range(20):
         shares = fine(finding, hours)
         found = refine(finding, shares + sigma * rng.normal(size=shares.size), sigma)
-        assert found.kind == "integers" and found.limits[0] <= 1 and 22 <= found.limits[1] <= 33
+        assert found.kind == "integers" and found.limits[0] <= 3 and 20 <= found.limits[1] <= 33
     shares = fine(finding, hours + 0.5)
     assert refine(finding, shares + sigma * rng.normal(size=shares.size), sigma).kind == "linear"
 
