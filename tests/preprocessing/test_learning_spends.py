@@ -56,7 +56,7 @@ def test_report_ledger_and_accountant_agree(name, adjacency, epsilon, delta, tmp
     of_two = math.sqrt(2) if adjacency == "replace_one" else 1.0
     squares = [numbers + texts + either + 4 * target, numbers + either + 4 * target]
     assert report.releases[0].clip_norm == pytest.approx(math.sqrt(squares[0]))
-    assert len(report.releases) == (2 if squares[1] else 1) == len(gates[0].transcript)
+    assert len(report.releases) == (3 if squares[1] else 1) == len(gates[0].transcript)
     assert [type_.query.__name__ for type_ in gates[0].transcript] == [line.query for line in report.releases]
     multipliers = [line.noise_multiplier / of_two for line in report.releases]  # noise over sensitivity
     recomputed = epsilon_of(multipliers, delta)
@@ -66,6 +66,7 @@ def test_report_ledger_and_accountant_agree(name, adjacency, epsilon, delta, tmp
     assert entry.spending.schedule == tuple(map(str, report.releases))
     if squares[1]:
         assert multipliers[1] ** 2 / multipliers[0] ** 2 == pytest.approx(squares[0] / squares[1])
+        assert multipliers[2] ** 2 / multipliers[1] ** 2 == pytest.approx(10)
 
 
 def test_two_fits_and_a_model_are_the_sum_of_their_squares(tmp_path):
