@@ -93,8 +93,12 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
     for epsilon in EPSILONS:
         private[epsilon] = _score(_private(facts, epsilon), data, repeats)
         _print_row(f"{epsilon:g}", private[epsilon])
+    _print_row(
+        "1, no bounds", _score(DPLogisticRegression(1.0, schema="learn", classes=facts.classes), _raw(data, facts), repeats)
+    )
     _print_row("not private", reference)
     print(f"{'larger class':>13}  {_majority(data):>8.3f}  {0.5:>6.3f}\n")
+    print("1, no bounds: the fit at epsilon 1 learns the columns inside its budget; python -m skdp fit needs no schema.")
     if table is None:
         statement = _private(facts, 1.0).fit(data.X, data.y)[-1].privacy_report_
         write_whole(out / "report.html", report_content(statement, out / "report.html"))
@@ -130,6 +134,12 @@ def _score(model: Any, data: Labelled, repeats: int) -> Score:
     accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
     auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
     return Score(np.quantile(accuracy, (0.25, 0.5, 0.75)), np.quantile(auc, (0.25, 0.5, 0.75)))
+
+
+def _raw(data: Labelled, facts: Schema) -> Labelled:
+    """Return the columns of the schema as the file has them."""
+    names = list(facts.columns)
+    return Labelled(data.X[names], data.y, data.X_test[names], data.y_test)
 
 
 def _majority(data: Labelled) -> float:

@@ -15,8 +15,8 @@ def test_demo_writes_table_plot_and_report(tmp_path):
     """Twenty fits per epsilon: at 3 and above, the medians are far from chance with certainty for practical purposes."""
     run = demo(tmp_path)
     assert run.returncode == 0, run.stderr
-    rows = dict(re.findall(r"^ +([\w. ]+?)  +(\d\.\d{3}) ", run.stdout, re.MULTILINE))
-    assert list(rows) == ["0.1", "0.3", "1", "3", "10", "not private", "larger class"]
+    rows = dict(re.findall(r"^ +([\w., ]+?)  +(\d\.\d{3}) ", run.stdout, re.MULTILINE))
+    assert list(rows) == ["0.1", "0.3", "1", "3", "10", "1, no bounds", "not private", "larger class"]
     assert float(rows["larger class"]) + 0.1 < float(rows["3"]) <= 1
     assert float(rows["10"]) > float(rows["0.1"])
     assert (tmp_path / "out" / "privacy_utility.png").read_bytes().startswith(b"\x89PNG")
