@@ -68,7 +68,7 @@ def test_a_learnt_schema_costs_its_budget_once_and_is_read_again(folder, capsys)
     run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
     run("schema", "raw.csv", "--learn", "--epsilon", 1, "--target", "rich", "--ledger", "l.sqlite", "--out", "s.json")
     told = capsys.readouterr().out
-    assert re.search(r"^age +linear", told, re.MULTILINE) and re.search(r"^work\* +category", told, re.MULTILINE)
+    assert re.search(r"^age +(linear|integers)", told, re.MULTILINE) and re.search(r"^work\* +category", told, re.MULTILINE)
     assert "Privacy report: LearnedSchema" in told and "number of charges 1" in told
     content = json.loads(Path("s.json").read_text())
     assert content["target"] == "rich" and content["classes"] == ["no", "yes"]
