@@ -219,11 +219,14 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _assumed_of_x(self) -> str:
         """Return what the guarantee assumes about X, for the report."""
-        if self.schema is None:
+        facts = self._stated()
+        if facts is None:
             return "every entry of X is a finite number"
-        return (
-            "the dtypes of the columns of X are public, and every number in it is finite, or missing where the schema has a fill"
-        )
+        if not any(column.plain for column in facts.columns.values()):
+            return "the cells of X may be anything"
+        which = "in it" if all(column.plain for column in facts.columns.values()) else "of a described column"
+        numbers = f"every number {which} is finite, or missing where the schema has a fill"
+        return f"the dtypes of the columns of X are public, and {numbers}"
 
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.

@@ -113,8 +113,8 @@ def _block(fine: AdditiveBasis, coarse: AdditiveBasis, term: Term) -> sparse.csr
         return sparse.csr_array(sparse.kron(*families, format="csr"))
     if term.names[0] in coarse.categories:
         return families[0]
-    further = sparse.eye_array(term.columns.stop - coarse.hats_of(term).stop)
-    return sparse.csr_array(sparse.block_diag([sparse.eye_array(1), *families, further], format="csr"))
+    further = sparse.eye_array(term.columns.stop - coarse.hats_of(term).stop, format="csr")
+    return sparse.csr_array(sparse.block_diag([sparse.eye_array(1, format="csr"), *families, further], format="csr"))
 
 
 def _family(fine: AdditiveBasis, coarse: AdditiveBasis, name: str) -> sparse.csr_array:

@@ -210,6 +210,14 @@ def test_a_solver_whose_passes_follow_from_the_records(frame, labels):
     assert model.privacy_report_.public["passes"] == "follows from the records"
 
 
+def test_the_report_assumes_finite_numbers_of_described_columns_alone(frame, labels):
+    described = {"height": {"kind": "number", "bounds": [0, 1e-5]}}
+    cases = (("learn", "the cells of X may be anything"), (described, "every number of a described column"))
+    for schema, words in cases:
+        assumed = " ".join(fitted(DPLogisticRegression(3.0, schema=schema), frame, labels).privacy_report_.assumptions)
+        assert words in assumed
+
+
 def test_a_plan_has_both_stages(frame):
     plan = DPLogisticRegression(1.0).plan(frame, n_classes=3)
     assert plan.planned and plan.spent.epsilon == pytest.approx(1.0, rel=1e-8)
