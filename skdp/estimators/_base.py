@@ -104,7 +104,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         if (learning := learning_of(self, X)) is not None:
-            return learning.fit(X, y, **beside)
+            given = [X, y]
+            del X, y
+            return learning.fit(given, **beside)
         with self._checked(X, y, **beside) as table:
             del X, y  # no frame holds them from here on, but that of the caller
             fit = PlannedFit.of(self, table.facts)

@@ -148,14 +148,28 @@ class Learning:
         facts = inner._of_prepared(Facts(self.facts.n_samples, inner._n_columns(None), classes=classes))
         return inner, facts, _gaussian(inner._plan_of(facts))
 
-    def fit(self, X: Any, y: Any, **beside: Any) -> Any:
-        """Read the table, pay for both stages, run them, and set all attributes at once."""
-        estimator, given = self.estimator, (X, y) if asks_for_data(self.estimator) else (None, None)
+    def fit(self, given: list[Any], **beside: Any) -> Any:
+        """Read the table, pay for both stages, run them, and set all attributes at once.
+
+        Parameters
+        ----------
+        given : list
+            X and y; taken out of the list, so that no other frame holds them.
+        **beside : object
+            Further inputs of the fit.
+
+        Returns
+        -------
+        estimator
+            The fitted one.
+        """
+        y, X = given.pop(), given.pop()
+        estimator, told = self.estimator, (X, y) if asks_for_data(self.estimator) else (None, None)
         X = framed(X)
         estimator._budget(self.facts.n_samples)  # which warns if it is weak
         targets, classes = self._checked(X, y)
         estimator._check_beside(self.facts.n_samples, **beside)
-        return self.both(self.facts.rows(X, targets), classes, lambda: (X, y), given, **beside)
+        return self.both(self.facts.rows(X, targets), classes, lambda: (X, y), told, **beside)
 
     def both(
         self,
@@ -342,8 +356,9 @@ class LearningInPartitions:
             raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
         return self._planned(self.facts, kept=True).report(n_classes)
 
-    def fit(self, X: Any, y: Any, **beside: Any) -> Any:
+    def fit(self, given: list[Any], **beside: Any) -> Any:
         """Read the cells, pay for both stages, run them, and set all attributes at once; the second one reads again."""
+        y, X = given.pop(), given.pop()
         estimator, kept = self.estimator, is_dask(X) or X.cache is not None
         if asks_for_data(estimator) or estimator._takes_groups or beside:
             raise TypeError(
