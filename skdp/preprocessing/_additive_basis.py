@@ -373,6 +373,7 @@ class AdditiveBasis:
     def _hats(self, name: str, column: Any) -> sparse.csr_array:
         places = 2 * self.knots_of(name)[:, None] - 1
         hats = SplineTransformer(degree=1, knots=places, extrapolation="constant", sparse_output=True)
+        hats.set_output(transform="default")  # whatever the program set for all: data frames cannot be sparse
         return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
@@ -381,7 +382,7 @@ class AdditiveBasis:
         if facts.buckets is not None:
             return sparse.csr_array(bucket_indicators(facts, bucket_cells(single(column))))
         known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
-        encoder = OneHotEncoder(categories=[encoded(facts.categories)])
+        encoder = OneHotEncoder(categories=[encoded(facts.categories)]).set_output(transform="default")
         return sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
 
 

@@ -121,10 +121,14 @@ class FrameFacts:
 
 
 def framed(X: Any, names: Any = None) -> Any:
-    """Return an array as a data frame with these columns, or with x0, x1, and so on; anything else unchanged."""
+    """Return an array as a data frame with these columns, or with x0, x1, and so on; anything else unchanged.
+
+    Columns of objects stay objects: pandas would look for dates in them, so that a single cell would decide how all are read.
+    """
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return X
-    return imported("pandas").DataFrame(X, columns=column_labels(names, X.shape[1]))
+    kind = object if X.dtype == object else None
+    return imported("pandas").DataFrame(X, columns=column_labels(names, X.shape[1]), dtype=kind)
 
 
 def leaves_to_learn(described: Any) -> bool:
