@@ -22,8 +22,6 @@ CLEAR = 0.95
 # The least share for all integers together if they cannot be told apart; it is larger if less than the rest is in doubt.
 # How many standard deviations of their sum are in doubt, and the largest doubt.
 TOGETHER, DOUBT, LARGEST_DOUBT = 0.75, 3.0, 0.4
-# Share of integers above which they are put into the even bins, too.
-MANY = 0.5
 # Even bins, with the margins of one on both sides, up to which a column gets narrower ones.
 FEW = 4.5
 # Smallest and largest number of integers that get an indicator each.
@@ -54,12 +52,11 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
     low, high = finding.limits
     even, at = shares[:n_bins], shares[n_bins:]
     if at.size:
-        values, present = integers_between(low, high), 1 - finding.missing
+        values = integers_between(low, high)
         few = _few_integers(finding, values, at, sigma)
         if few is not None:
             return few
-        if at.sum() > MANY * present:
-            even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]
+        even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]  # also where few are integers
     return _narrowed(finding, even, sigma, TARGET_MARGIN if target else MARGIN)
 
 

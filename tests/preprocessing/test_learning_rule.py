@@ -264,3 +264,11 @@ def test_the_kind_of_a_column_is_that_of_the_larger_share(columns):
 def test_text_and_numbers_that_are_lost_in_the_noise_leave_a_number_that_is_undetermined():
     finding = number_or_text(np.full(NUMBER_BINS + BUCKETS, 1e-5), 0.1)
     assert isinstance(finding, Finding) and finding.kind == "undetermined"
+
+
+def test_whole_numbers_among_others_do_not_hide_where_a_column_lies(rng):
+    """Prices, of which one in ten is whole, far from the ends of their octave: their bins are apart, and count all the same."""
+    x = np.round(rng.uniform(70, 74, N), 2)
+    x[: N // 10] = np.rint(x[: N // 10])
+    found = both(x)
+    assert found.kind == "linear" and 66 < found.limits[0] < 70 and 74 < found.limits[1] < 78
