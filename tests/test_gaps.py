@@ -37,7 +37,7 @@ def test_the_column_with_a_gap_is_named(kind, value, form, monkeypatch):
     monkeypatch.setattr("skdp.estimators._base.pay", lambda *given: pytest.fail("it was paid for"))
     made, named = FORMS[form]
     bounds = {DPAdditiveClassifier: {"feature_bounds": 1.0}, BoundedScaler: {"bounds": 1, "centre": False}}
-    given = {DPLinearRegression: {"target_bounds": (0, 1)}, **bounds}
+    given = {DPLogisticRegression: {"data_norm": 1.5}, DPLinearRegression: {"target_bounds": (0, 1), "data_norm": 1.5}, **bounds}
     with pytest.raises(ValueError, match="Columns with missing or infinite values: " + named) as caught:
         kind(**given.get(kind, {})).fit(made(gapped(value)), np.arange(40) % 2)
     text = str(caught.value)

@@ -54,7 +54,7 @@ class DPLinearRegression(DPRegressor):
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
         and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame, too, if neither of these two is given and the solver can share the budget.
+        data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be

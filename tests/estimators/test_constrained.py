@@ -180,7 +180,9 @@ def test_predictions_stay_in_the_bounds_where_there_are_bounds(table):
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_a_classifier_gives_probabilities_and_takes_weights(n_classes, table):
     X, y = table[0], np.array(["a", "b", "c"])[np.digitize(table[1], [-0.5, 0.5] if n_classes == 3 else [0.0])]
-    model = fitted(DPConstrainedClassifier(5.0, radius=2.0, class_weight={"b": 2.0}), pd.DataFrame(X, columns=list("wxyz")), y)
+    model = fitted(
+        DPConstrainedClassifier(5.0, radius=2.0, class_weight={"b": 2.0}, data_norm=2.0), pd.DataFrame(X, columns=list("wxyz")), y
+    )
     probabilities = model.predict_proba(pd.DataFrame(X, columns=list("wxyz")))
     assert probabilities.shape == (300, n_classes) and model.feature_names_in_.tolist() == list("wxyz")
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)

@@ -130,12 +130,12 @@ def test_nothing_is_left_out(name, every):
 
 
 def test_names_are_escaped_and_folded_where_they_are_many():
-    page = DPLogisticRegression().fit(pd.DataFrame(X, columns=HOSTILE), Y).privacy_report_.to_html()
+    page = DPLogisticRegression(data_norm=2.0).fit(pd.DataFrame(X, columns=HOSTILE), Y).privacy_report_.to_html()
     assert all(escape(name) in page and name not in page for name in HOSTILE)
     many = pd.DataFrame(np.tile(X, 100), columns=[f"<{i}>" for i in range(300)])
-    folded = Page(DPLogisticRegression().fit(many, Y).privacy_report_.to_html())
+    folded = Page(DPLogisticRegression(data_norm=2.0).fit(many, Y).privacy_report_.to_html())
     assert "<299>" in folded.text("details") and "300 values" in folded.text("summary")
-    few = Page(DPLogisticRegression().fit(many.iloc[:, :3], Y).privacy_report_.to_html())
+    few = Page(DPLogisticRegression(data_norm=2.0).fit(many.iloc[:, :3], Y).privacy_report_.to_html())
     assert "<2>" in few.text("td") and "<2>" not in few.text("details")
 
 

@@ -37,8 +37,8 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame, too, unless ``feature_bounds`` or ``data_norm`` is
-        given, or the solver cannot share the budget.
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
@@ -222,8 +222,8 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame, too, unless ``feature_bounds`` or ``data_norm`` is
-        given, or the solver cannot share the budget.
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
