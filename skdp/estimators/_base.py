@@ -184,7 +184,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     @told_when_interrupted()
     def _attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
         """Return all attributes of the fitted estimator, and pass them to the callbacks."""
-        attributes = {**fit.facts.attributes, **fit.attributes, **self._model(fit.plan, result, fit.facts)}
+        attributes = {**fit.attributes, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         fit.progress.end(attributes, given)
         return attributes

@@ -211,14 +211,19 @@ class Learning:
                 del X, y, table_of
                 fit = PlannedFit.of(inner, table.facts, noise, estimator)
                 _gaussian(fit.plan)
-                fit = replace(fit, statement=self.statement(fit.statement, learnt))
+                columns = self._columns(table.facts, inner.schema, learnt)
+                fit = replace(fit, statement=self.statement(fit.statement, learnt), columns=columns)
                 result = inner._released(fit, table)
-            found = {"schema_": inner.schema, "learnt_": learnt.described(), "n_features_in_": len(self.facts.names)}
-            attributes = {**inner._attributes(fit, result, given), **found}
-            del attributes["feature_names_in_"]
-            if self.named:
-                attributes["feature_names_in_"] = np.array(self.facts.names, dtype=object)
+            attributes = inner._attributes(fit, result, given)
         return estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
+
+    def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:
+        """Return the attributes of the fitted estimator, and of what callbacks get, that state the columns of the table."""
+        names = {"n_features_in_": len(self.facts.names), "feature_names_in_": np.array(self.facts.names, dtype=object)}
+        columns = {**facts.attributes, **names, "schema_": schema, "learnt_": learnt.described()}
+        if not self.named:
+            del columns["feature_names_in_"]
+        return columns
 
     def report(self, n_classes: Any) -> PrivacyReport:
         """Return the report of a fit that is planned."""

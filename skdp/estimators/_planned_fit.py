@@ -39,6 +39,8 @@ class PlannedFit:
         The privacy report: guarantee, releases, noise and assumptions.
     progress : Progress
         Counts the releases.
+    columns : dict or None, default=None
+        Attributes of the fitted estimator that state the columns of the table; None for those of the facts.
     """
 
     facts: Facts
@@ -47,6 +49,7 @@ class PlannedFit:
     rng: np.random.Generator
     statement: PrivacyReport
     progress: Progress
+    columns: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, estimator: Any, facts: Facts, noise: NoiseSource | None = None, owner: Any = None) -> "PlannedFit":
@@ -69,8 +72,9 @@ class PlannedFit:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes of the fitted estimator that state its privacy."""
-        attributes: dict[str, Any] = {"privacy_report_": self.statement, "privacy_spent_": self.statement.spent}
+        """Attributes of the fitted estimator that state its columns and its privacy."""
+        attributes = {**(self.facts.attributes if self.columns is None else self.columns)}
+        attributes |= {"privacy_report_": self.statement, "privacy_spent_": self.statement.spent}
         if len(self.statement.releases) == 1 and self.statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = self.statement.releases[0].noise_multiplier
         return attributes

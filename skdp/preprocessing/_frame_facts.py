@@ -89,7 +89,12 @@ class FrameFacts:
 
     def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
         """Return the records as the oracle gets them; errors quote no data."""
-        return ColumnCells(quoting_no_data(X, lambda: self.cells(X)), targets)
+        cells = quoting_no_data(X, lambda: self.cells(X))
+        if len(cells) != self.n_samples:
+            raise ValueError(
+                "The shape of X has another number of records than its columns; expected a frame that does not change."
+            )
+        return ColumnCells(cells, targets)
 
     @property
     def read_as(self) -> dict[str, str]:

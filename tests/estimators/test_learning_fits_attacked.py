@@ -8,8 +8,9 @@ import pytest
 import sklearn
 from seeded import fitted
 
-from skdp import DPAdditiveClassifier, DPLogisticRegression
+from skdp import DPAdditiveClassifier, DPLogisticRegression, PrivacyLedger
 from skdp.preprocessing._frame_facts import FrameFacts, framed
+from skdp.privacy.errors import OutsideGuaranteeWarning
 
 N = 1000
 HOURS = np.arange(N) % 24
@@ -39,3 +40,28 @@ def test_the_output_that_a_program_sets_changes_no_fit(schema):
         with sklearn.config_context(transform_output="pandas"):
             model = fitted(kind(**given), frame, LABELS)
             np.testing.assert_array_equal(model.decision_function(frame), usual.decision_function(frame))
+
+
+def test_a_callback_gets_the_model_that_the_fit_returns():
+    """It fails if what was learnt is missing, after the charge."""
+    callback = pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
+    frame = pd.DataFrame({"hour": HOURS, "height": HOURS / 7, "city": np.where(HOURS < 5, "A", "B")})
+    for kind in (DPAdditiveClassifier, DPLogisticRegression):
+        monitor = callback.ScoringMonitor(scoring="accuracy")
+        with pytest.warns(OutsideGuaranteeWarning, match="ScoringMonitor"):
+            model = fitted(kind(8.0, adjacency="zero_out").set_callbacks(monitor), frame, LABELS)
+        assert monitor.get_logs(select="most_recent").data[-1]["accuracy"] == model.score(frame, LABELS)
+
+
+class Longer(pd.DataFrame):
+    """A frame that states more records than it has."""
+
+    shape = property(lambda self: (len(self) + 1, len(self.columns)))
+
+
+def test_a_frame_whose_shape_is_not_that_of_its_columns_is_refused_before_the_charge(tmp_path):
+    frame = Longer({"hour": HOURS})
+    with PrivacyLedger(tmp_path / "ledger", epsilon=9.0, delta=1e-3) as ledger:
+        with pytest.raises(ValueError, match="another number of records than its columns"):
+            DPLogisticRegression(8.0, schema="learn").fit(frame, np.append(LABELS, 0))
+        assert not ledger.entries
