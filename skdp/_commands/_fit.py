@@ -115,8 +115,8 @@ def _data(table: Path, facts: Any, test: str | None, sep: str) -> Any:
         return None if table.is_dir() else read_labelled(table, facts, test, sep)
     if table.is_dir():
         raise ValueError(
-            f"{table} is a folder, and no schema describes all of its columns; expected the schema that "
-            f"python -m skdp schema {table} --learn writes."
+            f"{table} is a folder, and no schema describes all of its columns; expected one that does, or a fit in Python, which "
+            'learns them: skdp.DPLogisticRegression(schema="learn").fit(skdp.data.parquet(folder, target="..."))'
         )
     return read_raw(table, sep, facts, test)
 
