@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 from sklearn.metrics import r2_score, roc_auc_score
 
@@ -20,9 +19,8 @@ from benchmarks.raw_frames import CHANGES, TYPES, Change, RawFrame, load_raw, ma
 from benchmarks.raw_page import markdown
 from benchmarks.tables import Table
 from benchmarks.writing import made_with, write_json
-from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.preprocessing import LearnedSchema
-from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 
 __all__ = ["DEVELOPMENT", "VALIDATION", "compare"]
 
@@ -30,30 +28,27 @@ DEVELOPMENT, VALIDATION = ("adult", "bike", "ijcnn1", "spambase"), ("bank", "cal
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 K = {"zero_out": 1.0, "replace_one": math.sqrt(2.0)}
 TARGET = 4  # columns that the range of the target counts as
-AIM, LEAST, LARGEST = 0.004, 0.02, 0.1  # of the share of the squared budget for the columns
+KINDS = {
+    ("linear", "classification"): DPLogisticRegression,
+    ("linear", "regression"): DPLinearRegression,
+    ("additive", "classification"): DPAdditiveClassifier,
+    ("additive", "regression"): DPAdditiveRegressor,
+}
 CHANGED_EPSILONS, TYPED_ROWS = (0.1, 1.0), 8000
 SIZES, SIZES_EPSILONS, SIZES_TEST = (500, 1000, 2000, 5000), (0.5, 1.0, 3.0), 6000
 SHAPES = ((2000, 10), (20_000, 10), (20_000, 200))  # of made-up tables
 Fit = Callable[[Any, float, str, int], float]
 
 
-def learnt(table: RawFrame, epsilon: float, adjacency: str, seed: int) -> float:
-    """Return the test score of a linear model that learns the columns of a raw table."""
-    regression = table.task == "regression"
-    n, d = table.X_train.shape
-    mu, d = gaussian_mu(epsilon, table.delta), d + TARGET * regression
-    share = float(np.clip(2 * K[adjacency] ** 2 * d / (mu * n * AIM) ** 2, LEAST, LARGEST))
-    parts = [gaussian_epsilon(mu * math.sqrt(part), table.delta) for part in (share, 1 - share)]
-    budget: dict[str, Any] = {"delta": table.delta, "adjacency": adjacency}
+def learnt(table: RawFrame, epsilon: float, adjacency: str, seed: int, model: str = "linear") -> float:
+    """Return the test score of a model that learns the columns of a raw table."""
+    made = KINDS[model, table.task](epsilon, delta=table.delta, adjacency=adjacency, schema="learn")
     with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
-        columns = LearnedSchema(parts[0], learn_target=regression, **budget).fit(table.X_train, table.y_train)
-        X_train, X_test = (columns.transform(X) for X in (table.X_train, table.X_test))
-        if regression:
-            model = DPLinearRegression(parts[1], data_norm=1, target_bounds=columns.schema_.target_bounds, **budget)
-            return float(r2_score(table.y_test, model.fit(X_train, table.y_train).predict(X_test)))
-        model = DPLogisticRegression(parts[1], data_norm=1, classes=[0, 1], **budget)
-        return float(roc_auc_score(table.y_test, model.fit(X_train, table.y_train).decision_function(X_test)))
+        made.fit(table.X_train, table.y_train)
+        if table.task == "regression":
+            return float(r2_score(table.y_test, made.predict(table.X_test)))
+        return float(roc_auc_score(table.y_test, made.decision_function(table.X_test)))
 
 
 def with_schema(case: Case, epsilon: float, adjacency: str, seed: int, model: str = "linear") -> float:
@@ -68,7 +63,7 @@ def with_scales(table: Table, epsilon: float, adjacency: str, seed: int) -> floa
     return additive.fit_and_score(model, table, seed)["auc"]
 
 
-MODELS: dict[str, Fit] = {"linear": learnt}
+MODELS: dict[str, Fit] = {name: functools.partial(learnt, model=name) for name in ("linear", "additive")}
 
 
 def compare(tables: list[str], models: list[str], repeats: int, jobs: int | None, out: Path, parts: Iterable[str] = ()) -> None:

@@ -38,7 +38,8 @@ def test_a_quick_run_learns_as_well_as_a_schema_knows(tmp_path, monkeypatch):
     monkeypatch.setattr(raw, "EPSILONS", (3.0,))
     main(["raw", "--quick", "--out", str(tmp_path)])
     results = json.loads((tmp_path / "raw.json").read_text())
-    assert [record["adjacency"] for record in results["whole"]] == ["zero_out", "replace_one"]
+    kinds = [(record["model"], record["adjacency"]) for record in results["whole"]]
+    assert kinds == [(model, adjacency) for model in ("linear", "additive") for adjacency in ("zero_out", "replace_one")]
     for record in results["whole"]:
         assert min(record["learnt"]) > 0.96
     assert "| spambase | linear | zero_out | 3.0 |" in (tmp_path / "raw.md").read_text()
