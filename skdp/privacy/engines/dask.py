@@ -9,11 +9,12 @@ import contextlib
 import hashlib
 import platform
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
-from threading import Lock
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import scipy
 import sklearn
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import DIGEST_BYTES, Failure, Partition, chunks_of, guarded, joined, partial_sum
+from skdp.privacy.data.partition import DIGEST_BYTES, STANDS, Failure, Partition, chunks_of, guarded, joined, partial_sum
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
 from skdp.privacy.data.training_data import Sums
 from skdp.privacy.errors import SourceError
@@ -29,13 +30,18 @@ from skdp.privacy.errors import SourceError
 __all__ = ["DaskEngine", "LoadedPartition"]
 
 KEY = "skdp"  # beginning of the keys of all tasks of a fit
+LOOK, PATIENCE = 2.0, 120.0  # seconds between two looks at the workers, and without one that works, at most; choices
 KILLED = (
-    "A partition ended several workers, usually because it needs more memory than a worker has; smaller partitions need less. "
-    "What was charged stays charged, and the estimator is as it was before the fit."
+    "A partition ended several workers, usually because it needs more memory than a worker has; smaller partitions need less."
+)
+NO_WORKER = (
+    "For {:.0f} s, the Dask cluster had no worker that takes tasks: they ended, or are paused since their memory is full. Usually "
+    "a partition needs more memory than a worker has; smaller partitions need less. Where workers take longer to come back, "
+    "dask.config.set({{'distributed.scheduler.no-workers-timeout': '1h'}}) makes the fit wait."
 )
 LOST = (
-    "The Dask cluster did not finish its work: a task of the collection failed, or the cluster is gone. What was charged stays "
-    "charged, and the estimator is as it was before the fit. The logs of the workers show more."
+    "The Dask cluster did not finish its work: a task of the collection failed, or the cluster is gone. The logs of the workers "
+    "show more."
 )
 MIXED = (
     "The workers differ in their processors or in their versions of {what}, and so would round differently; expected workers "
@@ -148,7 +154,10 @@ class DaskEngine:
             level += 1
             groups = [sums[start : start + FAN_IN] for start in range(0, len(sums), FAN_IN)]
             sums = [self._submit(f"join{level}", place, joined_sums, *group) for place, group in enumerate(groups)]
-        (total,) = self._gathered(sums)
+        try:
+            (total,) = self._gathered(sums)
+        except SourceError as error:  # only releases ask for sums, and they are paid for
+            raise SourceError(f"{error} {STANDS}") from None
         self._end()
         return total
 
@@ -180,16 +189,51 @@ class DaskEngine:
     def _gathered(self, futures: list[Any]) -> list[Any]:
         """Return the results of tasks; the text of an error of the cluster or of the user's own tasks may quote data."""
         distributed, text = import_module("distributed"), LOST
+        with self._watched(futures) as left:
+            try:
+                if self.on_partition is not None and len(futures) > 1:
+                    for done, _ in enumerate(distributed.as_completed(futures), start=1):
+                        self.on_partition(done)
+                return list(self._client.gather(futures))
+            except distributed.KilledWorker:
+                text = KILLED
+            except Exception:
+                pass
+        raise SourceError(NO_WORKER.format(_patience()) if left.is_set() else text)
+
+    @contextlib.contextmanager
+    def _watched(self, futures: list[Any]) -> Iterator[Event]:
+        """Cancel tasks, and set the event, once no worker has taken tasks for a while: Dask would wait for workers for ever.
+
+        A `LocalCluster` closes for good a worker whose process ended and is not there 15 s later, even if it ended twice.
+        """
+        left, done = Event(), Event()
+
+        def watch() -> None:
+            last = monotonic()
+            while not done.wait(LOOK):
+                with contextlib.suppress(Exception):  # no answer is no worker
+                    last = monotonic() if self._has_worker() else last
+                if monotonic() - last > _patience():
+                    left.set()
+                    with contextlib.suppress(Exception):
+                        self._client.cancel(futures, force=True)
+                    return
+
+        thread = Thread(target=watch, name=f"{KEY}-watch", daemon=True)
+        thread.start()
         try:
-            if self.on_partition is not None and len(futures) > 1:
-                for done, _ in enumerate(distributed.as_completed(futures), start=1):
-                    self.on_partition(done)
-            return list(self._client.gather(futures))
-        except distributed.KilledWorker:
-            text = KILLED
-        except Exception:
-            pass
-        raise SourceError(text)
+            yield left
+        finally:
+            done.set()
+
+    def _has_worker(self) -> bool:
+        """Return whether a worker takes tasks or is at one; a worker with full memory takes none until it has some again."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return any(
+            worker.get("status", "running") == "running" or worker.get("metrics", {}).get("task_counts", {}).get("executing")
+            for worker in workers
+        )
 
     def _machine_of_all(self) -> tuple[str, ...]:
         """Return what decides how the workers round, or raise SourceError if it is not the same for all of them."""
@@ -208,6 +252,12 @@ class DaskEngine:
         if found[0][0] != (own := metadata.version("skdp")):
             raise SourceError(f"The workers have skdp {found[0][0]}; expected {own}, as in the process of the fit.")
         return found[0]
+
+
+def _patience() -> float:
+    """Return how many seconds a fit waits for workers: what the user tells Dask, or a default."""
+    given = import_module("dask").config.get("distributed.scheduler.no-workers-timeout", None)
+    return PATIENCE if given is None else float(import_module("dask.utils").parse_timedelta(given))
 
 
 def _versions(found: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
