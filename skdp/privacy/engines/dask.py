@@ -35,7 +35,7 @@ KILLED = (
     "A partition ended several workers, usually because it needs more memory than a worker has; smaller partitions need less."
 )
 NO_WORKER = (
-    "For {:.0f} s, the Dask cluster had no worker that takes tasks: they ended, or are paused since their memory is full. Usually "
+    "For {:.0f} s, the Dask cluster had no worker that takes tasks: they ended, or are paused as their memory is full. Usually "
     "a partition needs more memory than a worker has; smaller partitions need less. Where workers take longer to come back, "
     "dask.config.set({{'distributed.scheduler.no-workers-timeout': '1h'}}) makes the fit wait."
 )
