@@ -16,8 +16,8 @@ histograms with 2 to 10 % of the squared budget, and the model gets the rest. "s
 the table, which names bounds, scales and categories, and the whole budget. Medians over {repeats} fits, both with the same seeds;
 delta = {delta}. Scores are AUC, and R2 for bike and california, of the test records. "gain" is the median of learnt less schema
 over pairs of fits, with its standard error (1.25 standard deviations over the root of their number). s is mu n / (k sqrt(d)),
-with k = 1 for zero_out and sqrt 2 for replace_one, and 4 more columns for the range of a target. Seconds are those of a fit and
-its predictions. The constants of the rule were chosen on adult, bike, ijcnn1 and spambase alone.
+with k = 1 for zero_out and sqrt 2 for replace_one, and 4 more columns for the range of a target. The constants of the rule
+were chosen on adult, bike, ijcnn1 and spambase alone.
 """
 TITLES = {
     "whole": "Whole tables",
@@ -53,14 +53,14 @@ def table(records: list[dict[str, Any]]) -> list[str]:
     """Return a line for each record."""
     ways = [way for way in WAYS if way in records[0]]
     facts = [name for name in records[0] if name.split()[0] not in WAYS]
-    heads = [*facts, *ways, *(["gain"] if len(ways) == 2 else []), "seconds"]
+    heads = [*facts, *ways, *(["gain"] if len(ways) == 2 else [])]
     lines = [row(heads), row(["---"] * len(heads))]
     for record in records:
         scores = [f"{median(record[way]):.3f} ± {error(record[way]):.3f}" for way in ways]
         if len(ways) == 2:
             gains = np.subtract(record["learnt"], record["schema"])
             scores.append(f"{median(gains.tolist()):+.3f} ± {error(gains):.3f}")
-        lines.append(row([*(str(record[name]) for name in facts), *scores, f"{record['learnt seconds']:.2f}"]))
+        lines.append(row([*(str(record[name]) for name in facts), *scores]))
     return lines
 
 
