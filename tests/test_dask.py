@@ -433,6 +433,57 @@ def test_an_interrupt_leaves_no_task(cluster, narrow, monkeypatch):
     assert eventually(lambda: not left_on(cluster))
 
 
+def test_an_interrupt_while_the_table_is_read_leaves_no_task(cluster, narrow, monkeypatch):
+    X, y = narrow
+    model = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD)
+
+    def interrupted(self, futures):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine.DaskEngine, "_gathered", interrupted)
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+    with ledger, pytest.raises(KeyboardInterrupt):
+        model.fit(da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    assert not ledger.entries and not hasattr(model, "coef_")
+    gc.collect()
+    assert eventually(lambda: not left_on(cluster))
+
+
+@pytest.mark.slow
+def test_stolen_tasks_change_no_bit(cluster, narrow, monkeypatch):
+    """All partitions come from one worker, whose tasks take so long that the idle one steals some."""
+    X, y = narrow
+    expected = fitted(STEPS, da.from_array(X, chunks=(150, 6)), da.from_array(y, chunks=150))
+    first, *_ = cluster.scheduler_info()["workers"]
+    stored = [
+        cluster.persist(part, workers=[first]) for part in (da.from_array(X, chunks=(150, 6)), da.from_array(y, chunks=150))
+    ]
+    distributed.wait(stored)
+    submit = engine.DaskEngine._submit
+
+    def slow(self, kind, place, work, *arguments):
+        return submit(self, kind, place, slowed(work) if kind in ("part", "sum") else work, *arguments)
+
+    def slowed(work):
+        def waits(*arguments):
+            import time
+
+            time.sleep(0.05)
+            return work(*arguments)
+
+        return waits
+
+    monkeypatch.setattr(engine.DaskEngine, "_submit", slow)
+    before = cluster.run_on_scheduler(stolen)
+    assert np.array_equal(fitted(STEPS, *stored).coef_, expected.coef_)
+    assert cluster.run_on_scheduler(stolen) > before
+
+
+def stolen(dask_scheduler):
+    """Number of times that a task went to another worker."""
+    return dask_scheduler.extensions["stealing"].count
+
+
 def test_every_partition_is_summed_once_though_tasks_run_twice(cluster, narrow, monkeypatch):
     X, y = narrow
     cut = (150,) * 20  # two levels of the tree of joins
