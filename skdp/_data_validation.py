@@ -330,7 +330,10 @@ class TargetReader:
 def _named(y: Any) -> Any:
     """Return the targets of a part, or raise ValueError if the table has none."""
     if y is None:
-        raise ValueError("The table has no target; expected one that names it, as skdp.data.npy(X, y) does.")
+        raise ValueError(
+            "The table has no target; expected one that names it: skdp.data.npy(X, y), skdp.data.parquet(source, target=...), or "
+            "skdp.data.chunks of pairs (X, y)."
+        )
     return y
 
 

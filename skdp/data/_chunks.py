@@ -14,6 +14,10 @@ FAILED = (
     "The function that yields the chunks failed; its error may quote a record and is left out. "
     "A loop over what the function returns shows it."
 )
+SAME = (
+    "The function returned the same iterator as before, which is empty now; expected a new one at each call, as a function with "
+    "yield returns."
+)
 
 
 class Factory:
@@ -25,13 +29,24 @@ class Factory:
 
     def __init__(self, factory: Callable[[], Iterable[Any]], n_features: int | None) -> None:
         self._factory, self.n_features = factory, n_features
+        self._last: Iterator[Any] | None = None
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield copies of the chunks of a new iterator: a function that fills one array again and again would repeat records."""
         given = quoting_nothing(lambda: iter(self._factory()), FAILED)
+        same, self._last, empty = given is self._last, given, True
         while (chunk := quoting_nothing(lambda: next(given, END), FAILED)) is not END:
-            parts = chunk if isinstance(chunk, tuple) and len(chunk) in (2, 3) else (chunk, None)
+            empty = False
+            parts: tuple[Any, ...] = chunk if isinstance(chunk, tuple) and len(chunk) in (2, 3) else (chunk, None)
+            shape: tuple[Any, ...] = getattr(parts[0], "shape", ())
+            if self.n_features is not None and len(shape) == 2 and shape[1] != self.n_features:
+                raise ValueError(f"A chunk has another number of columns than n_features={self.n_features}; expected this one.")
             yield tuple(map(copied, parts))
+        if same and empty:
+            raise ValueError(SAME)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}  # an iterator may not be pickled
 
 
 def chunks(

@@ -97,6 +97,9 @@ def npy(
     >>> model.predict(npy(folder / "X.npy")).shape
     (20000,)
     """
+    for name, path in (("X", X), ("y", y), ("groups", groups)):
+        if not (isinstance(path, (str, os.PathLike)) or (path is None and name != "X")):
+            raise TypeError(f"{name} is a {type(path).__name__}; expected a path of a file. Arrays go to fit(X, y) as they are.")
     if y is None and groups is not None:
         raise TypeError("groups is given without y; expected a file of targets beside a file of groups.")
     source = NumpyFiles(Path(X), *(Path(path) for path in (y, groups) if path is not None))

@@ -296,6 +296,10 @@ def _dataset(source: Any) -> Any:
         raise TypeError(f"source={shown(source)}; expected a path, a list of paths, or a pyarrow.dataset.Dataset.")
     texts = [os.fspath(path) for path in paths]
     for path in texts:
+        if "://" not in path and any(sign in path for sign in "*?[") and not Path(path).exists():
+            raise FileNotFoundError(
+                f"There is no file {path}. Patterns are not taken; expected a folder, or sorted(glob.glob(...))."
+            )
         if "://" not in path and not (Path(path).is_file() or (Path(path).is_dir() and len(texts) == 1)):
             raise FileNotFoundError(f"There is no file {path}." if len(texts) > 1 else f"There is no file or folder {path}.")
     try:

@@ -11,6 +11,7 @@ from sklearn.base import is_regressor
 from skdp._files._outputs import Output, check_outputs, whole_folder
 from skdp._files._suffixes import OF_PARQUET, imported
 from skdp._validation import shown
+from skdp.data._dask import is_dask
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 
@@ -57,6 +58,11 @@ def write_predictions(model: Any, table: Table, path: str | os.PathLike[str], *,
     >>> list(pd.read_parquet(folder / "tips.parquet"))
     ['trip', 'prediction']
     """
+    if is_dask(table):
+        raise TypeError(
+            "table is a Dask collection, whose workers write by themselves; expected a table of skdp.data. For this one: "
+            "model.predict(ddf).to_dask_dataframe(columns=['prediction']).to_parquet(folder)."
+        )
     if not isinstance(table, Table):
         raise TypeError(f"table is a {type(table).__name__}; expected a table of skdp.data, such as parquet(folder).")
     place, n_samples = Path(path), 0
