@@ -59,6 +59,7 @@ MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
     "fitted on the records leaks."
 )
+OF_Y = "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
@@ -487,11 +488,12 @@ def _safe(error: Exception, X: Any) -> Exception:
             return ValueError(rule)
     if isinstance(error, TypeError):
         return TypeError("X or y holds objects that are neither numbers nor labels; each argument must be a string or a number.")
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
+        return ValueError(f"y has values that cannot be read. {OF_Y}")
     return ValueError(
         "X must be a table of finite real numbers and y one label or number per row; something in them cannot be read as such."
         f'{text_columns(X)} Text in a data frame needs schema="learn", or a schema of public categories, also as '
-        "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...]). "
-        "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
+        "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...]). " + OF_Y
     )
 
 

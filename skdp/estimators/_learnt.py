@@ -21,10 +21,11 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._report import brief, report
 from skdp.estimators._signal import needed, warn_of_low_signal
+from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import TYPES, FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
 from skdp.preprocessing._pipeline import from_schema
-from skdp.preprocessing._schema import Schema
+from skdp.preprocessing._schema import Number, Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
@@ -69,8 +70,10 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Learning.of(estimator, X)
-    except (TypeError, ValueError, PrivacyAccountingError):  # the usual fit states what is wrong, or needs no schema
-        return None
+    except (TypeError, ValueError, PrivacyAccountingError):
+        if not all(map(is_number, X.dtypes)):
+            raise  # without learning, text has no fit: what prevents that is what is wrong
+        return None  # the usual fit states what is wrong, or needs no schema
 
 
 @dataclass(frozen=True)
@@ -270,8 +273,25 @@ class Learning:
         if classes is not None:
             check_label_set(classes)
         if (described := self.described) is not None:
+            self._refuse_words(X)
             quoting_no_data(X, lambda: described.fit_transform(X))
         return targets if self.plan.target else None, classes
+
+    def _refuse_words(self, X: Any) -> None:
+        """Raise an error that names the columns of text that the user describes as numbers, unless they hold numbers alone."""
+        columns = self.facts.stated.columns
+        texts = [name for name, facts in columns.items() if isinstance(facts, Number) and not is_number(X[name].dtype)]
+        numbers = Schema({name: columns[name] for name in texts}, None, None)
+        try:
+            if texts:
+                quoting_no_data(X, lambda: from_schema(numbers).fit_transform(X))
+            return
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(
+            f"schema gives bounds to the columns {texts}, whose type is not a number, and whose cells are not all numbers. "
+            'Expected numbers, with a fill for gaps; dates as numbers; or the word "number", which learns a column cell by cell.'
+        )
 
     @property
     def read_targets(self) -> "TargetColumn":
