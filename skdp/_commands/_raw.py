@@ -90,7 +90,9 @@ class RawTable:
         if content != {} and not leaves_to_learn(content):
             given = {"--target": target, "--classes": classes, "--task": task}
             if named := [option for option, value in given.items() if value is not None]:
-                raise ValueError(f"{' and '.join(named)} beside a schema with a key columns, which is complete; expected it in the schema.")
+                raise ValueError(
+                    f"{' and '.join(named)} beside a schema with a key columns, which is complete; expected it in the schema."
+                )
             return None
         described, of_target = parts_of(content)
         names = column_names(table, sep)

@@ -21,7 +21,7 @@ def frame(rng):
     [
         ({"epsilon": 0}, "^epsilon=0; expected"),
         ({"solver": "unheard_of"}, "^solver='unheard_of'; expected"),
-        ({"solver": "sgd"}, "^solver=SGD.* cannot share a budget"),
+        ({"solver": "sgd"}, r"^solver=SGD.* cannot share a budget"),
         ({"delta": 0}, "^delta=0: columns are learnt with Gaussian noise"),
         ({"schema": {"since": {"kind": "number", "bounds": [0, 1]}}}, r"^schema gives bounds to the columns \['since'\]"),
     ],
@@ -39,7 +39,7 @@ def test_a_frame_with_numbers_as_names_gets_the_error_of_its_names(frame):
 
 
 def test_a_target_that_cannot_be_read_is_not_blamed_on_the_columns(frame):
-    with pytest.raises(ValueError, match="^y has values that cannot be read. In y, a regression takes numbers") as caught:
+    with pytest.raises(ValueError, match=r"^y has values that cannot be read\. In y, a regression takes numbers") as caught:
         DPLinearRegression(epsilon=1.0).fit(frame, np.where(np.arange(N) % 2, "secret", "other"))
     assert "schema" not in str(caught.value) and "secret" not in str(caught.value)
 
