@@ -120,7 +120,7 @@ class DaskEngine:
             task(self._machine, load, self._read, self.secret, X, y, dask_key_name=self._key("read", place))
             for place, (X, y) in enumerate(self._parts)
         ]
-        pairs = self._client.compute(tasks)  # no future has a key of the user's, whose own tasks `close` must not cancel
+        pairs = self._client.compute(tasks)  # no future has a key of the user's, whose own tasks must outlive the fit
         self._under_way += pairs
         self._partitions = [self._submit("part", place, first, pair) for place, pair in enumerate(pairs)]
         loaded = self._gathered([self._submit("facts", place, second, pair) for place, pair in enumerate(pairs)])
@@ -162,12 +162,14 @@ class DaskEngine:
         return total
 
     def close(self) -> None:
-        """Cancel all tasks of the fit, and let the workers free the partitions."""
+        """Let go of all tasks of the fit: workers stop those that nobody wants, and free the partitions.
+
+        `Client.cancel` of Dask breaks the connection of the user's client where a task of the fit is not wanted any more and one
+        that follows from it still is.
+        """
         futures, self._partitions, self._under_way = [*self._partitions, *self._under_way], [], []
-        with contextlib.suppress(Exception):  # the client may be closed
-            self._client.cancel(futures, force=True)
         for future in futures:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # the client may be closed
                 future.release()
 
     def _key(self, kind: str, place: int) -> str:
