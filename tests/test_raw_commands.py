@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import load_model
+from skdp import PrivacyLedger, load_model
 from skdp.__main__ import main
 from skdp.preprocessing import Schema, SchemaColumns
+from skdp.privacy.data import summation
 from skdp.testing import reproducible_noise
 
 N = 6000
@@ -29,6 +30,18 @@ def folder(tmp_path, monkeypatch, rng):
     table.to_csv("raw.csv", index=False)
     table.assign(age=pd.to_numeric(table["age"], errors="coerce").clip(0, 200)).to_parquet("raw.parquet")
     return tmp_path
+
+
+@pytest.fixture
+def parts(folder):
+    """The same table as three files; the first has gaps alone where the others have truths, and no age that is whole."""
+    table = pd.read_parquet("raw.parquet").assign(member=pd.array(np.arange(N) % 3 == 0, dtype="boolean"))
+    table.loc[:499, "member"] = pd.NA
+    table.to_parquet("raw.parquet")
+    Path("parts").mkdir()
+    for number, (start, stop) in enumerate(((0, 500), (500, 3000), (3000, N))):
+        table[start:stop].to_parquet(f"parts/{number}.parquet")
+    return folder
 
 
 def run(*words, code=0):
@@ -138,3 +151,99 @@ def test_a_star_in_a_name_is_read_again():
         Schema.read({"columns": {"a*b": {"kind": "number", "bounds": [0, 1]}}})
     with pytest.raises(ValueError, match="exact=1"):
         Schema.read({"columns": {"a*b": {"kind": "number", "bounds": [0, 1], "exact": 1}}})
+
+
+def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, capsys):
+    options = ["--target", "rich", "--epsilon", 3, "--quiet", "--report"]
+    run("fit", "parts", *options, "parts.json", "--model", "parts.skops")
+    assert "labels are read from the table and are public" in capsys.readouterr().err
+    report = json.loads(Path("parts.json").read_text())
+    assert report["public"]["table"]["source"] == "Parquet, number of files 3" and report["spent"]["epsilon"] == pytest.approx(3)
+    assert report["public"]["read_as"]["member"] == "number"  # by the type of the files, whatever the first batch holds
+    run("fit", "raw.parquet", *options, "raw.json", "--model", "raw.skops")
+    of_parts, of_file = load_model("parts.skops")[-1], load_model("raw.skops")[-1]
+    assert of_parts.schema_ == of_file.schema_ and of_parts.classes_.tolist() == of_file.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(of_parts.coef_, of_file.coef_)
+    run("predict", "parts.skops", "parts", "--out", "p.parquet")
+    run("predict", "parts.skops", "raw.parquet", "--out", "p.csv")
+    predicted = pd.read_parquet("p.parquet")
+    pd.testing.assert_frame_equal(predicted, pd.read_csv("p.csv"), check_dtype=False)
+    assert (predicted["prediction"] == pd.read_parquet("raw.parquet")["rich"]).mean() > 0.78
+    capsys.readouterr()
+    run("plan", "--names", "parts", "--target", "rich", "--n-samples", N, "--epsilon", 3, "--report", "plan.json")
+    assert json.loads(Path("plan.json").read_text())["releases"][:3] == report["releases"][:3]  # those of the columns
+
+
+@pytest.mark.parametrize("words", (["--target", "rich"], ["--target", "length", "--task", "regression"], []))
+def test_a_folder_teaches_the_schema_of_a_file(words, parts, capsys):
+    run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
+    for table in ("parts", "raw.parquet"):
+        run("schema", table, "--learn", "--epsilon", 1, *words, "--ledger", "l.sqlite", "--out", f"{table}.json")
+    assert "number of charges 2" in capsys.readouterr().out
+    learnt = json.loads(Path("parts.json").read_text())
+    assert learnt == json.loads(Path("raw.parquet.json").read_text())
+    if not words:
+        return
+    assert learnt["target"] == words[1] and ("classes" in learnt) == (words[1] == "rich")
+    run("fit", "parts", "--schema", "parts.json", "--epsilon", 3, "--model", "m.skops", "--quiet")
+
+
+def test_what_is_known_of_a_folder_is_not_learnt(parts, capsys):
+    """Ages are text in the files, and numbers by the schema, as they are in one file."""
+    for path in Path("parts").iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(age=frame["age"].fillna(30).astype(str)).to_parquet(path)
+    known = {"age": {"kind": "number", "bounds": [0, 120]}, "work*": "either", "member": "ignore", "rich": "ignore"}
+    Path("part.json").write_text(json.dumps({"columns": known}))
+    options = ["--schema", "part.json", "--target", "length", "--task", "regression", "--epsilon", 3, "--quiet"]
+    run("fit", "parts", *options, "--model", "m.skops", "--estimator", "additive")
+    model = load_model("m.skops")[-1]
+    assert set(model.learnt_) == {"work*", "y"} and model.schema_.columns["age"].bounds == (0, 120)
+    frame = pd.read_parquet("parts/2.parquet")
+    frame.loc[N - 1, "age"] = "secret 31415"
+    frame.to_parquet("parts/2.parquet")
+    run("fit", "parts", *options, "--model", "n.skops", code=2)
+    message = capsys.readouterr().err
+    assert "columns ['age']" in message and "31415" not in message and "2.parquet" not in message
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--target", "rich", "--test", 0.2], "--test needs a table in memory"),
+        (["--target", "length"], "more than 50 different labels"),
+        (["--target", "work*", "--task", "regression"], "not finite"),
+        (["--target", "gap"], "missing in some records"),
+        (["--target", "rich", "--classes", "yes,maybe"], "classes"),
+        (["--target", "rich", "--solver", "objective"], "solver"),
+    ],
+)
+def test_a_raw_folder_is_refused_before_the_charge(words, told, parts, capsys):
+    """The label that is missing is in the last file."""
+    for path in Path("parts").iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(gap=frame["rich"].where(frame.index != N - 1)).to_parquet(path)
+    run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
+    run("fit", "parts", *words, "--epsilon", 1, "--ledger", "l.sqlite", "--model", "m.skops", "--quiet", code=2)
+    message = capsys.readouterr().err
+    assert told in message and "nurse" not in message and not Path("m.skops").exists()
+    assert not PrivacyLedger("l.sqlite").entries
+
+
+def test_labels_are_counted_over_all_batches(parts, monkeypatch, capsys):
+    monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
+    for path in Path("parts").iterdir():
+        frame = pd.read_parquet(path)
+        frame.assign(code=frame.index // 115).to_parquet(path)  # 53 labels, at most 36 in a batch
+    run("fit", "parts", "--target", "code", "--epsilon", 1, "--model", "m.skops", "--quiet", code=2)
+    assert "more than 50 different labels" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.errors.OutsideGuaranteeWarning")
+def test_values_of_folders_are_columns(parts):
+    for path in list(Path("parts").iterdir()):
+        place = Path("parts") / f"year=202{path.stem}"
+        place.mkdir()
+        path.rename(place / path.name)
+    run("schema", "parts", "--learn", "--epsilon", 1, "--target", "rich", "--out", "s.json")
+    assert "year" in json.loads(Path("s.json").read_text())["columns"]

@@ -14,7 +14,8 @@ from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
 from skdp._commands._raw import RawTable, content_of, read_raw
-from skdp._commands._records import column_for_test, in_partitions, read_labelled
+from skdp._commands._raw_folder import raw_in_partitions
+from skdp._commands._records import check_options_of_folder, column_for_test, in_partitions, read_labelled
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import column_names
@@ -85,19 +86,23 @@ def fit(
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
-    check(pipeline, facts if raw is None else raw.shape(table, 1000))
-    data = _data(table, facts, test, sep)
+    files = _raw_files(table, raw, test, groups)
+    check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
+    data = None if table.is_dir() else read_labelled(table, facts, test, sep) if raw is None else read_raw(table, sep, raw, test)
     if raw is not None:
         content = raw.stated
         print(raw.said, file=Forgiving(sys.stderr))
-    X, y = (in_partitions(table, facts, test, groups), None) if data is None else (data.X, data.y)
+    X, y = (files or in_partitions(table, facts, test, groups), None) if data is None else (data.X, data.y)
     grouped = {} if data is None else _groups(pipeline, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
-            fitted = pipeline.fit(X, y, **grouped)
-        _state_schema(fitted, content, test, groups)
-        statement = fitted[-1].privacy_report_
-        _keep(fitted, model, kept)
+            if files is not None:
+                pipeline[-1].fit(X)  # it has the columns that the step before would select, with the types of the files
+            else:
+                pipeline.fit(X, y, **grouped)
+        _state_schema(pipeline, content, test, groups)
+        statement = pipeline[-1].privacy_report_
+        _keep(pipeline, model, kept)
         if report is not None and shown is not None:
             _state(statement, report, shown, model)
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
@@ -106,19 +111,15 @@ def fit(
         print(f"Charged: {ledger}, number of charges {len(account.entries)}; left: {left}")
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
-        print(scores(fitted, data.X_test, data.y_test))
+        print(scores(pipeline, data.X_test, data.y_test))
 
 
-def _data(table: Path, facts: Any, test: str | None, sep: str) -> Any:
-    """Return the records; None for a folder, which is read in partitions."""
-    if isinstance(facts, Schema):
-        return None if table.is_dir() else read_labelled(table, facts, test, sep)
-    if table.is_dir():
-        raise ValueError(
-            f"{table} is a folder, and no schema describes all of its columns; expected one that does, or a fit in Python, which "
-            'learns them: skdp.DPLogisticRegression(schema="learn").fit(skdp.data.parquet(folder, target="..."))'
-        )
-    return read_raw(table, sep, facts, test)
+def _raw_files(table: Path, raw: RawTable | None, test: str | None, groups: str | None) -> Any:
+    """Return a folder of which some columns are learnt, as a table in partitions; None for any other table."""
+    if raw is None or not table.is_dir():
+        return None
+    check_options_of_folder(table, test, groups)
+    return raw_in_partitions(table, raw, raw.reader.names)
 
 
 def _keep(fitted: Any, path: Path, output: Output) -> None:

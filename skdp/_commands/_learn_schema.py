@@ -1,7 +1,7 @@
 """Learn a schema with a privacy budget of its own, and write it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._commands._raw import RawTable, content_of, read_raw
+from skdp._commands._raw_folder import raw_in_partitions
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp.preprocessing import LearnedSchema
@@ -39,7 +40,7 @@ def learn_schema(
     Parameters
     ----------
     table : Path
-        Records.
+        Records, in a file or in a folder of Parquet files.
     out : Path or None
         Where to write the schema; None prints it alone.
     sep : str
@@ -57,8 +58,6 @@ def learn_schema(
     """
     if epsilon is None:
         raise ValueError("--learn needs --epsilon: the privacy budget that the schema spends; 0.1 to 0.3 of a usual 1 is enough.")
-    if table.is_dir():
-        raise ValueError(f"{table} is a folder; expected one file, or LearnedSchema in Python, which learns from partitions.")
     raw = RawTable.of(table, sep, content_of(known), target=target, classes=classes, task=task, needs_target=False)
     if raw is None:
         raise ValueError(f"{known} describes every column; expected one that leaves columns to learn.")
@@ -67,14 +66,14 @@ def learn_schema(
     check_outputs([(out, (".json",))], [table, known, ledger], overwrite=False)
     check_outputs([(report, REPORTS)], [table, known, ledger, out])
     account = None if ledger is None else PrivacyLedger(ledger)
-    data = read_raw(table, sep, raw)
     learns_target = raw.target is not None and not raw.labelled and raw.target_bounds is None
     words = raw.content["columns"]
+    X, y, labels_of = _records(table, sep, raw, list(words))
     privacy = {"delta": delta, "adjacency": adjacency or "replace_one"}
     learner = LearnedSchema(epsilon, **privacy, schema=words, learn_target=learns_target)  # type: ignore[arg-type]
     with account or nullcontext():
-        learner.fit(data.X[list(words)], data.y if learns_target else None)
-    text = as_text({**learner.to_schema(), **_of_target(raw, data.y)})
+        learner.fit(X, y if learns_target else None)
+    text = as_text({**learner.to_schema(), **_of_target(raw, labels_of)})
     if report is not None:
         write_whole(report, report_content(learner.privacy_report_, report))
     if out is None:
@@ -93,13 +92,22 @@ def as_text(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
 
 
-def _of_target(raw: RawTable, y: np.ndarray) -> dict[str, Any]:
+def _records(table: Path, sep: str, raw: RawTable, names: list[str]) -> tuple[Any, Any, Callable[[], list[Any]]]:
+    """Return X, y (None for a folder, which has its own), and what returns the labels of the table once it is read."""
+    if table.is_dir():
+        files = raw_in_partitions(table, raw, names)
+        return files, None, lambda: files.source.labels  # type: ignore[attr-defined]
+    data = read_raw(table, sep, raw)
+    return data.X[names], data.y, lambda: np.unique(data.y).tolist()
+
+
+def _of_target(raw: RawTable, labels_of: Callable[[], list[Any]]) -> dict[str, Any]:
     """Return what the schema says of the target; labels that are not stated are those of the table, and public."""
     if raw.target is None:
         return {}
     if not raw.labelled:
         return {"target": raw.target, **({} if raw.target_bounds is None else {"target_bounds": list(raw.target_bounds)})}
-    return {"target": raw.target, "classes": list(raw.classes) if raw.classes is not None else np.unique(y).tolist()}
+    return {"target": raw.target, "classes": list(raw.classes) if raw.classes is not None else labels_of()}
 
 
 def _table(learnt: Mapping[str, Mapping[str, Any]]) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 
 from skdp._commands._records import Labelled, held_out_records
 from skdp._files._tables import column_names, column_types, to_numbers
+from skdp.data import parquet
+from skdp.data._parquet import names_of
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, leaves_to_learn, parts_of
 from skdp.preprocessing._schema import read_json
 
-__all__ = ["RawTable", "content_of", "read_raw"]
+__all__ = ["RawTable", "check_few", "content_of", "read_raw", "targets_of"]
 
 TASKS = ("classification", "regression")
 MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
@@ -65,12 +67,12 @@ class RawTable:
         apart: Sequence[str] = (),
         needs_target: bool = True,
     ) -> "RawTable | None":
-        """Read the names of the columns, and the types of a Parquet file; None if a schema leaves nothing to learn.
+        """Read the names of the columns; None if a schema leaves nothing to learn.
 
         Parameters
         ----------
         table : Path
-            Records, of which names and types of columns are read.
+            Records, of which the names of the columns are read.
         sep : str
             Separator of the fields of a CSV.
         content : object
@@ -96,6 +98,8 @@ class RawTable:
             return None
         described, of_target = parts_of(content)
         names = column_names(table, sep)
+        if table.is_dir():
+            names = names_of(table)  # with those that its folders name
         target = target or of_target.get("target")
         if needs_target and not target:
             raise ValueError("The column to predict is not stated; expected --target NAME, or a schema that names it.")
@@ -153,8 +157,12 @@ class RawTable:
 
     def shape(self, table: Path, n_samples: int) -> Any:
         """Return what a plan reads of a data frame: number of records, names and types."""
-        types = column_types(table) if "learn" in self.columns.values() else {}
-        return Shape(n_samples, tuple(self.reader.names), types)
+        names = self.reader.names
+        if table.is_dir():
+            types = parquet(table, columns=names).source.types  # type: ignore[attr-defined]
+        else:
+            types = column_types(table) if "learn" in self.columns.values() else {}
+        return Shape(n_samples, tuple(names), types)
 
 
 class Shape:
@@ -203,11 +211,12 @@ def read_raw(table: Path, sep: str, raw: RawTable, test: str | None = None) -> L
     """
     frame = raw.reader.read(table, sep)
     held_out = held_out_records(table, frame, test)
-    y = np.zeros(len(frame)) if raw.target is None else _targets(table, frame, raw)
+    y = np.zeros(len(frame)) if raw.target is None else targets_of(table, frame, raw)
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
 
 
-def _targets(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
+def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
+    """Return the targets of some records as numbers, or as labels; errors quote no data."""
     name = str(raw.target)
     if not raw.labelled:
         if not to_numbers(frame, name) or frame[name].isna().any():
@@ -221,12 +230,17 @@ def _targets(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
     texts = [spelling(cell) or "" for cell in frame[name]]
     if "" in texts:
         raise ValueError(f"{table}: the target {name!r} is missing in some records; expected a label in every record.")
-    if len(set(texts)) > MOST_LABELS:
+    check_few(table, name, set(texts))
+    return np.array(texts, dtype=str)
+
+
+def check_few(table: Path, name: str, labels: set[str]) -> None:
+    """Raise ValueError if a target has so many labels that they are probably numbers."""
+    if len(labels) > MOST_LABELS:
         raise ValueError(
             f"{table}: the target {name!r} has more than {MOST_LABELS} different labels, which would be public; expected "
             "--task regression for a number, or --classes with the labels."
         )
-    return np.array(texts, dtype=str)
 
 
 def _said(given: Any, word: str) -> Any:

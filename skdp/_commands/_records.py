@@ -11,7 +11,7 @@ from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, read_table
 from skdp.preprocessing._categories import KnownCategories
 
-__all__ = ["Labelled", "column_for_test", "held_out_records", "in_partitions", "read_labelled"]
+__all__ = ["Labelled", "check_options_of_folder", "column_for_test", "held_out_records", "in_partitions", "read_labelled"]
 
 
 @dataclass(frozen=True)
@@ -109,16 +109,21 @@ def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | No
         If files and schema do not fit together, or if an option is given.
     """
     _check_target(facts)
+    check_options_of_folder(table, test, groups)
+    found = parquet(table, schema=facts)
+    if facts.target not in column_names(table):
+        raise _without_target(table, facts)
+    return found
+
+
+def check_options_of_folder(table: Path, test: str | None, groups: str | None) -> None:
+    """Raise ValueError for options that need a table in memory."""
     if test is not None or groups is not None:
         option = "--test" if test is not None else "--groups"
         raise ValueError(
             f"{option} needs a table in memory, and {table} is a folder, which is read in partitions; expected one file, or no "
             "such option. Records for a test are better kept in a folder of their own."
         )
-    found = parquet(table, schema=facts)
-    if facts.target not in column_names(table):
-        raise _without_target(table, facts)
-    return found
 
 
 def _check_target(facts: Schema) -> None:

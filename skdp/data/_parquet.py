@@ -18,7 +18,7 @@ from skdp.preprocessing._schema import Number
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import OutsideGuaranteeWarning, SourceError, warn
 
-__all__ = ["ParquetFiles", "parquet"]
+__all__ = ["ParquetFiles", "names_of", "parquet"]
 
 LARGEST = 512 * 2**20  # bytes of a decoded row group, at most; a choice: two of them are in memory at a time
 CELL = 64  # bytes of a cell that is not a number, for this limit; a guess
@@ -246,7 +246,7 @@ def parquet(
     >>> model.predict(table).shape
     (20000,)
     """
-    facts = None if schema is None else Schema.read(schema, partial(_names, source))
+    facts = None if schema is None else Schema.read(schema, partial(names_of, source))
     if facts is not None and (columns is not None or target not in (None, facts.target)):
         raise ValueError("schema is given beside columns or another target; expected the schema alone, which names both.")
     if columns is not None and (isinstance(columns, str) or not all(isinstance(name, str) for name in columns)):
@@ -277,7 +277,8 @@ def fill_rows(table: np.ndarray, columns: Sequence[Any]) -> None:
                 table[rows, place] = array[rows]
 
 
-def _names(source: Any) -> list[str]:
+def names_of(source: Any) -> list[str]:
+    """Return the names of the columns of Parquet files, and of those that their folders name."""
     dataset = _dataset(source)
     return list(_kinds(_shown(source), *_found(_shown(source), dataset)[0], dataset))
 
