@@ -58,6 +58,7 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     model = load_model("m.skops")
     assert model[-1].privacy_spent_.epsilon == pytest.approx(3, rel=1e-6)
     assert set(model[-1].learnt_) == {"age", "work*", "length"}  # neither the target nor anything else
+    assert "types" not in " ".join(model[-1].privacy_report_.assumptions)  # a CSV has none
     run("predict", "m.skops", "raw.csv", "--out", "p.csv")
     assert len(pd.read_csv("p.csv")) == N
     told = capsys.readouterr()

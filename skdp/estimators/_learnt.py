@@ -20,9 +20,9 @@ from skdp.estimators._partitioned import USUAL, in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._report import brief, report
-from skdp.estimators._signal import needed, warn_of_low_signal
+from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
-from skdp.preprocessing._frame_facts import TYPES, FrameFacts, framed, leaves_to_learn
+from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Number, Schema
@@ -203,7 +203,9 @@ class Learning:
             The fitted one.
         """
         estimator = self.estimator
-        warn_of_low_signal(*self.second_plan(classes))
+        _, facts, plan = self.second_plan(classes)
+        warn_of_low_signal(estimator, facts, plan, self._level_of(classes, None))
+        self.plan.warn_of_low_signal()
         noise = NoiseSource(estimator.random_state)
         pay(self._spending(noise), estimator._ledgers)
         with told_when_interrupted():
@@ -233,7 +235,23 @@ class Learning:
         self.estimator._budget(self.facts.n_samples)
         inner, facts, plan = self.second_plan(None, n_classes=n_classes)
         statement = report(inner, plan, NoiseSource(), facts, planned=True)
-        return replace(self.statement(statement), needed=needed(inner, facts, plan))
+        return replace(self.statement(statement), needed=needed(self.estimator, facts, plan, self._level_of(None, n_classes)))
+
+    def _level_of(self, classes: np.ndarray | None, n_classes: Any) -> Callable[[int, float], float]:
+        """Return the noise level of the second stage by the number of records and the epsilon of both stages."""
+
+        def level(n_samples: int, epsilon: float) -> float:
+            other = self.estimator._scratch()
+            other.epsilon = epsilon
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    learning = Learning.planned(other, replace(self.facts, n_samples=n_samples))
+                    return noise_level(learning.second_plan(classes, n_classes=n_classes)[-1])
+                except (ValueError, PrivacyAccountingError):
+                    return math.inf
+
+        return level
 
     def statement(self, of_fit: PrivacyReport, learnt: Learnt | None = None) -> PrivacyReport:
         """Return the report of both stages from that of the second one."""
@@ -261,7 +279,7 @@ class Learning:
             releases=(*lines, *of_fit.releases),
             noise_size=f"columns: {plan.outlook}; then {of_fit.noise_size}",
             public={**public, **both},
-            assumptions=(TYPES, *of_fit.assumptions),
+            assumptions=(*self.facts.assumptions, *of_fit.assumptions),
         )
 
     def _parameters(self) -> dict[str, Any]:

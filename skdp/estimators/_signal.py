@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from skdp._data_validation import Facts
@@ -29,6 +30,7 @@ STEP, PRECISION = 4.0, 1.01
 REFINEMENTS, MARGIN = 4, 1.05
 
 Level = Callable[[float], float]
+LevelOfFit = Callable[[int, float], float]
 
 
 class GradientNoise(NamedTuple):
@@ -89,24 +91,28 @@ def _tilt(plan: Plan) -> float:
     return prediction_noise(plan)[0] / problem.row_norm * problem.alpha * math.sqrt(math.prod(problem.shape)) / problem.lipschitz
 
 
-def needed(estimator: Any, facts: Facts, plan: Plan) -> Needed | None:
-    """Return the number of records, or the epsilon, that the same estimator needs on such a table; None if it is unknown."""
+def needed(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> Needed | None:
+    """Return the number of records, or the epsilon, that the same estimator needs on such a table; None if it is unknown.
+
+    ``level`` returns the noise level for a number of records and an epsilon; None plans the estimator for them.
+    """
     n_samples, epsilon = facts.n_samples, float(estimator.epsilon)
     if not noise_level(plan):
         return None
+    level = level or partial(_level, estimator, facts)
     search = _nearby if plan.schedule.samples else _least
-    records = search(lambda n: _level(estimator, facts, int(n), epsilon), n_samples, FEWEST_RECORDS, MOST_RECORDS)
-    budget = search(lambda value: _level(estimator, facts, n_samples, value), epsilon, LEAST_EPSILON, MOST_EPSILON)
+    records = search(lambda n: level(int(n), epsilon), n_samples, FEWEST_RECORDS, MOST_RECORDS)
+    budget = search(lambda value: level(n_samples, value), epsilon, LEAST_EPSILON, MOST_EPSILON)
     return Needed(None if records is None else int(_rounded(records)), None if budget is None else _rounded(budget))
 
 
-def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan) -> None:
-    """Warn, before anything is charged, if a fit is likely to be a constant."""
+def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> None:
+    """Warn, before anything is charged, if a fit is likely to be a constant; ``level`` as `needed` takes it."""
     if noise_level(plan) < 1:
         return
-    problem, enough = plan.problem, needed(estimator, facts, plan)
+    problem, enough = plan.problem, needed(estimator, facts, plan, level)
     warn(
-        f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={problem.budget.epsilon:g} and "
+        f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={float(estimator.epsilon):g} and "
         f"n_samples={problem.n_samples}: the model may be a constant, and the budget is spent all the same. {enough}; fewer "
         "features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
         LowSignalWarning,

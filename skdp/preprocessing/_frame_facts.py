@@ -18,7 +18,7 @@ from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
 
-__all__ = ["SHORT", "TYPES", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of"]
 
 OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
@@ -50,6 +50,8 @@ class FrameFacts:
         For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
     of_target : dict, default={}
         What the user states of the target: entries "target", "classes" and "target_bounds" of a schema.
+    typed : bool, default=False
+        Whether the type of a column decides how it is read.
     """
 
     n_samples: int
@@ -57,6 +59,7 @@ class FrameFacts:
     given: dict[str, Any]
     are_text: dict[str, bool | None]
     of_target: dict[str, Any] = field(default_factory=dict)
+    typed: bool = False
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -80,7 +83,8 @@ class FrameFacts:
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
         if not learnt:
             raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target)
+        typed = any(kinds[name] not in OF_WORDS for name in learnt)
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, typed)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
@@ -95,6 +99,11 @@ class FrameFacts:
                 "The shape of X has another number of records than its columns; expected a frame that does not change."
             )
         return ColumnCells(cells, targets)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee takes for public, for the report."""
+        return (TYPES,) if self.typed else ()
 
     @property
     def read_as(self) -> dict[str, str]:

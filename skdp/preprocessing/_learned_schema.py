@@ -14,7 +14,7 @@ from skdp._prepared import look_at_preparation
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._frame_facts import TYPES, FrameFacts, finite_targets
+from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
 from skdp.preprocessing._pipeline import from_schema, prepared_names
@@ -232,7 +232,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
                 if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                     raise ValueError(f"{name}={shown(value)}; expected an integer from {least} on, or a data frame as n_samples.")
             names = tuple(f"x{place}" for place in range(int(n_features)))  # type: ignore[arg-type]
-            facts = FrameFacts(int(n_samples), names, {}, dict.fromkeys(names, False))
+            facts = FrameFacts(int(n_samples), names, {}, dict.fromkeys(names, False), typed=True)
         return self._report(self._plan(facts), facts, NoiseSource(), planned=True)
 
     def _check_parameters(self) -> None:
@@ -252,6 +252,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """Pay for the releases, make them, and set all attributes."""
         plan, noise = self._plan(facts), NoiseSource(self.random_state)
         statement = self._report(plan, facts, noise, partitions=partitions)
+        plan.warn_of_low_signal()
         pay(_spending(plan, statement), self._ledgers)
         oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, noise)
         del rows
@@ -293,7 +294,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
                 "n_releases": len(plan.schedule),
                 "passes": plan.schedule.passes,
             },
-            assumptions=(TYPES, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON, *trusted(partitions)),
+            assumptions=(*facts.assumptions, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON, *trusted(partitions)),
             versions=versions(),
         )
 

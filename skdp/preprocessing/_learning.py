@@ -14,7 +14,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, warn
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
 from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
@@ -151,6 +151,15 @@ class LearningPlan:
             told = f"{most} scales may be missed: write bounds for the columns that you know, or take a larger epsilon"
         limits = f"from {FULL} full, from {PART} in part, below {HARDLY} hardly"
         return f"signal s = {signal:.3g} over the noise of a bin ({limits}): {told}"
+
+    def warn_of_low_signal(self) -> None:
+        """Warn, before anything is charged, if most columns are likely to stay unknown."""
+        if self.signal < HARDLY:
+            warn(
+                f"Noise is likely to hide most columns of n_samples={self.n_samples}, and the budget is spent all the same: "
+                f"{self.outlook}. A plan tells you this before a fit.",
+                LowSignalWarning,
+            )
 
 
 def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:

@@ -235,6 +235,40 @@ def test_a_fit_that_noise_drowns_says_so_before_it_spends(frame, labels, monkeyp
             DPLogisticRegression(0.01).fit(frame, labels)
 
 
+@pytest.mark.parametrize("fit", [DPLogisticRegression().fit, lambda X, y: LearnedSchema().fit(X)])
+def test_columns_that_noise_hides_are_told_before_the_charge(fit, frame, monkeypatch):
+    refuse_release(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LowSignalWarning)
+        warnings.filterwarnings("error", "Noise is likely to hide most columns.*: write bounds", LowSignalWarning)
+        with pytest.raises(LowSignalWarning):
+            fit(frame[:3], [0, 1, 0])
+
+
+def test_few_records_hear_no_less_than_with_a_schema(frame):
+    """The records that a fit needs are those at the delta of so many records, and for both stages."""
+    known = {"columns": {"height": {"kind": "number", "bounds": [0, 1]}, "hour": {"kind": "number", "bounds": [0, 23]}}}
+    few = frame[["height", "hour"]][:3]
+    stated, learnt = (DPLogisticRegression(schema=schema).plan(few).needed for schema in (known, "learn"))
+    assert stated.n_samples < learnt.n_samples < 1.5 * stated.n_samples
+    enough = DPLogisticRegression(schema="learn").plan(frame[["height", "hour"]][: learnt.n_samples]).needed
+    assert enough.n_samples == learnt.n_samples and enough.epsilon == pytest.approx(1, rel=0.05)
+    with pytest.warns(LowSignalWarning, match=f"at epsilon=1 and n_samples=3: .* about {learnt.n_samples} records"):
+        DPLogisticRegression(schema="learn").fit(few, [0, 1, 0])
+
+
+def test_types_are_assumed_public_where_one_decides(frame):
+    words = dict.fromkeys(frame, "either")
+    for model in (DPLogisticRegression(), LearnedSchema()):
+        for schema, assumed in (
+            (words, False),
+            (words | {"hour": "category", "day": "number"}, False),
+            (words | {"day": "learn"}, True),
+        ):
+            text = " ".join(clone(model).set_params(schema=schema).plan(frame).assumptions)
+            assert ("types of the columns are public" in text) == assumed
+
+
 @pytest.mark.parametrize("schema", [None, "learn"])
 @pytest.mark.parametrize(("epsilon", "kind"), [(20.0, WeakPrivacyWarning), (math.inf, NotPrivateWarning)])
 def test_a_weak_budget_is_told_once(epsilon, kind, schema, frame, labels):
