@@ -13,7 +13,7 @@ from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between
 
 __all__ = ["ends_in_few_bins", "refine"]
 
-# Share of the cells that are there which a window must hold, and the largest noise of its sum, in Z standard deviations.
+# Share of the cells that are there which a window must hold, and of which the noise of its sum, Z standard deviations, is less.
 INSIDE, BLUR = 0.99, 0.25
 # Share of a window that is added on both sides as a margin, for a column and for a target: its predictions are clipped.
 MARGIN, TARGET_MARGIN = 0.25, 0.5
@@ -111,10 +111,11 @@ def _narrowed(finding: Finding, even: np.ndarray, sigma: float, margin: float) -
     """Return the finding with the shortest window of 1, 2, 4, ... bins as limits and core, where noise lets one be seen."""
     low, high = finding.limits
     edges, width = np.linspace(low, high, even.size + 1), 1
-    while width < even.size and Z * sigma * math.sqrt(width) <= BLUR:
+    present = 1 - finding.missing
+    while width < even.size and Z * sigma * math.sqrt(width) <= BLUR * present:
         sums = np.convolve(even, np.ones(width), "valid")
         place = int(np.argmax(sums))
-        if sums[place] >= INSIDE * (1 - finding.missing):
+        if sums[place] >= INSIDE * present:
             more = max(int(width * margin), 1)
             ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, even.size)])
             zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]

@@ -63,7 +63,7 @@ class Finding:
     centre : float
         Value that is mapped to 0.
     missing : float
-        Share of missing cells; 0 if they are too few to be told from noise.
+        Share of missing cells; 0 if they are too few to be told from noise, and 1 if all others are.
     zeros : float, default=0.0
         Share of zeros among the cells that are there.
     unit : float, default=1.0
@@ -87,7 +87,7 @@ class Finding:
     @property
     def narrows(self) -> bool:
         """Whether a fine histogram between the limits may tell more."""
-        return self.kind in ("linear", "undetermined")
+        return self.kind in ("linear", "undetermined") and self.missing < 1
 
     def number(self) -> Number:
         """Return the entry of the schema."""
@@ -162,10 +162,11 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     Finding
         Limits, core and centre.
     """
-    missing = min(float(shares[-1]), 1.0) if shares[-1] > max(Z * sigma, LEAST_MASS) else 0.0
+    least = max(Z * sigma, LEAST_MASS)
+    missing = 0.0 if shares[-1] <= least else 1.0 if shares[-1] >= 1 - least else float(shares[-1])
     found = _believed(shares[:-1], sigma)
-    if not found.any():
-        return _guess(shares[:-1], sigma, missing)
+    if missing == 1 or not found.any():
+        return _guess(shares[:-1] * (missing < 1), sigma, missing)
     mass = np.where(found, np.maximum(shares[:-1], 0.0), 0.0)
     total = float(mass.sum())
     zeros = float(mass[OCTAVES] / max(total, 1 - missing, 1e-9))

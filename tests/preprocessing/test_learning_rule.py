@@ -261,6 +261,27 @@ def test_the_kind_of_a_column_is_that_of_the_larger_share(columns):
     assert (category.buckets, category.missing, missing) == ((3, 200), True, pytest.approx(0.4))
 
 
+@pytest.mark.parametrize("sigma", (0.0, 5e-4, 0.01, 0.03))
+def test_a_column_without_cells_is_undetermined(sigma, rng):
+    """Its fine histogram would be noise alone. Of 4000 such columns, noise hides in none that all cells are missing."""
+    for _ in range(1000):
+        empty = np.eye(NUMBER_BINS)[-1] + sigma * rng.normal(size=NUMBER_BINS)
+        found = place_octaves(empty, sigma)
+        assert (found.kind, found.missing, found.narrows, found.core) == ("undetermined", 1.0, False, (-1.0, 1.0))
+    few = place_octaves(octaves(np.where(rng.random(N) < 0.05 + 5 * sigma, 3.0, np.nan)), sigma)
+    assert few.kind == "linear" and 0 < few.missing < 1 and few.narrows
+
+
+def test_noise_is_no_window_of_the_few_cells_that_are_there(rng):
+    """Cells at 5 to 6 in one record of a hundred: the noise of narrow bins is like their share."""
+    sigma, x = 0.0015, np.where(np.arange(N) % 100 == 0, rng.uniform(5, 6, N), np.nan)
+    for _ in range(100):
+        first = place_octaves(octaves(x), sigma)
+        shares = fine(first, x)
+        low, high = refine(first, shares + sigma * rng.normal(size=shares.size), sigma).limits
+        assert low <= 5 and 6 <= high
+
+
 def test_text_and_numbers_that_are_lost_in_the_noise_leave_a_number_that_is_undetermined():
     finding = number_or_text(np.full(NUMBER_BINS + BUCKETS, 1e-5), 0.1)
     assert isinstance(finding, Finding) and finding.kind == "undetermined"
