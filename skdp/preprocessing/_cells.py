@@ -14,12 +14,16 @@ import numpy as np
 from skdp.preprocessing._categories import spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "number_cells"]
+__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "number_cells", "without_cells"]
 
-# Types of pandas, polars and pyarrow whose cells are numbers, dates or durations; every other type is text.
+# Types of pandas, polars and pyarrow whose cells are numbers, dates, periods or durations; every other type is text.
 NUMBERS = re.compile(
-    r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration)",  # timestamp, timedelta, datetime, too
+    r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration|period)",  # timestamp, timedelta, datetime, too
     re.IGNORECASE,
+)
+# Types of which no cell is a number, a moment or text.
+OTHERS = re.compile(
+    r"(extension<pandas\.)?interval|month_day_nano|(large_|fixed_size_)?(binary|list)|array|map|struct", re.IGNORECASE
 )
 EPOCH = datetime(1970, 1, 1)
 DAY = 86400.0  # seconds
@@ -33,8 +37,14 @@ def is_number(dtype: Any) -> bool:
     return NUMBERS.match(str(dtype)) is not None
 
 
+def without_cells(dtype: Any) -> str | None:
+    """Return the name of a type, or of the type of its categories, if no cell of such a column can be read; else None."""
+    inner = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return None if OTHERS.match(str(inner)) is None else f"{'category of ' * (inner is not dtype)}{inner}"
+
+
 def number_cells(column: Any) -> np.ndarray:
-    """Return the cells of a column as float64; dates are seconds since 1970, and what is no number is NaN.
+    """Return the cells of a column as float64; dates, and starts of periods, are seconds since 1970; what is no number is NaN.
 
     Each cell is read alone: the unit of dates, a gap or a number that only an object can hold changes no other cell.
 
@@ -126,7 +136,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def _bucket(value: Any) -> float:
-    text = spelling(_number(value) if isinstance(value, (*MOMENTS, Decimal, Fraction)) else value)
+    text = spelling(_number(value) if isinstance(value, (*MOMENTS, Decimal, Fraction)) or _is_period(value) else value)
     if not text:
         return math.nan
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -162,7 +172,7 @@ def _number(value: Any) -> float:
         return _from_number(value)
     if isinstance(value, (complex, np.complexfloating)):
         return float(value.real) if value.imag == 0 else math.nan
-    return math.nan
+    return _of_period(value) if _is_period(value) else math.nan
 
 
 def _of_moment(value: Any) -> float:
@@ -180,6 +190,19 @@ def _of_moment(value: Any) -> float:
     elif isinstance(value, time):
         return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 10**6
     return value.days * DAY + value.seconds + value.microseconds / 10**6
+
+
+def _is_period(value: Any) -> bool:
+    """Return whether a cell is a period of pandas, which need not be imported."""
+    return type(value).__name__ == "Period" and hasattr(value, "to_timestamp")
+
+
+def _of_period(value: Any) -> float:
+    """Return the start of a period in seconds; infinite if it is beyond the moments of pandas."""
+    try:
+        return _of_moment(value.to_timestamp(how="start"))
+    except (OverflowError, ValueError):
+        return math.copysign(math.inf, value.year - EPOCH.year)
 
 
 def _from_number(value: Any) -> float:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._validation import column_labels, shown
-from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells, without_cells
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
@@ -83,8 +83,13 @@ class FrameFacts:
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
         if not learnt:
             raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
-        typed = any(kinds[name] not in OF_WORDS for name in learnt)
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, typed)
+        typed = [name for name in learnt if kinds[name] not in OF_WORDS]
+        if other := {name: found for name in typed if (found := without_cells(X[name].dtype)) is not None}:
+            raise TypeError(
+                f"The columns {other} have types of which no cell is a number, a date or text, so that all would be missing; "
+                'expected text, such as X[name].astype(str), or a schema that has "ignore" for these columns.'
+            )
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed))
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""

@@ -101,15 +101,32 @@ def test_dates_are_seconds_in_every_unit(unit):
     assert np.isnan(number_cells(moments)[-1])
 
 
+@pytest.mark.parametrize("freq", ("Y", "Y-MAR", "Q", "M", "W", "D", "h", "15min", "s", "ms", "us", "ns"))
+def test_periods_are_the_dates_on_which_they_start(freq):
+    """Whether a column has their type or holds objects, or has them as categories; the last one is a gap."""
+    periods = pd.Series(pd.PeriodIndex(["2031-04-15 12:30", "1969-12-31", None], freq=freq))
+    dates = periods.dt.to_timestamp(how="start")
+    assert dates.isna().tolist() == [False, False, True]
+    for column in (periods, periods.astype(object), periods.astype("category")):
+        for read in (number_cells, bucket_cells, either_cells):
+            np.testing.assert_array_equal(read(column), read(dates))
+
+
+def test_periods_beyond_all_dates_are_infinite():
+    periods = pd.Series(pd.PeriodIndex.from_ordinals([-(10**9), 10**9], freq="Y"))
+    assert number_cells(periods).tolist() == [-math.inf, math.inf]
+
+
 def test_types_decide_what_is_a_number():
     frame = pd.DataFrame({"i": [1], "f": [1.0], "b": [True]})
     frame = frame.assign(d=pd.Timestamp(0), z=pd.Timestamp(0, tz="UTC"), t=pd.Timedelta(0), s=pd.arrays.SparseArray([1.0]))
+    frame = frame.assign(p=pd.period_range("2031-4", periods=1))
     frame = frame.assign(I=pd.array([1], "Int64"), F=pd.array([1.0], "Float32"), B=pd.array([True], "boolean"))
     assert all(is_number(dtype) for dtype in frame.dtypes)
     for dtype in ("int64[pyarrow]", "double[pyarrow]", "timestamp[ns][pyarrow]", "date32[day][pyarrow]", "bool[pyarrow]"):
         assert is_number(pd.Series([None], dtype=dtype).dtype)
     texts = pd.DataFrame({"o": np.array(["a"], dtype=object), "s": pd.array(["a"], "string"), "c": pd.Categorical([1])})
-    texts = texts.assign(v=pd.interval_range(0, periods=1), p=pd.period_range("2031-4", periods=1))
+    texts = texts.assign(v=pd.interval_range(0, periods=1))
     assert not any(is_number(dtype) for dtype in texts.dtypes)
     frame = pl.DataFrame(
         {"i": [1], "f": [1.0], "b": [True], "d": [date(2031, 4, 15)], "t": [datetime(2031, 4, 15)], "u": [timedelta(1)]}

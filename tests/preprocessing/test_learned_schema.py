@@ -241,7 +241,7 @@ def test_hostile_tables_are_mapped_or_refused_and_never_quoted(name):
         model = LearnedSchema(1.0, delta=1e-3).fit(table)
     except (TypeError, ValueError) as error:
         assert not SECRETS.search(str(error)) and error.__context__ is None
-        assert name not in FRAMES or "same name twice" in str(error)
+        assert name not in FRAMES or "same name twice" in str(error) or "types of which no cell" in str(error)
         return
     assert name in FRAMES
     rows = model.transform(table)

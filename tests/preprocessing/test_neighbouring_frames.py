@@ -48,6 +48,7 @@ COLUMNS = {
     "durations": [timedelta(1), timedelta(microseconds=3), timedelta(microseconds=-1), timedelta(0)],
     "short durations": [pd.Timedelta(3, "ns"), pd.Timedelta(1, "s"), pd.Timedelta(-7, "ns"), pd.Timedelta(0)],
     "times": [time(1, 2, 3, 400001), time(0), time(23, 59, 59, 999999), time(12)],
+    "periods": [pd.Period(f"{day} 12:30", "M") for day in ("2031-04-15", "1969-12-31", "2000-01-01", "1900-01-01")],
     "decimals": [Decimal("0.1"), Decimal("1"), Decimal("1.0"), Decimal("7e18")],
     "fractions": [Fraction(1, 3), Fraction(2), Fraction(-1, 7), Fraction(0)],
     "complex": [1j, 1 + 0j, 2.5 + 0j, 0j],
@@ -113,6 +114,7 @@ HOSTILE += [
 ]
 HOSTILE += [pd.Timestamp("2031-04-15T00:00:00.000000007"), pd.Timedelta(7, "ns"), np.datetime64("2031"), np.timedelta64(3, "ps")]
 HOSTILE += [np.datetime64("2031-04-15T00:00:00.000000000007")]
+HOSTILE += [pd.Period("2031-04-15", "M"), pd.Period("1900", "Y"), pd.Period(year=99999, freq="Y"), pd.Interval(0, 1)]
 
 
 def objects(cells):
