@@ -129,7 +129,16 @@ class Learning:
         mu = gaussian_mu(budget.epsilon, budget.delta)
         share = _share(facts, target, mu, budget.adjacency)
         rest = Budget(gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta), budget.delta, budget.adjacency)
-        left = math.sqrt(mu**2 - gaussian_mu(rest.epsilon, rest.delta) ** 2) * (1 - SLACK) if budget.private else math.inf
+        try:
+            of_fit = gaussian_mu(rest.epsilon, rest.delta)
+        except ValueError:
+            of_fit = 0.0
+        if not of_fit:
+            raise ValueError(
+                f"epsilon={budget.epsilon:g} with delta={budget.delta:g} leaves no epsilon for the fit beside the columns that "
+                "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
+            )
+        left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
         return cls(estimator, facts, budget, LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left), rest)
 
     def second(self, schema: Schema) -> Any:

@@ -171,9 +171,14 @@ def leaves_to_learn(described: Any) -> bool:
 
 
 def _content(described: Any) -> Any:
-    """Return what a file holds; anything else unchanged."""
+    """Return what a file holds, anything else unchanged; raise ValueError for a word that is neither "learn" nor a file."""
     if isinstance(described, str) and described == "learn":
         return described
+    if isinstance(described, str) and described.isidentifier() and not Path(described).is_file():
+        raise ValueError(
+            f'schema={described!r}; expected "learn", the path of a JSON file, a dict from column name to facts or to one of '
+            f"{list(SHORT)}, a Schema, or None."
+        )
     return read_json(Path(described)) if isinstance(described, (str, os.PathLike)) else described
 
 

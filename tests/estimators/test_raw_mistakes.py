@@ -1,12 +1,19 @@
 """Mistakes at a raw frame: each error names what is wrong, and not the text that learning would have read."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.preprocessing import LearnedSchema
 
 N = 400
+UNREADABLE = {
+    "interval[int64, right]": lambda: pd.interval_range(0, N),
+    "category of interval[int64, right]": lambda: pd.Series(pd.interval_range(0, N)).astype("category"),
+}
 
 
 @pytest.fixture
@@ -48,3 +55,49 @@ def test_text_that_holds_numbers_may_have_bounds(frame):
     schema = {"age": {"kind": "number", "bounds": [0, 120]}}
     model = DPLogisticRegression(epsilon=9.0, schema=schema).fit(frame.assign(age=frame["age"].astype(str)), np.arange(N) % 2)
     assert "age" not in model.learnt_ and "town" in model.learnt_
+
+
+@pytest.mark.parametrize("schema", [None, "learn", {"town": "category"}])
+@pytest.mark.parametrize("dtype", UNREADABLE)
+def test_types_of_which_no_cell_can_be_read_are_refused(dtype, schema, frame):
+    """No cell of them is a number, a date or text, so that the column would be learnt as one of missing cells."""
+    X = frame.assign(since=UNREADABLE[dtype](), later=frame["since"])
+    with pytest.raises(TypeError, match=r"^The columns \{'since': '" + re.escape(dtype)) as caught:
+        DPLogisticRegression(epsilon=1.0, schema=schema).fit(X, np.arange(N) % 2)
+    assert "(0" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"^The columns"):
+        LearnedSchema(schema=schema).plan(X)
+    for word in ("ignore", "either"):  # the type decides nothing then
+        DPLogisticRegression(epsilon=1.0, schema={"since": word}).plan(X)
+
+
+@pytest.mark.parametrize("dtype", ["list<item: int64>", "binary", "struct<a: int64>"])
+def test_types_of_arrow_are_refused_too(dtype):
+    arrow = pytest.importorskip("pyarrow")
+    kinds = {"b": arrow.binary(), "l": arrow.list_(arrow.int64()), "s": arrow.struct([("a", arrow.int64())])}
+    X = pd.DataFrame({"a": np.zeros(N), "c": pd.Series([None] * N, dtype=pd.ArrowDtype(kinds[dtype[0]]))})
+    with pytest.raises(TypeError, match=r"^The columns \{'c': '" + re.escape(dtype)):
+        LearnedSchema().fit(X)
+
+
+@pytest.mark.parametrize("word", ["auto", "category", "Learn"])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, LearnedSchema])
+def test_an_unknown_word_for_a_schema_gets_those_that_work(kind, word, frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda model: model.fit(frame, np.arange(N) % 2), lambda model: model.plan(frame)):
+        with pytest.raises(ValueError, match=f"^schema='{word}'; expected \"learn\", the path of a JSON file, a dict"):
+            call(kind(epsilon=1.0, schema=word))
+    with pytest.raises(FileNotFoundError, match=f"There is no schema {word}.json"):
+        kind(epsilon=1.0, schema=f"{word}.json").fit(frame, np.arange(N) % 2)
+    (tmp_path / word).write_text('{"since": "ignore"}')  # a file needs no suffix
+    kind(epsilon=1.0, schema=word).plan(frame)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 0.4), (1e-3, 0.1), (1e-4, 1e-2)])
+def test_a_budget_that_leaves_the_fit_no_epsilon_is_named_as_it_was_given(epsilon, delta, frame):
+    message = rf"^epsilon={epsilon:g} with delta={delta:g} leaves no epsilon for the fit beside the columns that are learnt"
+    model = DPLogisticRegression(epsilon=epsilon, delta=delta, schema="learn")
+    for call in (lambda: model.fit(frame, np.arange(N) % 2), lambda: model.plan(frame)):
+        with pytest.raises(ValueError, match=message) as caught:
+            call()
+        assert caught.value.__cause__ is None
