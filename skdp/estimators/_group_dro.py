@@ -10,6 +10,7 @@ from skdp._progress import with_callbacks
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
+from skdp.estimators._learnt import learning_of
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import brief
@@ -274,6 +275,9 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
+        learning = learning_of(self, n_samples)
+        if learning is not None:
+            return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
         facts, public = self._planned_facts(n_samples, n_features, n_classes)
         groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
         return self._planned_report(replace(facts, particular=groups), public)

@@ -147,17 +147,20 @@ class Learning:
         inner.schema, inner.epsilon, inner.delta = inner._usable(schema), self.rest.epsilon, self.rest.delta
         return inner
 
-    def second_plan(self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None) -> tuple[Any, Facts, Plan]:
+    def second_plan(
+        self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None, particular: Any = None
+    ) -> tuple[Any, Facts, Plan]:
         """Plan the second stage for a schema as it might be learnt; return its estimator, its facts and the plan."""
         likely = self.facts.likely(of_text)
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
         with _of_second_stage():
             inner._check_parameters()
-            return self._second_plan(inner, classes, n_classes)
+            return self._second_plan(inner, classes, n_classes, particular)
 
-    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any) -> tuple[Any, Facts, Plan]:
+    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any, particular: Any) -> tuple[Any, Facts, Plan]:
         classes = inner._planned_classes(n_classes)[0] if classes is None else classes
         facts = inner._of_prepared(Facts(self.facts.n_samples, inner._n_columns(None), classes=classes))
+        facts = facts if particular is None else replace(facts, particular=particular)
         return inner, facts, _gaussian(inner._plan_of(facts))
 
     def fit(self, given: list[Any], **beside: Any) -> Any:
@@ -239,14 +242,15 @@ class Learning:
             del columns["feature_names_in_"]
         return columns
 
-    def report(self, n_classes: Any) -> PrivacyReport:
-        """Return the report of a fit that is planned."""
+    def report(self, n_classes: Any, particular: Any = None) -> PrivacyReport:
+        """Return the report of a fit that is planned; ``particular`` are further facts of the table."""
         self.estimator._budget(self.facts.n_samples)
-        inner, facts, plan = self.second_plan(None, n_classes=n_classes)
+        inner, facts, plan = self.second_plan(None, n_classes=n_classes, particular=particular)
         statement = report(inner, plan, NoiseSource(), facts, planned=True)
-        return replace(self.statement(statement), needed=needed(self.estimator, facts, plan, self._level_of(None, n_classes)))
+        level = self._level_of(None, n_classes, particular)
+        return replace(self.statement(statement), needed=needed(self.estimator, facts, plan, level))
 
-    def _level_of(self, classes: np.ndarray | None, n_classes: Any) -> Callable[[int, float], float]:
+    def _level_of(self, classes: np.ndarray | None, n_classes: Any, particular: Any = None) -> Callable[[int, float], float]:
         """Return the noise level of the second stage by the number of records and the epsilon of both stages."""
 
         def level(n_samples: int, epsilon: float) -> float:
@@ -256,7 +260,8 @@ class Learning:
                 warnings.simplefilter("ignore")
                 try:
                     learning = Learning.planned(other, replace(self.facts, n_samples=n_samples))
-                    return noise_level(learning.second_plan(classes, n_classes=n_classes)[-1])
+                    resized = None if particular is None else particular.resized(n_samples)
+                    return noise_level(learning.second_plan(classes, n_classes=n_classes, particular=resized)[-1])
                 except (ValueError, PrivacyAccountingError):
                     return math.inf
 
@@ -402,20 +407,22 @@ class LearningInPartitions:
     facts: FrameFacts
     known: bool
 
-    def report(self, n_classes: Any) -> PrivacyReport:
-        """Return the report of a fit that is planned."""
+    def report(self, n_classes: Any, particular: Any = None) -> PrivacyReport:
+        """Return the report of a fit that is planned; ``particular`` are further facts of the table."""
+        self._refuse_groups()
         if not self.known:
             raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
-        return self._planned(self.facts, kept=True).report(n_classes)
+        return self._planned(self.facts, kept=True).report(n_classes, particular)
 
     def fit(self, given: list[Any], **beside: Any) -> Any:
         """Read the cells, pay for both stages, run them, and set all attributes at once; the second one reads again."""
         y, X = given.pop(), given.pop()
         estimator, kept = self.estimator, is_dask(X) or X.cache is not None
-        if asks_for_data(estimator) or estimator._takes_groups or beside:
+        self._refuse_groups()
+        if asks_for_data(estimator) or beside:
             raise TypeError(
-                "Columns are learnt from a table in partitions without groups, and without callbacks that ask for X and y; "
-                "expected a full schema, or none of these."
+                "Columns are learnt from a table in partitions without callbacks that ask for X and y, and without further "
+                "inputs of fit; expected a full schema, or none of these."
             )
         usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
         checks = Checks(usual.read_targets, usual.described)
@@ -433,6 +440,15 @@ class LearningInPartitions:
                 return same, None
 
             return learning.both(cells.rows, cells.labels, again)
+
+    def _refuse_groups(self) -> None:
+        """Raise TypeError for an estimator that takes groups."""
+        if self.estimator._takes_groups:
+            raise TypeError(
+                f"{type(self.estimator).__name__} takes groups, which cannot be read together with columns that are learnt from "
+                "a table in partitions; expected a schema of all columns, such as LearnedSchema() learns with a budget of its "
+                "own, or a data frame in memory."
+            )
 
     def _planned(self, facts: FrameFacts, kept: bool) -> Learning:
         """Plan both stages; refuse a solver that needs a table in memory."""

@@ -145,6 +145,10 @@ def test_groups_are_checked_before_any_charge(frame, labels, monkeypatch):
     groups = frame["hour"] > 12
     model = fitted(DPGroupDROClassifier(5.0, adjacency="zero_out", schema="learn"), frame, labels, groups=groups)
     assert model.score(frame, labels) > 0.7 and list(model.groups_) == [False, True]
+    sizes = groups.value_counts(sort=False).tolist()
+    plan = DPGroupDROClassifier(5.0, adjacency="zero_out", schema="learn").plan(frame, group_sizes=sizes)
+    assert plan.spent == model.privacy_report_.spent and plan.releases[:3] == model.privacy_report_.releases[:3]
+    assert f"of the smallest group ({min(sizes)} records)" in plan.noise_size
 
 
 def test_a_constraint_of_a_fixed_number_of_coefficients_is_refused(frame, labels, monkeypatch):

@@ -6,8 +6,10 @@ import pytest
 from hostile import SECRETS
 from seeded import fitted
 
-from skdp import DPLinearRegression, DPLogisticRegression, PrivacyLedger, SourceError
+from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger, SourceError
 from skdp.data import chunks, parquet
+from skdp.estimators import _learnt
+from skdp.preprocessing import LearnedSchema
 from skdp.privacy.data import summation
 
 pytest.importorskip("pyarrow")
@@ -59,6 +61,22 @@ def test_the_source_changes_no_bit(name, frame, tmp_path):
     np.testing.assert_array_equal(fitted(estimator, files).predict(files), predicted)
     if name == "classes":
         assert estimator.plan(files).releases == estimator.plan(X).releases
+
+
+def test_groups_are_refused_before_the_table_is_read(frame, tmp_path, monkeypatch):
+    """By the plan, too; with the schema of all columns that the message asks for, the fit works."""
+    X, y, groups = frame.drop(columns="y"), np.where(frame["y"] > 0, "yes", "no"), np.where(frame["hour"] > 12, "late", "early")
+    table = chunks(lambda: ((X.iloc[s : s + 777], y[s : s + 777], groups[s : s + 777]) for s in range(0, N, 777)))
+    model = DPGroupDROClassifier(0.5, delta=1e-8, schema={"hour": "number"})
+    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr(_learnt, "loaded_cells", lambda *given: pytest.fail("the table was read"))
+            for call in (model.fit, model.plan):
+                with pytest.raises(TypeError, match=r"^DPGroupDROClassifier takes groups, .* LearnedSchema\(\)"):
+                    call(table)
+        assert not ledger.entries
+    schema = fitted(LearnedSchema(2.0), table).schema_
+    assert fitted(DPGroupDROClassifier(2.0, schema=schema), table).groups_.tolist() == ["early", "late"]
 
 
 @pytest.mark.parametrize("of", (lambda frame: frame.assign(hour=frame["hour"] + 1), lambda frame: frame.assign(y=-frame["y"])))
