@@ -178,7 +178,11 @@ def shortened(categories: Iterable[Any]) -> list[str]:
     list of str
         At most 22 characters each.
     """
-    return [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in map(str, categories)]
+    return [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in map(_name, categories)]
+
+
+def _name(category: Any) -> str:
+    return f"{category:.15g}" if isinstance(category, float) else str(category)  # 0 and 1, not 0.0 and 1.0
 
 
 def plain(text: Any) -> str:

@@ -276,6 +276,8 @@ class AdditiveBasis:
             return np.array(column.labels, dtype=object)
         if column.learnt is not None and column.learnt.integers and fine:
             return np.array(column.learnt.integers)
+        if self.is_binary(name) and fine:
+            return np.array(column.bounds)
         steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
         peaks = self.knots_of(name)
         places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
@@ -287,6 +289,22 @@ class AdditiveBasis:
         low, high = (math.copysign(math.log1p(abs(end)), end) for end in column.bounds)
         logarithms = low + (high - low) * places
         return np.clip(np.copysign(np.expm1(np.abs(logarithms)), logarithms), *column.bounds)
+
+    def is_binary(self, name: str) -> bool:
+        """Return whether a column is a number that has two values, as was learnt.
+
+        Parameters
+        ----------
+        name : str
+            A column of the schema.
+
+        Returns
+        -------
+        bool
+            False for other numbers, and for categories.
+        """
+        column = self.facts.columns[name]
+        return isinstance(column, Number) and column.learnt is not None and column.learnt.binary
 
     @property
     def _further_blocks(self) -> int:

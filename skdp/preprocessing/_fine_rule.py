@@ -90,6 +90,7 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
         centre=min(max(mode, low), high) if top > MODE else (low + high) / 2,
         integers=tuple(there.tolist()) if FEWEST_INTEGERS <= there.size <= MOST_INTEGERS else (),
         square=max((1 - top) / 3, LEAST_SQUARE) if top > MODE else 1 / 3,
+        binary=there.size == 2,
     )
 
 

@@ -72,6 +72,8 @@ class Finding:
         Integers that get an indicator each.
     square : float, default=1/3
         Mean square of the scaled value.
+    binary : bool, default=False
+        Whether the limits are its only two values.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class Finding:
     unit: float = 1.0
     integers: tuple[float, ...] = ()
     square: float = 1 / 3
+    binary: bool = False
 
     @property
     def narrows(self) -> bool:
@@ -98,7 +101,7 @@ class Finding:
             (low, high),
             scale,
             min(max(self.centre, low), high),
-            LearntScale(self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square),
+            LearntScale(self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square, self.binary),
         )
 
 

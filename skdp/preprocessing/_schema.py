@@ -27,7 +27,7 @@ ADVICE = (
     "names. The target has classes if it is a label, target_bounds if it is a number."
 )
 
-PARTICULAR = {"core", "centre", "unit", "integers", "missing", "mean_square"}  # of a number that was learnt
+PARTICULAR = {"core", "centre", "unit", "integers", "missing", "mean_square", "binary"}  # of a number that was learnt
 ANY = {"kind", "description", "exact"}
 KEYS = {
     "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
@@ -97,6 +97,8 @@ class LearntScale:
         Whether missing values get an indicator.
     mean_square : float, default=1/3
         What the column adds to the squared length of a typical row.
+    binary : bool, default=False
+        Whether the bounds are its only two values, so that plots show these alone.
     """
 
     core: tuple[float, float]
@@ -105,11 +107,12 @@ class LearntScale:
     integers: tuple[float, ...] = ()
     missing: bool = False
     mean_square: float = 1 / 3
+    binary: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
         given = {**vars(self), "core": list(self.core), "integers": list(self.integers)}
-        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3}
+        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3, "binary": False}
         return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
 
@@ -413,15 +416,16 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
     for name, value in (("centre", centre), *positive.items()):
         if not _is_number(value) or (name in positive and not value > 0):
             raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")
-    integers, missing = facts.get("integers", []), facts.get("missing", False)
+    integers, flags = facts.get("integers", []), {name: facts.get(name, False) for name in ("missing", "binary")}
     listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
     if not listed or len(set(integers)) < len(integers):
         raise ValueError(f"{where}: integers={shown(integers)}; expected at most {MOST_INTEGERS} different numbers.")
-    if not isinstance(missing, bool):
-        raise ValueError(f"{where}: missing={shown(missing)}; expected true or false.")
-    scales = {name: float(value) for name, value in positive.items()}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ValueError(f"{where}: {name}={shown(flag)}; expected true or false.")
+    further: dict[str, Any] = flags | {name: float(value) for name, value in positive.items()}
     ends = float(core[0]), float(core[1])
-    return LearntScale(ends, float(centre), integers=tuple(map(float, integers)), missing=missing, **scales)
+    return LearntScale(ends, float(centre), integers=tuple(map(float, integers)), **further)
 
 
 def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:

@@ -141,3 +141,26 @@ def test_learnt_models_are_drawn(frame, y):
     figure = AdditiveDisplay.from_estimator(model).figure_
     texts = {label.get_text() for ax in figure.axes for label in ax.get_xticklabels()}
     assert any(text.startswith("bucket ") for text in texts)
+
+
+@pytest.mark.parametrize("type_", [bool, "boolean", float])
+def test_two_values_are_drawn_as_two_bars(type_, frame, y):
+    """Where noise lets them be told from a range; what was learnt says so, and so does its schema as a file holds it."""
+    X = frame[["height"]].assign(member=pd.Series(np.arange(N) % 3 == 0).astype(type_), codes=1.0 + (np.arange(N) % 2))
+    if type_ == "boolean":
+        X.loc[::7, "member"] = pd.NA
+    model = fitted(
+        DPAdditiveRegressor(8.0, adjacency="zero_out", interactions=[("member", "codes")]), X, y + 3 * (X["codes"] == 2)
+    )
+    figure = AdditiveDisplay.from_estimator(model).figure_
+    labels = {ax.get_title(): [label.get_text() for label in ax.get_xticklabels()] for ax in figure.axes}
+    bars = {ax.get_title(): len(ax.patches) for ax in figure.axes}
+    for name, low in (("member", 0), ("codes", 1)):
+        function, two = model.shape_functions_[name], pd.DataFrame({"height": 1e-6, "member": 0, "codes": [1, 1]})
+        two[name] = [low, low + 1]
+        assert function.grid.tolist() == [low, low + 1] and function.scales == ("category",)
+        place = list(X).index(name)
+        np.testing.assert_allclose(function.values, model.explain(two)[:, place], atol=1e-12)
+        assert labels[name] == [str(low), str(low + 1)] and bars[name] == 2
+    assert model.shape_functions_["height"].scales == model.shape_functions_["member", "codes"].scales[:1] == ("linear",)
+    assert Schema.read(model.schema_.to_dict()) == model.schema_ and "binary" not in model.schema_.to_dict()["columns"]["height"]

@@ -40,7 +40,7 @@ class ShapeFunction:
     importance : float
         Root mean square of the values over records, estimated from released frequencies.
     scales : tuple of str
-        Scale of each column: "linear" or "log", as in the schema, or "category".
+        Scale of each column: "linear" or "log", as in the schema, or "category", also for a number that has two values.
     """
 
     names: tuple[str, ...]
@@ -95,6 +95,8 @@ class Shapes:
         importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
         grid = grids[0] if len(grids) == 1 else grids
         scales = tuple(getattr(self.basis.facts.columns[name], "scale", "category") for name in term.names)
+        if len(term.names) == 1 and self.basis.is_binary(term.names[0]):
+            scales = ("category",)  # bars at the only two values
         return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, scales)
 
     def _standard_errors(self, term: Term, rows: Any) -> np.ndarray:
