@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
+from benchmarks.histogram_audits import audited_histograms
 from benchmarks.saddle_twins import (
     HalvedNoiseSaddle,
     SaddleClassifier,
@@ -302,6 +303,7 @@ def write_table(out: Path, n_runs: int, n_jobs: int | None) -> bool:
         result = audit(estimator, *TABLE, n_runs=n_runs, confidence=CONFIDENCE, n_jobs=n_jobs)
         records += lines(about, result)
         print(f"{about['solver']}, {about['adjacency']}, {about['twin'] or 'as released'}: {result.consistent=}", flush=True)
+    records += audited_histograms(BUDGET, n_runs, CONFIDENCE)
     contents = {"versions": versions(), "settings": BUDGET | {"n_runs": n_runs, "confidence": CONFIDENCE}, "records": records}
     out.write_text(markdown(contents), encoding="utf-8")
     out.with_suffix(".json").write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
@@ -345,8 +347,10 @@ selections of a schedule with some slack. "clopper-pearson" uses only the defini
 The claimed epsilon is {settings["epsilon"]:g}, the other {N_SAMPLES - 1} records are zeros, and there is no intercept. There
 are at most 4 steps or epochs of size {STILL:g}; "frank_wolfe" makes 8 steps over a segment of that size. "sgd" samples every
 second record (four of five if releases are unscheduled), and its single pass uses every second record once, chosen publicly.
-"skgd" always draws the coordinate of the canary. Saddle problems are linear in both sides. The noise is real, from the
-operating system. Made by `python -m benchmarks audit` with {made_with}.
+"skgd" always draws the coordinate of the canary. Saddle problems are linear in both sides. "column_histograms" and
+"fine_histograms" are no solvers, but the releases from which columns are learnt: each has the whole budget here, and counts
+columns and a target in which all records but the canary are alike. The noise is real, from the operating system.
+Made by `python -m benchmarks audit` with {made_with}.
 """
     heads = ["solver", "adjacency", "view", "claimed epsilon", "bound", "runs a side", "method", "as it should be"]
     parts = [text, row(heads), row(["---"] * len(heads))]

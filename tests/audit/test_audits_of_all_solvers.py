@@ -9,8 +9,10 @@ import sklearn
 from packaging.version import Version
 
 import benchmarks.audit
+import benchmarks.histogram_audits
 from benchmarks.__main__ import main
 from benchmarks.audit import AUDITED, BUDGET, CONFIDENCE, TABLE, usual
+from benchmarks.histogram_audits import HISTOGRAMS, audited_histograms
 from benchmarks.saddle_twins import UnnoisedDualSaddle
 from benchmarks.twins import ExactGradientOverSet, ForgetfulGate, Halved, with_more
 from skdp.audit import audit
@@ -18,6 +20,7 @@ from skdp.audit._attack import planned
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
 from skdp.solvers import SOLVERS, GradientDescent
+from skdp.testing import reproducible_noise
 
 pytestmark = pytest.mark.skipif(
     Version(sklearn.__version__) < Version("1.8"),
@@ -143,14 +146,26 @@ def test_every_broken_twin_is_caught(solver, twin, adjacency):
     assert result.bound(AUDITED[solver].shown_by(twin)).epsilon > result.epsilon
 
 
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_histograms_of_columns_stay_below_the_claim_and_their_twins_do_not(name, monkeypatch):
+    """A false alarm has probability at most 1e-4 per bound; the noise is that of a seed."""
+    monkeypatch.setattr(benchmarks.histogram_audits, "HISTOGRAMS", {name: HISTOGRAMS[name]})
+    with reproducible_noise(0):
+        records = list(audited_histograms(BUDGET, 1000, CONFIDENCE))
+    assert [record["twin"] is None for record in records] == [True, False] * 2
+    assert all((record["bound"] <= 4) == (record["twin"] is None) for record in records)
+    assert min(record["bound"] for record in records) > 1
+
+
 def test_the_table_is_written_and_a_twin_that_is_not_caught_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmarks.audit, "AUDITED", {"gd": AUDITED["gd"]})
     with pytest.raises(SystemExit, match="wrong side of the claim"):  # 20 runs catch nothing
         main(["audit", "--n-runs", "20", "--out", str(tmp_path / "docs" / "audit.md")])
     contents = json.loads((tmp_path / "docs" / "audit.json").read_text())
-    assert len(contents["records"]) == 12
+    assert len(contents["records"]) == 12 + 8
     assert all(record["as_expected"] == (record["bound"] <= 4) for record in contents["records"] if record["twin"] is None)
     text = (tmp_path / "docs" / "audit.md").read_text()
     assert text.count("| gd |") == 12
+    assert text.count("| column_histograms |") == text.count("| fine_histograms |") == 4
     assert "| gd | noise halved | zero_out | transcript | 4 | " in text
     assert "NO |" in text
