@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from skdp.privacy.schedule import Release
+from skdp.privacy.schedule import Release, Schedule
 
 __all__ = ["NOTHING", "Particular"]
 
@@ -30,11 +30,14 @@ class Particular:
     ----------
     front : Release or None, default=None
         The release that the estimator asks for before the solver starts.
+    back : Schedule or None, default=None
+        Releases that the estimator asks for after the solver has ended; their weights say how they divide their budget.
     share : float, default=1.0
-        Part of the squared Gaussian-DP parameter that ``front`` leaves for the solver.
+        Part of the squared Gaussian-DP parameter that ``front`` and ``back`` leave for the solver.
     """
 
     front: Release | None = None
+    back: Schedule | None = None
     share: float = 1.0
 
     @property

@@ -10,6 +10,7 @@ from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
 from skdp.estimators.additive._estimators import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
 __all__ = [
     "DPAUCMaximizer",
@@ -17,6 +18,8 @@ __all__ = [
     "DPAdditiveRegressor",
     "DPConstrainedClassifier",
     "DPConstrainedRegression",
+    "DPGradientBoostingClassifier",
+    "DPGradientBoostingRegressor",
     "DPGroupDROClassifier",
     "DPLinearRegression",
     "DPLinearSVC",

@@ -19,7 +19,7 @@ from skdp.losses import Logistic, Multinomial
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes"]
+__all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes", "probabilities"]
 
 MOST_CLASSES = 2**20  # largest number of classes of a plan; a choice
 
@@ -78,7 +78,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             more classes, one per class.
         """
         check_is_fitted(self)
-        raw = self._rows_of(X) @ self.coef_.T + self.intercept_
+        raw = self._raw_of(self._rows_of(X))
         return raw[:, 0] if self.classes_.size == 2 else raw
 
     @takes_tables
@@ -95,12 +95,19 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         ndarray of shape (n_samples,)
             Labels from ``classes_``.
         """
-        raw = self.decision_function(X)
-        return self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)]
+        return self._labels_of(self.decision_function(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of records whose label is predicted, without noise; a table in partitions may name y."""
         return float(super().score(*scored(X, y), sample_weight))
+
+    def _raw_of(self, rows: Any) -> np.ndarray:
+        """Return the raw predictions of prepared rows, of shape (n_samples, n_outputs)."""
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
+
+    def _labels_of(self, raw: np.ndarray) -> np.ndarray:
+        """Return the labels that raw predictions stand for."""
+        return np.asarray(self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)])
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         return read_table(scratch, X, y, self._label_set())
@@ -151,8 +158,7 @@ class DPProbabilisticClassifier(DPClassifier):
         ndarray of shape (n_samples, n_classes)
             Rows that sum to 1, columns in the order of ``classes_``.
         """
-        raw = self.decision_function(X)
-        return np.stack([expit(-raw), expit(raw)], axis=1) if raw.ndim == 1 else softmax(raw, axis=1)
+        return probabilities(self.decision_function(X))
 
     @takes_tables
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -173,6 +179,11 @@ class DPProbabilisticClassifier(DPClassifier):
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Multinomial(n_classes)
+
+
+def probabilities(raw: np.ndarray) -> np.ndarray:
+    """Return the probability of each class from raw predictions."""
+    return np.stack([expit(-raw), expit(raw)], axis=1) if raw.ndim == 1 else softmax(raw, axis=1)
 
 
 def check_two_classes(n_classes: int, reason: str) -> None:

@@ -1,6 +1,6 @@
 """Refuse solvers that need a table in memory, and name those that fit a table in partitions."""
 
-from skdp.estimators._plan import Plan, after_front
+from skdp.estimators._plan import Plan, with_others
 from skdp.privacy.queries import SumQuery
 from skdp.privacy.schedule import Schedule
 from skdp.solvers import SOLVERS, Problem, Solver
@@ -47,6 +47,6 @@ def refuse_partitions(plan: Plan, estimator: str, kept: bool) -> None:
 
 def _takes_partitions(solver: Solver, problem: Problem) -> bool:
     try:
-        return need_of_memory(after_front(problem, solver.schedule(problem), solver)) is None
+        return need_of_memory(with_others(problem, solver.schedule(problem), solver)) is None
     except ValueError:  # its schedule refuses the problem
         return False

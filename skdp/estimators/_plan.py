@@ -16,7 +16,7 @@ from skdp.privacy.queries import score_rounding
 from skdp.privacy.schedule import Curve, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 
-__all__ = ["Plan", "after_front"]
+__all__ = ["Plan", "with_others"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Plan:
         chosen, reason = choose_solver(solver, problem)
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
-        schedule = after_front(problem, chosen.schedule(problem), chosen)
+        schedule = with_others(problem, chosen.schedule(problem), chosen)
         scale = calibrate(schedule, problem.budget)
         by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
         return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
@@ -82,17 +82,21 @@ class Plan:
         }
 
 
-def after_front(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
-    """Return the solver's schedule, preceded by the release that comes first, if there is one."""
-    front, share = problem.particular.front, problem.particular.share
-    if front is None:
+def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
+    """Return the solver's schedule with the releases of the estimator before and after it, if there are any."""
+    front, back, share = problem.particular.front, problem.particular.back, problem.particular.share
+    if front is None and back is None:
         return schedule
     if not schedule.full_gaussian:
+        first = "releases" if front is None else front.query.__name__
         raise ValueError(
             f"solver={solver!r} uses releases that are not full-data Gaussian, and these cannot share a budget with the "
-            f"{front.query.__name__} before them; expected a solver of full-data Gaussian releases, as 'auto' chooses."
+            f"{first} {'after' if front is None else 'before'} them; expected a solver of full-data Gaussian releases, as 'auto' "
+            "chooses."
         )
-    return schedule.preceded_by(front, 1 - share)
+    if back is not None:
+        schedule = schedule.followed_by(back, 1 - share)
+    return schedule if front is None else schedule.preceded_by(front, 1 - share)
 
 
 def _check_constraint(problem: Problem) -> None:

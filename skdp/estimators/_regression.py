@@ -204,7 +204,7 @@ class DPLinearRegression(DPRegressor):
         table = self._rows_of(X)
         check_number("return_interval", return_interval, above=0.0, below=1.0)
         intervals = self._uncertain().predictions(table, float(return_interval))
-        return self._predicted(table), np.clip(intervals, *self.target_bounds_)
+        return self._in_bounds(self._raw_of(table)), np.clip(intervals, *self.target_bounds_)
 
     def coef_interval(self, level: float = 0.95) -> np.ndarray:
         """Return an interval for each coefficient, computed from the releases at no cost in budget.

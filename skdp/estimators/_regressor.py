@@ -89,14 +89,17 @@ class DPRegressor(RegressorMixin, DPEstimator):
             Predicted targets, in the units of y.
         """
         check_is_fitted(self)
-        return self._predicted(self._rows_of(X))
+        return self._in_bounds(self._raw_of(self._rows_of(X)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R squared of the predictions, without noise; a table in partitions may name y."""
         return float(super().score(*scored(X, y), sample_weight))
 
-    def _predicted(self, table: Any) -> np.ndarray:
-        predictions = table @ self.coef_ + self.intercept_
+    def _raw_of(self, rows: Any) -> np.ndarray:
+        """Return the predictions for prepared rows before they are clipped."""
+        return np.asarray(rows @ self.coef_ + self.intercept_)
+
+    def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
         return predictions if self.target_bounds_ is None else np.clip(predictions, *self.target_bounds_)
 
     def _check_parameters(self) -> None:

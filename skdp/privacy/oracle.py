@@ -126,8 +126,6 @@ class Oracle:
             If the matrix is not finite or has another shape, or while a query is answered. Also if mapping the rows fails: the
             error leaves out the reason, which may quote data.
         """
-        if self._answering or os.getpid() != self._process:
-            raise PrivacyAccountingError("Rows are mapped by the process of the fit and between two releases only.")
         n_features = self._rows.n_features
         if (
             not sparse.issparse(matrix)
@@ -138,8 +136,43 @@ class Oracle:
             raise PrivacyAccountingError(f"Rows are mapped by a sparse matrix; expected its shape to be ({n_features}, m).")
         if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix.tocoo().data).all():
             raise PrivacyAccountingError("Rows are mapped by a matrix with a number that is not finite; expected finite numbers.")
-        with self._undisturbed():
-            self._rows = _quoting_nothing("The map of rows", lambda: self._rows.mapped(matrix))
+        self._replace_rows("The map of rows", lambda rows: rows.mapped(matrix))
+
+    def bin_rows(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> None:
+        """Replace every row by the bins of its cells and by a score, its raw prediction, for all further queries; no release.
+
+        *Proof that it costs nothing.* Bins and score of a record depend on its own row, on a public function and on earlier
+        releases. The proof of `map_rows` holds: queries of binned records bound what one record adds, whatever they are.
+
+        Parameters
+        ----------
+        bins_of : callable
+            Public function that maps rows in CSR to bins, of shape (m, n_columns).
+        coef : ndarray of shape (n_coordinates, n_outputs)
+            Coefficients of the raw prediction, computed from earlier releases and public facts only.
+        """
+        if not np.isfinite(coef).all():
+            raise PrivacyAccountingError("Scores need finite coefficients; expected a model that has not diverged.")
+        self._replace_rows("The bins of rows", lambda rows: rows.binned(bins_of, coef))
+
+    def add_tree(self, columns: np.ndarray, splits: np.ndarray, values: np.ndarray, share: float) -> None:
+        """Add to the score of every record the value of its leaf, for all further queries; no release.
+
+        *Proof that it costs nothing.* The leaf of a record depends on its own bins and on the tree. Tree and values depend on
+        earlier releases and public facts. So do, for each record alone, all scores.
+
+        Parameters
+        ----------
+        columns, splits : ndarray
+            The tree, as `skdp.privacy.data.binned_records.leaves` takes it.
+        values : ndarray of float32 of shape (n_outputs, n_leaves)
+            What a leaf adds.
+        share : float
+            Share of the values that the averaged model has.
+        """
+        if not np.isfinite(values).all():
+            raise PrivacyAccountingError("A tree has a value that is not finite; expected finite numbers.")
+        self._replace_rows("A tree", lambda rows: rows.grown(columns, splits, values, share))
 
     def finish(self) -> None:
         """Check that every scheduled release was made.
@@ -153,6 +186,13 @@ class Oracle:
             raise PrivacyAccountingError(
                 f"{len(self._transcript)} of the {len(self._schedule)} scheduled releases were made; expected all of them."
             )
+
+    def _replace_rows(self, name: str, work: Callable[[Any], Any]) -> None:
+        """Replace the rows by what ``work`` makes of them, record by record."""
+        if self._answering or os.getpid() != self._process:
+            raise PrivacyAccountingError("Rows are mapped by the process of the fit and between two releases only.")
+        with self._undisturbed():
+            self._rows = _quoting_nothing(name, lambda: work(self._rows))
 
     def _admit(self, query: Query) -> Release:
         if os.getpid() != self._process:

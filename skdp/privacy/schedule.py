@@ -238,11 +238,31 @@ class Schedule:
         """
         if not (self.full_gaussian and isinstance(release.mechanism, Gaussian)):
             raise PrivacyAccountingError("Only full-data Gaussian releases can share their budget with a release before them.")
-        total = math.fsum(
-            count / line.mechanism.weight**2 for count, line in self.entries if isinstance(line.mechanism, Gaussian)
-        )
-        first = replace(release, mechanism=Gaussian(math.sqrt((1 - share) / (share * total))))
+        first = replace(release, mechanism=Gaussian(math.sqrt((1 - share) / (share * self._inverse_squares()))))
         return Schedule(((1, first), *self.entries))
+
+    def followed_by(self, later: "Schedule", share: float) -> "Schedule":
+        """Return the schedule with the releases of another one after its own, which keep their weights.
+
+        Parameters
+        ----------
+        later : Schedule
+            Full-data Gaussian releases; their weights are multiplied by one factor.
+        share : float
+            Share of the total squared Gaussian-DP parameter that the later releases get together, in (0, 1).
+
+        Returns
+        -------
+        Schedule
+            The releases of both.
+        """
+        factor = math.sqrt((1 - share) / share * later._inverse_squares() / self._inverse_squares())
+        rest = (
+            (count, replace(line, mechanism=Gaussian(line.mechanism.weight * factor)))
+            for count, line in later.entries
+            if isinstance(line.mechanism, Gaussian)
+        )
+        return Schedule((*self.entries, *rest))
 
     @property
     def curve(self) -> Curve | None:
@@ -257,6 +277,12 @@ class Schedule:
         if curves and len(self) != 1:
             raise PrivacyAccountingError(f"The schedule has {len(self)} releases; expected {curves[0].name} to be alone.")
         return curves[0] if curves else None
+
+    def _inverse_squares(self) -> float:
+        """Return the sum of the inverse squared weights; raise PrivacyAccountingError if a release is not full-data Gaussian."""
+        if not self.full_gaussian:
+            raise PrivacyAccountingError("Only full-data Gaussian releases can share their budget with other releases.")
+        return math.fsum(count / line.mechanism.weight**2 for count, line in self.entries if isinstance(line.mechanism, Gaussian))
 
     def __len__(self) -> int:
         return sum(count for count, _ in self.entries)

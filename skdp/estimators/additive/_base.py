@@ -255,9 +255,10 @@ class AdditiveModel(DPEstimator):
         read = facts.particular
         if not isinstance(read, Additive):  # of a table that nobody has
             return plan
-        if self.schema is not None and plan.problem.particular != read:
+        planned = Additive.of(plan.problem)
+        if self.schema is not None and planned.basis != read.basis:
             raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
-        return replace(plan, problem=replace(plan.problem, particular=read))
+        return replace(plan, problem=replace(plan.problem, particular=replace(planned, basis=read.basis)))
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         additive = Additive.of(plan.problem)

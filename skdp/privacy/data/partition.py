@@ -195,6 +195,16 @@ def mapped(partition: Partition, matrix: Any) -> Partition:
     return replace(partition, rows=rows, chunks=(), keep=None)
 
 
+def binned(partition: Partition, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> Partition:
+    """Return a partition with the bins of its records and a score of each, as `TrainingData.binned` does."""
+    return replace(partition, rows=tuple(rows.binned(bins_of, coef) for rows in partition.rows), chunks=(), keep=None)
+
+
+def grown(partition: Partition, *tree: Any) -> Partition:
+    """Return a partition whose scores have a tree added, as `BinnedRecords.grown` does."""
+    return replace(partition, rows=tuple(rows.grown(*tree) for rows in partition.rows))
+
+
 def partial_sum(partition: Partition, query: Sums | SampleOf, first: int, digest: bytes) -> TreeSum:
     """Return the sum of a query over a partition, or over a sample of it.
 

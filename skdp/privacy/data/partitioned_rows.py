@@ -1,11 +1,11 @@
 """Sums functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from skdp.privacy.data.partition import Failure, SampleOf, counted, mapped, prepared
+from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared
 from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum, Sums
 
@@ -146,6 +146,17 @@ class PartitionedRows(InPartitions):
         """Map the rows in place, as `TrainingData.mapped` does."""
         self._change(mapped, (matrix,), [() for _ in self._each])
         self.n_features, self._last = matrix.shape[1], LastSum()
+        return self
+
+    def binned(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> "PartitionedRows":
+        """Bin the records in place, as `TrainingData.binned` does."""
+        self._change(binned, (bins_of, coef), [() for _ in self._each])
+        self._last = LastSum()
+        return self
+
+    def grown(self, *tree: Any) -> "PartitionedRows":
+        """Add a tree to the scores in place, as `BinnedRecords.grown` does."""
+        self._change(grown, tree, [() for _ in self._each])
         return self
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, fixed
@@ -236,6 +237,33 @@ class TrainingData:
         table._whole, table._blocks, table.n_features = None, blocks, blocks.n_features
         table._clip()
         return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))
+
+    def binned(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> BinnedRecords:
+        """Return the bins of the records, and their raw predictions; rows are not clipped, as in a prediction.
+
+        Parameters
+        ----------
+        bins_of : callable
+            Public function that maps rows in CSR to bins, of shape (m, n_columns).
+        coef : ndarray of shape (n_coordinates, n_outputs)
+            Coefficients of the raw prediction, from earlier releases; the last row belongs to the intercept if there is one.
+
+        Returns
+        -------
+        BinnedRecords
+            Records that trees are added to; null records stay null.
+        """
+        if self._blocks.by_column:
+            raise ValueError("Bins need a table stored by rows; expected by_row=True.")
+        bins, scores = [], []
+        for part in self._blocks.parts():
+            block = self._blocks.rows(part)
+            bins.append(bins_of(block).T)
+            raw = self._blocks.predictions(block, coef[: self.n_features])
+            raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
+            scores.append(np.nan_to_num(raw.T.astype(np.float32)))
+        found = np.concatenate(bins, axis=1), self._y, np.concatenate(scores, axis=1)
+        return BinnedRecords(*found, self._class_weight, self._presence, self._chunk_rows)
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.

@@ -1,0 +1,214 @@
+"""Define the base of gradient boosting: the fit of an additive model, then of random trees to what it leaves."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data_validation import Facts
+from skdp.estimators._plan import Plan
+from skdp.estimators.additive._base import AdditiveModel
+from skdp.estimators.additive._reading import Additive
+from skdp.estimators.boosting._rule import Rule, rule_of
+from skdp.estimators.boosting._trees import ColumnGains, Marginals, Tree, Trees
+from skdp.preprocessing._bins import Bins
+from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import BinCounts, LeafSums, Loss, TreeWeight
+from skdp.solvers import Problem, SolverResult
+
+__all__ = ["BoostedModel"]
+
+PERIODS = 20  # how often the weights of columns are computed from the gains so far; a choice
+AVERAGED = 0.5  # share of the trees, the last ones, over which the model is an average; a choice
+LARGEST_WEIGHT = 1.5  # of all trees; a choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boosted(Additive):
+    """Hold the public facts of a fit of trees, and its trees once they are there.
+
+    Parameters
+    ----------
+    rule : Rule or None, default=None
+        Constants of the trees; None if there are none.
+    trees : Trees or None, default=None
+        The trees of a `SolverResult`.
+    gains : ndarray of shape (n_columns,) or None, default=None
+        Mean gain of a split of each column.
+    """
+
+    rule: Rule | None = None
+    trees: Trees | None = None
+    gains: np.ndarray | None = None
+
+
+class BoostedModel(AdditiveModel):
+    """Base of gradient boosting. Its additive part has no parameters beside the columns: public facts choose the rest."""
+
+    solver: Any = "auto"
+    interactions: Any = ()
+    knots: Any = "auto"
+    monotone: Any = None
+    alpha: Any = None
+    clip_norm: Any = None
+    data_norm: Any = None
+    _of_classes: ClassVar[bool]
+    _refused: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("learning_rate", "n_estimators", "max_iter", "max_depth", "max_leaf_nodes", "min_samples_leaf", "max_bins"),
+            "public facts set the trees, so that there is nothing to tune",
+        ),
+        "l2_regularization": "the step of a leaf follows from the noise of its sum",
+        "early_stopping": "a stopping test would read the data without noise",
+        "interactions": "trees find which columns interact",
+        "interaction_cst": "trees find which columns interact",
+        "solver": "the additive part takes its default",
+        "monotonic_cst": "trees have no directions; DPAdditiveClassifier and DPAdditiveRegressor take monotone",
+        "monotone": "trees have no directions; DPAdditiveClassifier and DPAdditiveRegressor take it",
+    }
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the gains of all splits, of shape (n_features_in_,); follows from released leaf sums."""
+        check_is_fitted(self)
+        if self.trees_ is None:
+            raise AttributeError(
+                "There are no trees: public facts chose the additive model alone, as the report says. shape_functions_ has the "
+                "importance of each column."
+            )
+        total = self._gains.sum()
+        return self._gains / total if total > 0 else np.full(self._gains.size, 1 / self._gains.size)
+
+    def _rule(self, signal: float, n_columns: int) -> Rule | None:
+        return rule_of(signal, n_columns, self._of_classes)
+
+    def _share(self, signal: float, n_columns: int) -> float:
+        """Return the share of the additive model, which depends on public facts alone."""
+        rule = self._rule(signal, n_columns)
+        return 1.0 if rule is None else rule.share
+
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
+        problem = super()._problem(n_samples, n_features, loss, kind, **particular)
+        additive, rule = Additive.of(problem), self._rule(problem.signal_to_noise, len(Additive.of(problem).basis.facts.columns))
+        if rule is None:
+            return problem
+        back = rule.releases(Bins(additive.basis).sizes, loss.n_outputs)
+        return replace(problem, particular=Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share))
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
+        if boosted is None:
+            return result
+        trees, gains = Boosting(plan, oracle, rng).trees(result.coef)
+        return replace(result, particular=replace(boosted, trees=trees, gains=gains))
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        model = super()._model(plan, result, facts)
+        if not _has_trees(plan):
+            return {**model, "trees_": None}
+        found = Boosted.of(result)
+        return {**model, "trees_": found.trees, "_gains": found.gains}
+
+    def _raw_of(self, rows: Any) -> np.ndarray:
+        raw: np.ndarray = super()._raw_of(rows)  # type: ignore[misc]
+        return raw if self.trees_ is None else raw + self._units()[1] * self.trees_.predicted(rows).reshape(raw.shape)
+
+    def _staged(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the raw predictions after the additive model and each tree, of the shape that `predict` has before the end."""
+        check_is_fitted(self)
+        rows = self._rows_of(X)
+        raw: np.ndarray = super()._raw_of(rows)  # type: ignore[misc]
+        if self.trees_ is None:
+            yield raw
+            return
+        for added in self.trees_.staged(np.ascontiguousarray(self.trees_.bins(rows).T)):
+            raw = raw + self._units()[1] * added.T.reshape(raw.shape)
+            yield raw
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        if not _has_trees(plan):
+            return {**super()._described(plan), "trees": "none, whose noise would win: an additive model alone"}
+        rule = Boosted.of(plan.problem).rule
+        assert rule is not None
+        words = f"{rule.n_trees} of depth {rule.depth}, after an additive model with {rule.share:.0%} of the squared budget"
+        return {**super()._described(plan), "trees": words}
+
+
+class Boosting:
+    """Adds trees to the scores of the records behind the oracle.
+
+    Parameters
+    ----------
+    plan : Plan
+        The fit.
+    oracle : Oracle
+        Has answered the queries of the additive model.
+    rng : Generator
+        For the trees, which are public.
+    """
+
+    def __init__(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> None:
+        boosted = Boosted.of(plan.problem)
+        assert boosted.rule is not None
+        self._rule, self._bins, self._problem = boosted.rule, Bins(boosted.basis), plan.problem
+        self._oracle, self._rng = oracle, rng
+        budget = plan.problem.budget
+        self._noise = {
+            release.query: noise_multiplier(release, plan.scale, budget.adjacency) * (release.clip_norm or 0.0)
+            if budget.private
+            else 0.0
+            for _, release in plan.schedule.entries
+        }
+
+    def trees(self, coef: np.ndarray) -> tuple[Trees, np.ndarray]:
+        """Return the trees and the gain of each column.
+
+        Parameters
+        ----------
+        coef : ndarray of shape ``problem.shape``
+            The released additive model.
+
+        Returns
+        -------
+        trees : Trees
+            The trees, with their weight.
+        gains : ndarray of shape (n_columns,)
+            Mean gain of a split of each column.
+        """
+        rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
+        self._oracle.bin_rows(self._bins, coef)
+        marginals = Marginals(self._bins, self._oracle.ask(BinCounts(self._bins.sizes)), self._noise[BinCounts], n)
+        noise, gains, weights = self._noise[LeafSums], ColumnGains(len(self._bins.sizes)), marginals.weights
+        step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
+        for number in range(rule.n_trees):
+            if number and rule.learns_weights and number % (rule.n_trees // PERIODS) == 0:
+                weights = gains.weights(marginals.weights)
+            tree = marginals.tree(rule.depth, weights, self._rng)
+            sums = self._oracle.ask(LeafSums(loss, tree.columns, tree.splits, rule.clip)).reshape(loss.n_outputs, -1)
+            values = (sums / (n * (tree.shares / rule.curvature + 1 / step))).astype(np.float32)
+            share = min(1.0, (rule.n_trees - number) / (rule.n_trees * AVERAGED))
+            self._oracle.add_tree(tree.columns, tree.splits, values, share)
+            gains.add(tree, sums, noise, n)
+            made.append((tree, np.float32(share) * values))
+        return self._gathered(made, self._weight()), gains.means
+
+    def _weight(self) -> float:
+        """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
+        at_none, at_all = self._oracle.ask(TreeWeight(self._problem.loss, self._rule.limit)).tolist()
+        bend = max(at_none - at_all, 2 * self._noise[TreeWeight])
+        return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
+
+    def _gathered(self, made: list[tuple[Tree, np.ndarray]], weight: float) -> Trees:
+        return Trees(
+            self._bins,
+            np.stack([tree.columns for tree, _ in made]).astype(np.min_scalar_type(len(self._bins.sizes))),
+            np.packbits(np.stack([tree.splits for tree, _ in made]), axis=2),
+            np.stack([np.float32(weight) * values for _, values in made]),
+        )
+
+
+def _has_trees(plan: Plan) -> bool:
+    return isinstance(plan.problem.particular, Boosted)

@@ -1,0 +1,336 @@
+"""Private gradient boosting: an additive model, then random trees that find which columns interact."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.estimators._classifier import DPProbabilisticClassifier, probabilities
+from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
+from skdp.estimators.boosting._base import BoostedModel
+from skdp.preprocessing import AdditiveBasis
+
+__all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]
+
+
+class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
+    r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
+
+    An additive model gets 20 to 50 % of the squared budget. Then 500 random trees are added. A tree has the same random splits on
+    all paths, so it depends on no record. What is released of it are noisy sums of clipped residuals over its leaves. A record is
+    in one leaf, so the noise depends neither on the depth of the trees nor on the number of columns. There is nothing to tune.
+    With too few records for trees, which public facts decide, the fit is that of `DPAdditiveClassifier`, and the report says
+    so. For more than two classes, each tree adds to the raw predictions of all classes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
+        computed from the data.
+    classes : array-like of shape (n_classes,) or None, default=None
+        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
+        guarantee then holds between tables with the same label set.
+    class_weight : dict or None, default=None
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
+        refused.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
+    verbose : int, default=0
+        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+
+    Attributes
+    ----------
+    trees_ : Trees or None
+        The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
+        the additive model alone.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+    basis_ : AdditiveBasis
+        The basis functions of the additive part.
+    coef_ : ndarray
+        Released coefficients of these functions.
+    intercept_ : ndarray
+        Released intercept.
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
+    n_iter_ : int
+        Number of steps of the additive part, which is public.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column, as for `DPAdditiveClassifier`. Present only if columns were learnt.
+    n_features_in_ : int
+        Number of columns: those of the schema where there is one.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Column names. Present only if X has column names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``fit`` raises them for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    DPAdditiveClassifier : Without interactions, or with named ones; its functions can be read.
+    DPGradientBoostingRegressor : For numbers as targets.
+
+    Notes
+    -----
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
+    chosen adjacency. All releases are full-data Gaussian: those of the additive model; counts of the bins of all columns; 500
+    sums over leaves, each of sensitivity c (2c under ``replace_one``) for the clip norm c; and two sums that set the weight of
+    the trees. Trees are drawn from public randomness and earlier releases. The score of a record depends on this record and on
+    earlier releases, and never leaves without noise. What is public, and what is assumed, is as for `DPAdditiveClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPGradientBoostingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20000, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)  # no sum of functions of single columns predicts it
+    >>> model = DPGradientBoostingClassifier(epsilon=3.0, feature_bounds=1.0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _of_classes: ClassVar[bool] = True
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        schema: Any = None,
+        feature_bounds: Any = None,
+        classes: Any = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.schema = schema
+        self.feature_bounds = feature_bounds
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the raw predictions after each tree; the last ones are those of `decision_function`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Once per tree; once in all without trees.
+        """
+        for raw in self._staged(X):
+            yield raw[:, 0] if self.classes_.size == 2 else raw
+
+    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the probability of each class after each tree, as `predict_proba` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            Once per tree; once in all without trees.
+        """
+        yield from map(probabilities, self.staged_decision_function(X))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the predicted labels after each tree, as `predict` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Once per tree; once in all without trees.
+        """
+        yield from map(self._labels_of, self.staged_decision_function(X))
+
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
+
+
+class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
+    r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
+
+    An additive model gets 20 to 50 % of the squared budget. Then 500 random trees are added. A tree has the same random splits on
+    all paths, so it depends on no record. What is released of it are noisy sums of clipped residuals over its leaves. A record is
+    in one leaf, so the noise depends neither on the depth of the trees nor on the number of columns. There is nothing to tune.
+    With too few records for trees, which public facts decide, the fit is that of `DPAdditiveRegressor`, and the report says
+    so.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
+    target_bounds : pair of float or None, default=None
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
+        computed from the data.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
+    verbose : int, default=0
+        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+
+    Attributes
+    ----------
+    trees_ : Trees or None
+        The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
+        the additive model alone.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+    basis_ : AdditiveBasis
+        The basis functions of the additive part.
+    coef_ : ndarray
+        Released coefficients of these functions.
+    intercept_ : float
+        Released intercept.
+    target_bounds_ : tuple of float
+        The range of predictions.
+    n_iter_ : int
+        Number of steps of the additive part, which is public.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The privacy report: guarantee, releases, noise and assumptions.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column, as for `DPAdditiveRegressor`. Present only if columns were learnt.
+    n_features_in_ : int
+        Number of columns: those of the schema where there is one.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Column names. Present only if X has column names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``fit`` raises them for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    DPAdditiveRegressor : Without interactions, or with named ones; its functions can be read.
+    DPGradientBoostingClassifier : For classes.
+
+    Notes
+    -----
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
+    chosen adjacency. All releases are full-data Gaussian: those of the additive model; counts of the bins of all columns; 500
+    sums over leaves, each of sensitivity c (2c under ``replace_one``) for the clip norm c; and two sums that set the weight of
+    the trees. Trees are drawn from public randomness and earlier releases. The score of a record depends on this record and on
+    earlier releases, and never leaves without noise. What is public, and what is assumed, is as for `DPAdditiveRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPGradientBoostingRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20000, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> model = DPGradientBoostingRegressor(epsilon=3.0, feature_bounds=1.0, target_bounds=(-1, 1)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    _of_classes: ClassVar[bool] = False
+    _dyadic = False  # as for the additive regressor
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        target_bounds: tuple[float, float] | None = None,
+        schema: Any = None,
+        feature_bounds: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.schema = schema
+        self.feature_bounds = feature_bounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the predictions after each tree, as `predict` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Once per tree; once in all without trees.
+        """
+        yield from map(self._in_bounds, self._staged(X))
+
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)

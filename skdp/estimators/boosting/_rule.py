@@ -1,0 +1,119 @@
+"""Decide from public facts whether trees are worth their noise, how deep they are, and how the budget is shared."""
+
+import math
+from dataclasses import dataclass
+
+from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+
+__all__ = ["Rule", "rule_of"]
+
+# Signal-to-noise ratio, mu n over the sensitivity, per column and for classes in all, below which there are no trees. At smaller
+# ones the additive model was better on adult, bike and ijcnn1.
+LEAST_PER_COLUMN, LEAST_OF_CLASSES = 100.0, 1500.0
+# Ratio for each leaf of a tree, and limits of the depth. On covertype, deeper trees gained nothing at this ratio.
+PER_LEAF, SHALLOWEST, DEEPEST = 60.0, 2, 10
+N_TREES = 500  # twice as many changed nothing on covertype and adult
+# Shares of the squared Gaussian-DP parameter: of counts of bins, of the weight of all trees, and of the additive model. The share
+# of the additive model falls with the ratio for classes: where that is small, trees do not repair a poor additive model.
+OF_BINS, OF_WEIGHT, OF_NUMBERS, MOST_OF_CLASSES, RATIO_OF_CLASSES = 0.03, 0.04, 0.2, 0.5, 2000.0
+LARGEST_MU = 2.0  # in the size of a step, which the number of trees limits from there on; a choice
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Hold the constants of a fit with trees.
+
+    Parameters
+    ----------
+    depth : int
+        Number of splits of a tree.
+    share : float
+        Share of the squared Gaussian-DP parameter for the additive model.
+    clip : float
+        Bound on the norm of a residual.
+    spread : float
+        Standard deviation of the noise of a prediction after all trees, before residuals shrink it, in units of the raw
+        prediction.
+    curvature : float
+        Upper bound on the second derivative of the loss is 1 over this.
+    limit : float
+        Bound on what trees add to a prediction, where their weight is estimated.
+    learns_weights : bool
+        Whether columns are drawn by weights that follow from the leaf sums.
+    """
+
+    depth: int
+    share: float
+    clip: float
+    spread: float
+    curvature: float
+    limit: float
+    learns_weights: bool
+
+    n_trees: int = N_TREES
+
+    @property
+    def share_of_leaves(self) -> float:
+        """Share of the squared Gaussian-DP parameter for all leaf sums."""
+        return 1 - self.share - OF_BINS - OF_WEIGHT
+
+    def releases(self, sizes: tuple[int, ...], n_outputs: int) -> Schedule:
+        """Return the releases after those of the additive model.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            Number of bins of each column.
+        n_outputs : int
+            Number of raw predictions of a record.
+
+        Returns
+        -------
+        Schedule
+            Counts of bins, leaf sums, and the weight of all trees.
+        """
+        bins, weight = BinCounts(sizes), math.sqrt(2.0) * self.limit
+        return Schedule(
+            (
+                (1, Release(BinCounts, Gaussian(1 / math.sqrt(OF_BINS)), bins.clip_norm, bins.size)),
+                (
+                    self.n_trees,
+                    Release(
+                        LeafSums, Gaussian(math.sqrt(self.n_trees / self.share_of_leaves)), self.clip, n_outputs << self.depth
+                    ),
+                ),
+                (1, Release(TreeWeight, Gaussian(1 / math.sqrt(OF_WEIGHT)), weight, 2)),
+            )
+        )
+
+    def step(self, signal: float, n_samples: int) -> float:
+        """Return the largest step of a tree, for a signal-to-noise ratio mu n over the sensitivity."""
+        signal = min(signal, LARGEST_MU * n_samples) * math.sqrt(self.share_of_leaves)
+        return self.spread * signal / (self.clip * self.n_trees)
+
+
+def rule_of(signal: float, n_columns: int, of_classes: bool) -> Rule | None:
+    """Return the constants of a fit; None if trees are not worth their noise.
+
+    Parameters
+    ----------
+    signal : float
+        Signal-to-noise ratio, mu n over the sensitivity relative to ``zero_out``.
+    n_columns : int
+        Number of columns of the table.
+    of_classes : bool
+        Whether labels are predicted.
+
+    Returns
+    -------
+    Rule or None
+        From public facts alone.
+    """
+    if signal < LEAST_PER_COLUMN * n_columns or (of_classes and signal < LEAST_OF_CLASSES):
+        return None
+    depth = DEEPEST if math.isinf(signal) else min(max(math.floor(math.log2(signal / PER_LEAF)), SHALLOWEST), DEEPEST)
+    if not of_classes:
+        return Rule(depth, OF_NUMBERS, clip=0.15, spread=0.15, curvature=1.0, limit=0.5, learns_weights=True)
+    share = min(max(RATIO_OF_CLASSES / signal, OF_NUMBERS), MOST_OF_CLASSES)
+    return Rule(depth, share, clip=0.5, spread=2.0, curvature=4.0, limit=3.0, learns_weights=False)

@@ -1,0 +1,186 @@
+"""Holds the bins of the cells of all records and a score of each record, to which trees are added."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skdp.privacy.data.kernels import Kernel, Records
+from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
+
+__all__ = ["BinnedRecords", "leaves"]
+
+
+class BinnedRecords:
+    """Holds bins, targets and scores for the oracle; a score is a function of its own record and of earlier releases.
+
+    Parameters
+    ----------
+    bins : ndarray of unsigned int of shape (n_columns, n_samples)
+        Bin of each cell.
+    targets : ndarray of shape (n_samples,)
+        Class numbers, or numbers.
+    scores : ndarray of float32 of shape (n_outputs, n_samples)
+        Raw predictions so far.
+    class_weight : ndarray of shape (n_classes,) or None
+        Factor of the loss of a record, by label.
+    presence : ndarray of shape (n_samples,) or None
+        1 for a record, 0 for a null record, which contributes nothing; None if there is no null record.
+    chunk_rows : int
+        Public number of rows of a chunk, which sets the order of sums.
+    """
+
+    def __init__(
+        self,
+        bins: np.ndarray,
+        targets: np.ndarray,
+        scores: np.ndarray,
+        class_weight: np.ndarray | None,
+        presence: np.ndarray | None,
+        chunk_rows: int,
+    ) -> None:
+        self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
+        self._trees = np.zeros_like(scores)  # what the averaged trees have added
+        self._class_weight, self._presence, self._chunk_rows = class_weight, presence, chunk_rows
+        self.n_features, self.n_samples = bins.shape
+
+    @property
+    def summation_error(self) -> float:
+        """Bound on the float64 error of a sum over the records, relative to the largest norm of a term."""
+        return summation_error(self.n_samples, False)
+
+    def reduced(self, query: Any) -> np.ndarray:
+        """Return the un-noised sum of a query over all records."""
+        return query.partial(self)
+
+    def grown(self, columns: np.ndarray, splits: np.ndarray, values: np.ndarray, share: float) -> "BinnedRecords":
+        """Return the same records with the values of the leaves of a tree added to the scores.
+
+        Parameters
+        ----------
+        columns, splits : ndarray
+            The tree, as `leaves` takes it.
+        values : ndarray of float32 of shape (n_outputs, n_leaves)
+            What a leaf adds, from earlier releases.
+        share : float
+            Share of the values that the averaged model has.
+
+        Returns
+        -------
+        BinnedRecords
+            A copy that shares the bins.
+        """
+        table = copy.copy(self)
+        table._scores, table._trees = self._scores.copy(), self._trees.copy()
+        for part in self._parts():
+            added = values[:, leaves(self._bins[:, part], columns, splits)]
+            table._scores[:, part] += added
+            table._trees[:, part] += np.float32(share) * added
+        return table
+
+    def counts(self, sizes: list[int]) -> np.ndarray:
+        """Return the number of records in each bin of each column, one column after the other, without null records."""
+        counts = [
+            np.bincount(bins, weights=self._presence, minlength=size)[:size] for bins, size in zip(self._bins, sizes, strict=True)
+        ]
+        return np.concatenate(counts).astype(np.float64)
+
+    def leaf_sums(self, columns: np.ndarray, splits: np.ndarray, kernel: Kernel) -> np.ndarray:
+        """Return the sums of a function of the scores over the records of each leaf of a tree.
+
+        Parameters
+        ----------
+        columns, splits : ndarray
+            The tree, as `leaves` takes it.
+        kernel : callable
+            Maps scores of shape (m, n_outputs) and `Records` to terms of shape (m, n_outputs), 0 for null records.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs * n_leaves,)
+            Sums in float64, output by output.
+        """
+        n_leaves = 1 << len(columns)
+
+        def term(part: slice) -> np.ndarray:
+            leaf = leaves(self._bins[:, part], columns, splits)
+            terms = kernel(self._scores[:, part].T.astype(np.float64), self._records(part))
+            return np.concatenate([np.bincount(leaf, weights=one, minlength=n_leaves) for one in terms.T])
+
+        return self._summed(term)
+
+    def sums(self, function: Callable[[np.ndarray, np.ndarray, Records], np.ndarray]) -> np.ndarray:
+        """Return the sum of a function of the scores before all trees, and of what averaged trees have added, of each record.
+
+        Parameters
+        ----------
+        function : callable
+            Maps two arrays of shape (m, n_outputs) and `Records` to terms of shape (m, size), 0 for null records.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The sum in float64.
+        """
+
+        def term(part: slice) -> np.ndarray:
+            base, trees = (scores[:, part].T.astype(np.float64) for scores in (self._base, self._trees))
+            return function(base, trees, self._records(part)).sum(axis=0)
+
+        return self._summed(term)
+
+    def without(self, indices: np.ndarray) -> "BinnedRecords":
+        """Return the same table with some records replaced by null records.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Row numbers of the records to replace.
+
+        Returns
+        -------
+        BinnedRecords
+            A table with as many records.
+        """
+        table = copy.copy(self)
+        table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+        table._presence[indices] = 0.0
+        return table
+
+    def _summed(self, term: Callable[[slice], np.ndarray]) -> np.ndarray:
+        total = TreeSum(self._chunk_rows)
+        for part in self._parts():
+            total.add(term(part), part.stop - part.start)
+        return total.total()
+
+    def _parts(self) -> list[slice]:
+        return [slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK)]
+
+    def _records(self, part: slice) -> Records:
+        targets, present = self._targets[part], None if self._presence is None else self._presence[part]
+        weights = None if self._class_weight is None else self._class_weight[targets]
+        return Records(targets, np.ones(len(targets)) if present is None else present, weights, present)
+
+
+def leaves(bins: np.ndarray, columns: np.ndarray, splits: np.ndarray) -> np.ndarray:
+    """Return the number of the leaf of each record in an oblivious tree, whose splits are the same on all paths.
+
+    Parameters
+    ----------
+    bins : ndarray of unsigned int of shape (n_columns, m)
+        Bin of each cell.
+    columns : ndarray of int of shape (depth,)
+        Column of each split.
+    splits : ndarray of bool of shape (depth, n_bins)
+        Side of each bin.
+
+    Returns
+    -------
+    ndarray of int of shape (m,)
+        Bit d of the number is the side of split d.
+    """
+    leaf = np.zeros(bins.shape[1], dtype=np.intp)
+    for depth, (column, sides) in enumerate(zip(columns.tolist(), splits, strict=True)):
+        leaf |= (sides.astype(np.intp) << depth)[bins[column]]
+    return leaf
