@@ -69,16 +69,16 @@ class Trees:
     @property
     def splits(self) -> np.ndarray:
         """Side of each bin, of shape (n_trees, depth, n_bins)."""
-        return np.unpackbits(self.sides, axis=2, count=max(self.bins.sizes)).astype(bool)
+        return np.unpackbits(self.sides, axis=2, count=max(self.bins.sizes)).view(bool)
 
     def predicted(self, rows: object) -> np.ndarray:
         """Return what all trees add to the raw predictions of rows of the basis, of shape (m, n_outputs)."""
         bins = np.ascontiguousarray(self.bins(rows).T)
-        total = np.zeros((self.values.shape[1], bins.shape[1]))
+        splits, total = self.splits, np.zeros((self.values.shape[1], bins.shape[1]))
         for start in range(0, bins.shape[1], BLOCK):
             part = slice(start, start + BLOCK)
-            for added in self.staged(bins[:, part]):
-                total[:, part] += added
+            for columns, sides, values in zip(self.columns, splits, self.values, strict=True):
+                total[:, part] += np.take(values, leaves(bins[:, part], columns, sides), axis=1)
         return total.T
 
 
@@ -133,6 +133,7 @@ class Marginals:
         for place, column in enumerate(columns.tolist()):
             size = self.bins.sizes[column]
             splits[place, :size] = self._cut(column, rng) if self.bins.are_numbers[column] else _halves(size, rng)
+            splits[place, size:] = splits[place, size - 1]  # bins that no record is in
             above = float(self.shares[column][splits[place, :size]].sum())
             shares = np.concatenate([shares * (1 - above), shares * above])
         return Tree(columns, splits, np.maximum(shares, 0.0))

@@ -180,7 +180,12 @@ def leaves(bins: np.ndarray, columns: np.ndarray, splits: np.ndarray) -> np.ndar
     ndarray of int of shape (m,)
         Bit d of the number is the side of split d.
     """
-    leaf = np.zeros(bins.shape[1], dtype=np.intp)
+    leaf = np.zeros(bins.shape[1], dtype=np.min_scalar_type((1 << len(columns)) - 1))
     for depth, (column, sides) in enumerate(zip(columns.tolist(), splits, strict=True)):
-        leaf |= (sides.astype(np.intp) << depth)[bins[column]]
+        first = int(sides.argmax())
+        if sides[first:].all():  # a cut of a number; comparing is faster than looking up
+            above = bins[column] >= first
+        else:
+            above = np.take(sides, bins[column])
+        leaf |= np.left_shift(above, depth, dtype=leaf.dtype, casting="unsafe")
     return leaf
