@@ -110,11 +110,13 @@ class BoostedModel(AdditiveModel):
         if not _has_trees(plan):
             return {**model, "trees_": None}
         found = Boosted.of(result)
-        return {**model, "trees_": found.trees, "_gains": found.gains}
+        assert found.trees is not None
+        trees = replace(found.trees, values=found.trees.values * np.float32(self._units()[1]))
+        return {**model, "trees_": trees, "_gains": found.gains}
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         raw: np.ndarray = super()._raw_of(rows)  # type: ignore[misc]
-        return raw if self.trees_ is None else raw + self._units()[1] * self.trees_.predicted(rows).reshape(raw.shape)
+        return raw if self.trees_ is None else raw + self.trees_.predicted(rows).reshape(raw.shape)
 
     def _staged(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the raw predictions after the additive model and each tree, of the shape that `predict` has before the end."""
@@ -125,7 +127,7 @@ class BoostedModel(AdditiveModel):
             yield raw
             return
         for added in self.trees_.staged(np.ascontiguousarray(self.trees_.bins(rows).T)):
-            raw = raw + self._units()[1] * added.T.reshape(raw.shape)
+            raw = raw + added.T.reshape(raw.shape)
             yield raw
 
     def _described(self, plan: Plan) -> dict[str, Any]:
