@@ -78,7 +78,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             more classes, one per class.
         """
         check_is_fitted(self)
-        raw = self._raw_of(self._rows_of(X))
+        raw = self._raw(X)
         return raw[:, 0] if self.classes_.size == 2 else raw
 
     @takes_tables
@@ -100,6 +100,10 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of records whose label is predicted, without noise; a table in partitions may name y."""
         return float(super().score(*scored(X, y), sample_weight))
+
+    def _raw(self, X: Any) -> np.ndarray:
+        """Return the raw predictions of a table, of shape (n_samples, n_outputs)."""
+        return self._raw_of(self._rows_of(X))
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         """Return the raw predictions of prepared rows, of shape (n_samples, n_outputs)."""

@@ -89,11 +89,15 @@ class DPRegressor(RegressorMixin, DPEstimator):
             Predicted targets, in the units of y.
         """
         check_is_fitted(self)
-        return self._in_bounds(self._raw_of(self._rows_of(X)))
+        return self._in_bounds(self._raw(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R squared of the predictions, without noise; a table in partitions may name y."""
         return float(super().score(*scored(X, y), sample_weight))
+
+    def _raw(self, X: Any) -> np.ndarray:
+        """Return the predictions for a table before they are clipped."""
+        return self._raw_of(self._rows_of(X))
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         """Return the predictions for prepared rows before they are clipped."""

@@ -18,7 +18,7 @@ from skdp.preprocessing._learnt_columns import between_bounds, bucket_indicators
 from skdp.preprocessing._scaling import BoundedScaler
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
-__all__ = ["AdditiveBasis", "Term", "knots"]
+__all__ = ["AdditiveBasis", "Term", "TermValues", "knots"]
 
 DYADIC = 4  # additional knots below the first even knot, each at half the distance of the next one from the lower bound
 PER_HAT = 16  # points between two knots in the grid on which functions are drawn
@@ -62,6 +62,28 @@ def knots(n_intervals: int, dyadic: bool = True) -> np.ndarray:
     """
     under = 0.5 ** np.arange(DYADIC if dyadic else 0, 0, -1) / n_intervals
     return np.concatenate([[0.0], under, np.arange(1, n_intervals + 1) / n_intervals])
+
+
+@dataclass(frozen=True, eq=False)
+class TermValues:
+    """Hold what the functions of one term are made of, without a table of them.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    indicators : CSR of shape (n_samples, n_indicators) or None
+        Indicators of a category, products of a pair, or further indicators of a number, as they stand in a row.
+    value : ndarray of shape (n_samples,) or None, default=None
+        Scaled value of a number, as it stands in a row.
+    place : ndarray of shape (n_samples,) or None, default=None
+        Where a number lies between its bounds, from -1 to 1, if it has hats.
+    """
+
+    term: Term
+    indicators: sparse.csr_array | None
+    value: np.ndarray | None = None
+    place: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -249,6 +271,48 @@ class AdditiveBasis:
         table.sort_indices()
         return table
 
+    def values_of(self, X: Any) -> Iterator[TermValues]:
+        """Yield what the functions of each term are made of; see `transform` for X and for errors."""
+        columns = self._columns(X)
+        for term in self.terms:
+            (name, *second) = term.names
+            if second or name in self.categories:
+                with np.errstate(all="ignore"):
+                    (part,) = self._parts({name: columns[name] for name in term.names}, [term])
+                yield TermValues(term, part)
+                continue
+            with np.errstate(all="ignore"):  # an error would reveal a value
+                place = self._scaled(name, columns[name])
+                further = [part / self._length for part in self._further(name, columns[name])]
+            value = self._from_zero(name, place)[:, 0] / self._length
+            yield TermValues(term, further[0] if further else None, value, place[:, 0] if self.n_intervals else None)
+
+    def raw(self, values: TermValues, coef: np.ndarray) -> np.ndarray:
+        """Return the functions of a term times coefficients, summed up.
+
+        Parameters
+        ----------
+        values : TermValues
+            The term.
+        coef : ndarray of shape (n_outputs, n_features)
+            Coefficients of all functions.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs)
+            What the term adds to raw predictions.
+        """
+        own = coef[:, values.term.columns]
+        if values.value is None:
+            assert values.indicators is not None
+            return np.asarray(values.indicators @ own.T)
+        total = values.value[:, None] * own[:, 0]
+        if values.place is not None:
+            knots = 2 * self.knots_of(values.term.names[0]) - 1
+            for output, hats in enumerate(own[:, 1 : 1 + knots.size] / math.sqrt(len(self.numbers))):
+                total[:, output] += np.interp(values.place, knots, hats)
+        return total if values.indicators is None else total + values.indicators @ own[:, -values.indicators.shape[1] :].T
+
     def of_term(self, term: Term, values: dict[str, np.ndarray]) -> sparse.csr_array:
         """Return the basis functions of one term at given values of its columns.
 
@@ -344,7 +408,7 @@ class AdditiveBasis:
     def _columns(self, X: Any) -> dict[str, Any]:
         """Split X into tables of one column, by name."""
         if not hasattr(X, "columns"):
-            return {name: X[:, [place]] for place, name in enumerate(self.facts.columns)}
+            return {name: X[:, place : place + 1] for place, name in enumerate(self.facts.columns)}
         frame = SchemaColumns.of(self.facts).transform(X)
         return {name: frame[[name]] for name in self.facts.columns}
 
@@ -374,9 +438,12 @@ class AdditiveBasis:
 
     def _value(self, name: str, column: Any) -> np.ndarray:
         """Return a scaled number: 0 at its centre, at zero or at the bound closest to zero; 1 or -1 at the farther bound."""
+        return self._from_zero(name, self._scaled(name, column))
+
+    def _from_zero(self, name: str, scaled: np.ndarray) -> np.ndarray:
         learnt = self._number(name).learnt
         (zero,) = self._scaled(name, np.full((1, 1), 0.0 if learnt is None else learnt.centre))[:, 0]
-        return (self._scaled(name, column) - zero) / (1 + abs(zero))
+        return (scaled - zero) / (1 + abs(zero))
 
     def _scaled(self, name: str, column: Any) -> np.ndarray:
         """A number in [-1, 1]."""

@@ -147,7 +147,7 @@ class Oracle:
         Parameters
         ----------
         bins_of : callable
-            Public function that maps rows in CSR to bins, of shape (m, n_columns).
+            Public function that maps rows in CSR to bins, of shape (n_columns, m).
         coef : ndarray of shape (n_coordinates, n_outputs)
             Coefficients of the raw prediction, computed from earlier releases and public facts only.
         """

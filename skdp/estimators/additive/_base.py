@@ -210,10 +210,20 @@ class AdditiveModel(DPEstimator):
         return training_columns(scratch, X, self._stated())
 
     def _rows_of(self, X: Any) -> Any:
+        return self.basis_.transform(self._columns_to_predict(X))
+
+    def _raw(self, X: Any) -> np.ndarray:
+        columns = self._columns_to_predict(X)
+        coef = np.atleast_2d(self.coef_)
+        total = sum(self.basis_.raw(values, coef) for values in self.basis_.values_of(columns)) + self.intercept_
+        return total[:, 0] if self.coef_.ndim == 1 else np.asarray(total)
+
+    def _columns_to_predict(self, X: Any) -> Any:
+        """Return the columns of a table, checked, as the basis takes them."""
         check_is_fitted(self)
         if self.schema is None and not hasattr(self, "learnt_"):
-            return self.basis_.transform(read_unlabelled(self, X, accept_sparse=False))
-        return self.basis_.transform(columns_of(self.basis_.facts, named_columns_of(self, X)))
+            return read_unlabelled(self, X, accept_sparse=False)
+        return columns_of(self.basis_.facts, named_columns_of(self, X))
 
     def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:
         facts, public = super()._planned_facts(n_samples, n_features, n_classes)

@@ -114,21 +114,32 @@ class BoostedModel(AdditiveModel):
         trees = replace(found.trees, values=found.trees.values * np.float32(self._units()[1]))
         return {**model, "trees_": trees, "_gains": found.gains}
 
-    def _raw_of(self, rows: Any) -> np.ndarray:
-        raw: np.ndarray = super()._raw_of(rows)  # type: ignore[misc]
-        return raw if self.trees_ is None else raw + self.trees_.predicted(rows).reshape(raw.shape)
+    def _raw(self, X: Any) -> np.ndarray:
+        raw, bins = self._read_to_predict(X)
+        if self.trees_ is not None:
+            raw += self.trees_.predicted(bins)
+        return raw[:, 0] if self.coef_.ndim == 1 else raw
 
     def _staged(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the raw predictions after the additive model and each tree, of the shape that `predict` has before the end."""
-        check_is_fitted(self)
-        rows = self._rows_of(X)
-        raw: np.ndarray = super()._raw_of(rows)  # type: ignore[misc]
+        """Yield the raw predictions after the additive model and each tree."""
+        raw, bins = self._read_to_predict(X)
         if self.trees_ is None:
-            yield raw
+            yield raw[:, 0] if self.coef_.ndim == 1 else raw
             return
-        for added in self.trees_.staged(np.ascontiguousarray(self.trees_.bins(rows).T)):
-            raw = raw + added.T.reshape(raw.shape)
-            yield raw
+        for added in self.trees_.staged(bins):
+            raw = raw + added.T
+            yield raw[:, 0] if self.coef_.ndim == 1 else raw
+
+    def _read_to_predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the raw predictions of the additive model, of shape (m, n_outputs), and the bins, of shape (n_columns, m)."""
+        columns, coef, basis = self._columns_to_predict(X), np.atleast_2d(self.coef_), self.basis_
+        raw = np.zeros((len(columns), len(coef))) + self.intercept_
+        bins = Bins(basis)
+        found = np.empty((len(bins.sizes), len(raw)), dtype=np.min_scalar_type(max(bins.sizes)))
+        for place, values in enumerate(basis.values_of(columns)):
+            raw += basis.raw(values, coef)
+            found[place] = bins.of_values(place, values)
+        return raw, found
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         if not _has_trees(plan):

@@ -244,7 +244,7 @@ class TrainingData:
         Parameters
         ----------
         bins_of : callable
-            Public function that maps rows in CSR to bins, of shape (m, n_columns).
+            Public function that maps rows in CSR to bins, of shape (n_columns, m).
         coef : ndarray of shape (n_coordinates, n_outputs)
             Coefficients of the raw prediction, from earlier releases; the last row belongs to the intercept if there is one.
 
@@ -258,7 +258,7 @@ class TrainingData:
         bins, scores = [], []
         for part in self._blocks.parts():
             block = self._blocks.rows(part)
-            bins.append(bins_of(block).T)
+            bins.append(bins_of(block))
             raw = self._blocks.predictions(block, coef[: self.n_features])
             raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
             scores.append(np.nan_to_num(raw.T.astype(np.float32)))
