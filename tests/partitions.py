@@ -1,5 +1,6 @@
 """Tables in partitions of any cut, on which this process works, for tests of what holds whoever works on them."""
 
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -7,8 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 from chunks import bounds_of
 
+from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.partition import Chunk, Partition, guarded, joined, partial_sum
-from skdp.privacy.data.partitioned_rows import PartitionedCells, PartitionedRows
+from skdp.privacy.data.partitioned_rows import InPartitions, PartitionedCells, PartitionedRows
 from skdp.privacy.data.summation import BLOCK
 
 __all__ = ["Here", "cut", "of_cells", "partitioned", "random_cuts"]
@@ -55,6 +57,8 @@ def cut(X, y, cuts, groups=None, length=BLOCK):
 
 def partitioned(rows, cuts, null=(), **options):
     """The rows of a table in memory as a table in partitions."""
+    if isinstance(rows, BinnedRecords):
+        return of_binned(rows, cuts, null, **options)
     return of_records(rows._blocks.table, rows._y, cuts, bounds_of(rows), rows._groups, null, **options)
 
 
@@ -73,6 +77,27 @@ def of_cells(cells, targets, target, cuts, null=(), **options):
     rows = PartitionedCells(engine, loaded, target)
     without_records(engine, loaded, null)
     return rows
+
+
+def of_binned(rows, cuts, null=(), **options):
+    """Binned records as a table in partitions behind the oracle; ``null`` are the numbers of null records."""
+    engine, loaded = here(np.empty((rows.n_samples, 0)), rows._targets, cuts, **options)
+    places = pairwise(np.cumsum([0] + [len(chunk.y) for part in engine.partitions for chunk in part.chunks]).tolist())
+    engine.partitions = [
+        replace(part, rows=tuple(slice_of(rows, *next(places)) for _ in part.chunks)) for part in engine.partitions
+    ]
+    without_records(engine, loaded, null)
+    return InPartitions(engine, loaded)
+
+
+def slice_of(rows, start, stop):
+    """Some of the binned records."""
+    part = copy(rows)
+    for name in ("_bins", "_scores", "_base", "_trees"):
+        setattr(part, name, getattr(rows, name)[:, start:stop])
+    part._targets, part.n_samples = rows._targets[start:stop], stop - start
+    part._presence = None if rows._presence is None else rows._presence[start:stop]
+    return part
 
 
 def here(X, y, cuts, groups=None, length=BLOCK, **options):

@@ -6,6 +6,8 @@ from skdp.estimators import (
     DPAdditiveClassifier,
     DPAUCMaximizer,
     DPConstrainedRegression,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
     DPGroupDROClassifier,
     DPLinearRegression,
     DPLogisticRegression,
@@ -42,3 +44,5 @@ def fits():
         yield DPAUCMaximizer(solver=solver, **two), X, classes
     yield DPGroupDROClassifier(**two), X, classes, groups
     yield DPAdditiveClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1], knots="private"), X, classes
+    yield DPGradientBoostingClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1, 2]), X, np.digitize(score, [-0.1, 0.1])
+    yield DPGradientBoostingRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1)), X, numbers

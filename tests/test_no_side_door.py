@@ -26,12 +26,19 @@ import skdp
 import skdp.estimators
 from skdp._data_validation import Facts
 from skdp.data import chunks
-from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.estimators import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+)
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._needs_memory import need_of_memory
+from skdp.estimators.boosting import _rule
 from skdp.preprocessing import BoundedScaler
 from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.data import summation
+from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.partition import Partition
 from skdp.privacy.data.partitioned_rows import PartitionedCells, PartitionedRows, PartitionedSample
@@ -120,9 +127,9 @@ FAMILIES = ("skdp.estimators", "skdp.solvers")  # an audit derives its own, to w
 
 
 def test_no_estimator_and_no_solver_is_left_out():
-    """The cross product has every class that the package defines, registered or not."""
+    """The cross product has every class that the package defines, registered or not; those without solver have their own test."""
     for base, seen in (
-        (DPEstimator, {type(p.values[0]) for p in ESTIMATORS}),
+        (DPEstimator, {type(p.values[0]) for p in ESTIMATORS} | {DPGradientBoostingClassifier, DPGradientBoostingRegressor}),
         (Solver, {type(p.values[0].solver) for p in ESTIMATORS}),
     ):
         kinds = [kind for kind in subclasses(base) if kind.__module__.startswith(FAMILIES) and not inspect.isabstract(kind)]
@@ -138,10 +145,10 @@ def stored_arrays(X):
 
 
 def arrays_in(value, depth=2):
-    """Arrays that a variable is, contains or has as attributes; tables stay behind `TrainingData`."""
+    """Arrays that a variable is, contains or has as attributes; tables stay behind `TrainingData` and `BinnedRecords`."""
     if sparse.issparse(value) or isinstance(value, np.ndarray):
         return list(stored_arrays(value))
-    if isinstance(value, (type, TrainingData)) or not depth:
+    if isinstance(value, (type, TrainingData, BinnedRecords)) or not depth:
         return []
     held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     attributes = vars(value).values() if type(value).__module__.startswith("skdp.") and hasattr(value, "__dict__") else ()
@@ -166,6 +173,9 @@ def frames_with_data(estimator, X, y, table=None, **more):
             guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
             guarded.extend([] if rows._groups is None else [rows._groups])
             validated.append(True)
+        if name == "privacy/data/binned_records.py" and frame.f_code.co_name in ("__init__", "grown") and event == "return":
+            rows = frame.f_locals["self" if frame.f_code.co_name == "__init__" else "table"]
+            guarded.extend([rows._bins, rows._scores, rows._base, rows._trees])
         if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
             return
         if event == "return" and frame.f_code.co_name == "fit":
@@ -244,6 +254,23 @@ def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
     assert model.basis_.placed and width < finest(model.basis_).n_features
     leak(monkeypatch, lambda rows: rows._blocks.table if rows.n_features == width else None)
     assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
+
+
+@pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, partial(DPGradientBoostingRegressor, target_bounds=(0, 1))))
+def test_no_frame_holds_bins_and_scores(kind, rng, monkeypatch):
+    """Those of a boosted model, in memory and in partitions; the twins hand out the bins, the scores and the labels."""
+    monkeypatch.setattr(_rule, "N_TREES", 3)
+    monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
+    X, y = rng.normal(size=(6000, 3)), rng.integers(0, 2, 6000)
+    model, table = (
+        kind(epsilon=9.0, feature_bounds=1.0),
+        chunks(lambda: ((X[s : s + 1000], y[s : s + 1000]) for s in range(0, 6000, 1000))),
+    )
+    assert frames_with_data(model, X, y) == frames_with_data(model, X, y, table) == set() and model.trees_ is not None
+    for what in ("_bins", "_scores", "_base", "_trees"):
+        with monkeypatch.context() as twin:
+            leak(twin, lambda rows, what=what: getattr(rows, what, None))
+            assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
 
 
 def test_no_frame_holds_the_groups(rng, monkeypatch):

@@ -28,7 +28,12 @@ MEMBERS = np.repeat(["c", "a", "b"], [N // 2, N // 3, N // 6])  # groups come in
 TABLES = {"dense": np.asarray, "float32": lambda X: X.astype(np.float32), "frame": lambda X: pd.DataFrame(X, columns=list("abc"))}
 TABLES["csr"] = lambda X: csr_array(np.where(X > 0, X, 0))
 REASONS = {"skgd": "keeps a raw prediction of each record"} | dict.fromkeys(("objective", "output"), "as often as they decide")
-ADDITIVE = {"DPAdditiveClassifier", "DPAdditiveRegressor"}  # have tests of their own
+ADDITIVE = {
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
+    "DPGradientBoostingClassifier",
+    "DPGradientBoostingRegressor",
+}  # have tests of their own
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._reading import Additive
 from skdp.estimators.boosting._rule import Rule, rule_of
 from skdp.estimators.boosting._trees import ColumnGains, Marginals, Tree, Trees
-from skdp.preprocessing._bins import Bins
+from skdp.preprocessing._bins import bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, Loss, TreeWeight
@@ -95,7 +95,7 @@ class BoostedModel(AdditiveModel):
         additive, rule = Additive.of(problem), self._rule(problem.signal_to_noise, len(Additive.of(problem).basis.facts.columns))
         if rule is None:
             return problem
-        back = rule.releases(Bins(additive.basis).sizes, loss.n_outputs)
+        back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
         return replace(problem, particular=Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share))
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
@@ -134,11 +134,11 @@ class BoostedModel(AdditiveModel):
         """Return the raw predictions of the additive model, of shape (m, n_outputs), and the bins, of shape (n_columns, m)."""
         columns, coef, basis = self._columns_to_predict(X), np.atleast_2d(self.coef_), self.basis_
         raw = np.zeros((len(columns), len(coef))) + self.intercept_
-        bins = Bins(basis)
-        found = np.empty((len(bins.sizes), len(raw)), dtype=np.min_scalar_type(max(bins.sizes)))
+        bins = bins_of(basis)
+        found = bins.empty(len(raw))
         for place, values in enumerate(basis.values_of(columns)):
             raw += basis.raw(values, coef)
-            found[place] = bins.of_values(place, values)
+            found[place] = bins_of_values(bins, place, values)
         return raw, found
 
     def _described(self, plan: Plan) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Boosting:
     def __init__(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> None:
         boosted = Boosted.of(plan.problem)
         assert boosted.rule is not None
-        self._rule, self._bins, self._problem = boosted.rule, Bins(boosted.basis), plan.problem
+        self._rule, self._bins, self._problem = boosted.rule, bins_of(boosted.basis), plan.problem
         self._oracle, self._rng = oracle, rng
         budget = plan.problem.budget
         self._noise = {
@@ -197,7 +197,7 @@ class Boosting:
         noise, gains, weights = self._noise[LeafSums], ColumnGains(len(self._bins.sizes)), marginals.weights
         step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
         for number in range(rule.n_trees):
-            if number and rule.learns_weights and number % (rule.n_trees // PERIODS) == 0:
+            if number and rule.learns_weights and number % max(1, rule.n_trees // PERIODS) == 0:
                 weights = gains.weights(marginals.weights)
             tree = marginals.tree(rule.depth, weights, self._rng)
             sums = self._oracle.ask(LeafSums(loss, tree.columns, tree.splits, rule.clip)).reshape(loss.n_outputs, -1)

@@ -41,6 +41,8 @@ class Rule:
         Bound on what trees add to a prediction, where their weight is estimated.
     learns_weights : bool
         Whether columns are drawn by weights that follow from the leaf sums.
+    n_trees : int
+        Number of trees.
     """
 
     depth: int
@@ -50,8 +52,7 @@ class Rule:
     curvature: float
     limit: float
     learns_weights: bool
-
-    n_trees: int = N_TREES
+    n_trees: int
 
     @property
     def share_of_leaves(self) -> float:
@@ -114,6 +115,6 @@ def rule_of(signal: float, n_columns: int, of_classes: bool) -> Rule | None:
         return None
     depth = DEEPEST if math.isinf(signal) else min(max(math.floor(math.log2(signal / PER_LEAF)), SHALLOWEST), DEEPEST)
     if not of_classes:
-        return Rule(depth, OF_NUMBERS, clip=0.15, spread=0.15, curvature=1.0, limit=0.5, learns_weights=True)
+        return Rule(depth, OF_NUMBERS, clip=0.15, spread=0.15, curvature=1.0, limit=0.5, learns_weights=True, n_trees=N_TREES)
     share = min(max(RATIO_OF_CLASSES / signal, OF_NUMBERS), MOST_OF_CLASSES)
-    return Rule(depth, share, clip=0.5, spread=2.0, curvature=4.0, limit=3.0, learns_weights=False)
+    return Rule(depth, share, clip=0.5, spread=2.0, curvature=4.0, limit=3.0, learns_weights=False, n_trees=N_TREES)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._projections import onto_simplex
-from skdp.preprocessing._bins import EDGES, Bins
 from skdp.privacy.data.binned_records import leaves
+from skdp.privacy.data.bins import EDGES, Bins
 
 __all__ = ["ColumnGains", "Marginals", "Tree", "Trees"]
 
@@ -100,13 +100,13 @@ class Marginals:
         self.bins = bins
         parts = np.split(counts, np.cumsum(bins.sizes)[:-1])
         self.shares = [
-            _of_number(part, noise, n_samples) if number else onto_simplex(part / n_samples, 1.0)
-            for part, number in zip(parts, bins.are_numbers, strict=True)
+            onto_simplex(part / n_samples, 1.0) if column.ends is None else _of_number(part, noise, n_samples)
+            for part, column in zip(parts, bins.columns, strict=True)
         ]
         self._quantiles = [np.cumsum(shares[: EDGES.size + 1]) for shares in self.shares]
         spread = [
-            USUAL_WEIGHT if number else min(max(1 - float(np.square(shares).sum()), LEAST_WEIGHT), USUAL_WEIGHT)
-            for shares, number in zip(self.shares, bins.are_numbers, strict=True)
+            USUAL_WEIGHT if column.ends else min(max(1 - float(np.square(shares).sum()), LEAST_WEIGHT), USUAL_WEIGHT)
+            for shares, column in zip(self.shares, bins.columns, strict=True)
         ]
         self.weights = np.array(spread) / sum(spread)
 
@@ -131,7 +131,7 @@ class Marginals:
         splits, shares = np.zeros((depth, max(self.bins.sizes)), dtype=bool), np.ones(1)
         for place, column in enumerate(columns.tolist()):
             size = self.bins.sizes[column]
-            splits[place, :size] = self._cut(column, rng) if self.bins.are_numbers[column] else _halves(size, rng)
+            splits[place, :size] = self._cut(column, rng) if self.bins.columns[column].ends else _halves(size, rng)
             splits[place, size:] = splits[place, size - 1]  # bins that no record is in
             above = float(self.shares[column][splits[place, :size]].sum())
             shares = np.concatenate([shares * (1 - above), shares * above])
@@ -144,7 +144,7 @@ class Marginals:
             cumulated = self._quantiles[column]
             first = int(np.searchsorted(cumulated, cumulated[-1] * rng.uniform(*QUANTILES))) + 1
         above = np.arange(self.bins.sizes[column]) >= min(max(first, 1), EDGES.size)
-        if self.bins.has_missing(column):
+        if self.bins.columns[column].missing:
             above[-1] = rng.random() < 0.5
         return above
 
