@@ -20,7 +20,9 @@ from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO, NEEDS
 
 DOCS = Path(__file__).resolve().parent
-ESTIMATOR_KINDS = [getattr(estimators, name) for name in estimators.__all__]
+ESTIMATOR_KINDS = [  # those that take a solver
+    kind for kind in (getattr(estimators, name) for name in estimators.__all__) if "solver" in inspect.signature(kind).parameters
+]
 MODULES = (
     *("skdp", "skdp.preprocessing", "skdp.inspection", "skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties"),
     *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),

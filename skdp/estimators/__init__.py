@@ -11,6 +11,7 @@ from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
 from skdp.estimators.additive._estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from skdp.estimators.boosting._tabular import DPTabularClassifier, DPTabularRegressor
 
 __all__ = [
     "DPAUCMaximizer",
@@ -27,4 +28,6 @@ __all__ = [
     "DPMinimax",
     "DPQuantileRegressor",
     "DPRobustRegressor",
+    "DPTabularClassifier",
+    "DPTabularRegressor",
 ]

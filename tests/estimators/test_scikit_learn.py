@@ -27,6 +27,8 @@ from skdp import (
     DPMinimax,
     DPQuantileRegressor,
     DPRobustRegressor,
+    DPTabularClassifier,
+    DPTabularRegressor,
 )
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 from skdp.solvers import SGDA, PrivateDiff
@@ -50,6 +52,10 @@ ESTIMATORS = [
     DPGradientBoostingClassifier(math.inf),
     DPGradientBoostingRegressor(),
     DPGradientBoostingRegressor(math.inf, target_bounds=(-1000, 1000), feature_bounds=5.0),
+    DPTabularClassifier(),
+    DPTabularClassifier(math.inf),
+    DPTabularRegressor(),
+    DPTabularRegressor(math.inf, target_bounds=(-1000, 1000), feature_bounds=5.0),
     DPAUCMaximizer(),
     DPAUCMaximizer(math.inf, class_balance=0.5),
     DPConstrainedClassifier(),

@@ -83,7 +83,8 @@ class BoostedModel(AdditiveModel):
         return self._gains / total if total > 0 else np.full(self._gains.size, 1 / self._gains.size)
 
     def _rule(self, signal: float, n_columns: int) -> Rule | None:
-        return rule_of(signal, n_columns, self._of_classes)
+        """Return the constants of the trees, from public facts alone; their releases need a positive delta."""
+        return None if self.delta == 0 else rule_of(signal, n_columns, self._of_classes)
 
     def _share(self, signal: float, n_columns: int) -> float:
         """Return the share of the additive model, which depends on public facts alone."""

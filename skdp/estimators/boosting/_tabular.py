@@ -1,0 +1,331 @@
+"""The estimators to start with: public facts choose among linear, additive and boosted models."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from skdp.data._dask import is_dask, table_of
+from skdp.estimators._logistic import DPLogisticRegression
+from skdp.estimators._partitioned import in_partitions
+from skdp.estimators._planned_shape import read_shape
+from skdp.estimators._regression import DPLinearRegression
+from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators.additive._estimators import DPAdditiveClassifier
+from skdp.estimators.additive._reading import labels_of_columns, number_of_records
+from skdp.estimators.boosting._base import BoostedModel
+from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from skdp.preprocessing._frame_facts import leaves_to_learn
+from skdp.privacy.report.statement import PrivacyReport
+from skdp.solvers import signal_to_noise
+
+__all__ = ["DPTabularClassifier", "DPTabularRegressor"]
+
+# Signal-to-noise ratio, mu n over the sensitivity, below which a classifier is linear. Between 1000 and 1500 the additive model
+# was .008 above the linear one on spambase; between 500 and 1000 it was .006 above on adult, .002 above on spambase and .007 to
+# .08 below on ijcnn1.
+LEAST_OF_CURVES = 1000.0
+SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
+    {"n_features_in_", "feature_names_in_", "classes_", "target_bounds_", "n_iter_", "privacy_spent_", "schema_", "learnt_"}
+)
+
+
+class TabularModel(BoostedModel):
+    """Base of estimators that fit another one, which public facts choose."""
+
+    _boosted: ClassVar[Any]
+    _usual: ClassVar[Any]  # where noise would win over trees
+    _faint: ClassVar[Any]  # where noise would win over functions of columns, too
+
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
+        model, reason = self._chosen(*self._shape_of(X, y))
+        vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
+        model._fit(X, y, unsupported, **beside)
+        fitted = {name: value for name, value in vars(model).items() if name in SHARED}
+        fitted["privacy_report_"] = self._stated_by(model.privacy_report_, model, reason)
+        self._commit({**fitted, "estimator_": model})
+        return self
+
+    def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
+        """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
+        if hasattr(n_samples, "shape") or in_partitions(n_samples):
+            model, reason = self._chosen(*self._shape_of(n_samples, None))
+        else:
+            shape = read_shape(n_samples, n_features)
+            model, reason = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
+        return self._stated_by(model.plan(n_samples, n_features, n_classes), model, reason)
+
+    def _stated_by(self, report: PrivacyReport, model: Any, reason: str) -> PrivacyReport:
+        family = {"family": f"{type(model).__name__}: {reason}"}
+        return replace(report, estimator=type(self).__name__, public={**family, **report.public})
+
+    def _chosen(self, n_samples: int, n_columns: int) -> tuple[Any, str]:
+        """Return the estimator that is fitted, and why, from public facts alone."""
+        n_samples = max(n_samples, 2)
+        signal = signal_to_noise(self._known_budget(n_samples), n_samples)
+        if self._rule(signal, n_columns) is not None:
+            kind, why = self._boosted, "enough for trees"
+        elif signal >= LEAST_OF_CURVES:
+            kind, why = self._usual, "where noise would win over trees"
+        else:
+            kind, why = self._faint, "where noise would win over trees and curves"
+        given = self.get_params(deep=False)
+        model = kind(**{name: given[name] for name in kind._get_param_names() if name in given})
+        return model, f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}"
+
+    def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
+        """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
+        facts = None if self.schema is None or leaves_to_learn(self.schema) else self._stated()
+        if in_partitions(X):
+            table = table_of(X, y) if is_dask(X) else X
+            return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)
+        if sparse.issparse(X):
+            check_array(X)  # refuses it, as two of the three would
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        n_samples, n_columns = (*shape, 1, 1)[:2]
+        return n_samples, n_columns if facts is None else len(facts.columns)
+
+    def _raw(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return np.asarray(self.estimator_._raw(X))
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the gains of the trees; present only if these were chosen."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.feature_importances_)
+
+    @property
+    def shape_functions_(self) -> Any:
+        """The function of each column, if an additive or a boosted model was chosen."""
+        check_is_fitted(self)
+        return self.estimator_.shape_functions_
+
+
+class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
+    r"""The classifier to start with: differentially private, with nothing to describe or to tune.
+
+    It fits another estimator: `DPGradientBoostingClassifier` where noise leaves trees a chance, `DPAdditiveClassifier` where it
+    leaves curves one, and `DPLogisticRegression` elsewhere. The number of records, the number of columns and the budget decide,
+    which are public, so the choice costs nothing. What is not given about the columns of a data frame is learnt within the same
+    budget. The report states what was chosen and why.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
+        computed from the data.
+    classes : array-like of shape (n_classes,) or None, default=None
+        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
+        guarantee then holds between tables with the same label set.
+    class_weight : dict or None, default=None
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
+        refused.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
+    verbose : int, default=0
+        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator that was chosen, with attributes of its own.
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The privacy report, with the choice and its reason.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column. Present only if columns were learnt.
+    n_features_in_ : int
+        Number of columns: those of the schema where there is one.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Column names. Present only if X has column names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``fit`` raises them for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    DPGradientBoostingClassifier, DPAdditiveClassifier : Two of the estimators that it chooses from.
+
+    Notes
+    -----
+    **Privacy.** One call of ``fit`` is one fit of the chosen estimator, with its guarantee. The choice depends on public facts
+    alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp import DPTabularClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 90, 20000), "job": rng.choice(["a", "b", "c"], 20000)})
+    >>> y = (frame["age"] > 40 + 20 * (frame["job"] == "b")).astype(int)
+    >>> model = DPTabularClassifier(epsilon=1.0).fit(frame, y)
+    >>> type(model.estimator_).__name__
+    'DPGradientBoostingClassifier'
+    >>> bool(model.score(frame, y) > 0.9)
+    True
+    """
+
+    _boosted, _usual, _faint = DPGradientBoostingClassifier, DPAdditiveClassifier, DPLogisticRegression
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        schema: Any = None,
+        feature_bounds: Any = None,
+        classes: Any = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.schema = schema
+        self.feature_bounds = feature_bounds
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
+    r"""The regressor to start with: differentially private, with nothing to describe or to tune.
+
+    It fits another estimator: `DPGradientBoostingRegressor` where noise leaves trees a chance, and
+    `DPLinearRegression` elsewhere. The number of records,
+    the number of columns and the budget decide, which are public, so the choice costs nothing. What is not given about the
+    columns of a data frame is learnt within the same budget. The report states what was chosen and why.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
+    delta : float or None, default=None
+        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
+        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
+    target_bounds : pair of float or None, default=None
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget.
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
+        computed from the data.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
+        the noise, which comes from the operating system's cryptographic generator.
+    verbose : int, default=0
+        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator that was chosen, with attributes of its own.
+    target_bounds_ : tuple of float
+        The range of predictions.
+    privacy_spent_ : PrivacySpent
+        ``(epsilon, delta)`` of this fit, by exact accounting.
+    privacy_report_ : PrivacyReport
+        The privacy report, with the choice and its reason.
+    schema_ : Schema
+        The columns. Present only if they were learnt.
+    learnt_ : dict
+        What was learnt of each column. Present only if columns were learnt.
+    n_features_in_ : int
+        Number of columns: those of the schema where there is one.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Column names. Present only if X has column names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``fit`` raises them for parameters or data out of range, before anything is released.
+
+    See Also
+    --------
+    DPGradientBoostingRegressor, DPAdditiveRegressor : Two of the estimators that it chooses from.
+
+    Notes
+    -----
+    **Privacy.** One call of ``fit`` is one fit of the chosen estimator, with its guarantee. The choice depends on public facts
+    alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp import DPTabularRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 90, 20000), "job": rng.choice(["a", "b", "c"], 20000)})
+    >>> y = frame["age"] * (1 + (frame["job"] == "b"))
+    >>> model = DPTabularRegressor(epsilon=1.0).fit(frame, y)
+    >>> type(model.estimator_).__name__
+    'DPGradientBoostingRegressor'
+    >>> bool(model.score(frame, y) > 0.9)
+    True
+    """
+
+    _boosted, _usual, _faint = DPGradientBoostingRegressor, DPLinearRegression, DPLinearRegression
+
+    @explain_refusals
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        target_bounds: tuple[float, float] | None = None,
+        schema: Any = None,
+        feature_bounds: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.schema = schema
+        self.feature_bounds = feature_bounds
+        self.random_state = random_state
+        self.verbose = verbose
