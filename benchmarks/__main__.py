@@ -3,7 +3,8 @@
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
 ``constants`` varies the constants of the defaults, ``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
-columns that are learnt with public schemas, ``resources`` measures time and memory, ``scale`` measures tables in partitions,
+columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
+and memory, ``scale`` measures tables in partitions,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, constants, curve, floor, margins, raw, resources, scale
+from benchmarks import additive, audit, boosting, constants, curve, floor, margins, raw, resources, scale
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -57,6 +58,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_margins,
         add_additive,
         add_raw,
+        add_boosting,
     )
     for add in (*additions, add_resources, add_scale, add_audit):
         add(commands)
@@ -224,6 +226,25 @@ def start_raw(given: argparse.Namespace) -> None:
     halves = {"development": list(raw.DEVELOPMENT), "validation": list(raw.VALIDATION)}
     tables = ["spambase"] if given.quick else halves.get(given.tables) or names(FRAMES)(given.tables)
     raw.compare(tables, given.models, 2 if given.quick else given.repeats, given.jobs, given.out, given.parts or ())
+
+
+def add_boosting(commands: Any) -> None:
+    """Command that compares boosted models with additive ones."""
+    command = commands.add_parser("boosting", help="boosted models, and those to start with; writes boosting.json and .md")
+    halves = f"development ({', '.join(boosting.DEVELOPMENT)}), validation ({', '.join(boosting.VALIDATION)})"
+    command.add_argument("--tables", default="all", help=f"names with commas between, {halves} or all; default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--jobs", type=int, default=1, help="processes; default: %(default)s")
+    command.add_argument("--quick", action="store_true", help="a minute: spambase, 2 fits per cell, whatever else is given")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_boosting)
+
+
+def start_boosting(given: argparse.Namespace) -> None:
+    """Compare boosted models with additive ones."""
+    halves = {"development": list(boosting.DEVELOPMENT), "validation": list(boosting.VALIDATION)}
+    tables = ["spambase"] if given.quick else halves.get(given.tables) or names(FRAMES)(given.tables)
+    boosting.compare(tables, 2 if given.quick else given.repeats, given.jobs, given.out)
 
 
 def add_resources(commands: Any) -> None:
