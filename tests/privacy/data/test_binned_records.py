@@ -134,6 +134,18 @@ def test_answers_from_partitions_are_those_of_the_table(storage, null, rng, monk
     assert not np.array_equal(BinCounts(SIZES).evaluate(whole), BinCounts(SIZES).evaluate(rows.binned(bins_of, coef))) or not null
 
 
+def test_the_order_of_sums_follows_from_the_chunks(rng):
+    """Forty chunks are more than one node of the tree adds from left to right."""
+    n, (columns, splits, _) = 40 * BLOCK - 7, tree(rng, 3, 1)
+    bins, labels = rng.integers(0, 6, (D, n)).astype(np.uint8), rng.integers(0, 2, n)
+    whole = BinnedRecords(bins, labels, rng.normal(size=(1, n)).astype(np.float32), None, None, BLOCK)
+    query = LeafSums(Logistic(), columns, splits, 0.5)
+    for cuts in ([], [5 * BLOCK], [BLOCK, 17 * BLOCK, 18 * BLOCK, 37 * BLOCK]):
+        np.testing.assert_array_equal(query.evaluate(partitioned(whole, cuts)), query.evaluate(whole))
+    long = BinnedRecords(bins, labels, whole._scores, None, None, 8 * BLOCK)
+    assert not np.array_equal(query.evaluate(long), query.evaluate(whole))
+
+
 def test_sums_keep_to_the_allowance_for_rounding(rng):
     """Against sums without rounding; a sum in float32 does not."""
     _, rows = table(rng)
