@@ -28,15 +28,20 @@ def solvers_in_partitions(problem: Problem) -> list[str]:
 
 
 def refuse_partitions(plan: Plan, estimator: str, kept: bool) -> None:
-    """Raise ValueError if a release of the plan needs a table in memory, or a sample a kept copy of the table."""
+    """Raise ValueError if a release of the plan needs a table in memory, or releases a kept copy of the table."""
     need = need_of_memory(plan.schedule)
-    if need is None and (kept or not plan.schedule.samples):
-        return
     if need is None:
-        raise ValueError(
-            f"solver={plan.solver.name!r} draws a sample of the records for each release, and with cache=None each sample reads "
-            "the whole source; expected a table with cache='disk', which keeps a copy."
-        )
+        if not kept and plan.schedule.samples:
+            raise ValueError(
+                f"solver={plan.solver.name!r} draws a sample of the records for each release, and with cache=None each sample "
+                "reads the whole source; expected a table with cache='disk', which keeps a copy."
+            )
+        if not kept and plan.schedule.grows:
+            raise ValueError(
+                f"{estimator} adds trees to the scores of the records, and with cache=None each pass over the data would add all "
+                "earlier trees again; expected a table with cache='disk', which keeps a copy."
+            )
+        return
     names = ", ".join(repr(name) for name in solvers_in_partitions(plan.problem))
     only = " with delta=0" if plan.problem.budget.delta == 0 else ""
     raise ValueError(

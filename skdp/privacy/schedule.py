@@ -177,6 +177,11 @@ class Schedule:
         return any(isinstance(release.mechanism, PoissonGaussian) for _, release in self.entries)
 
     @property
+    def grows(self) -> bool:
+        """Whether the records get new scores between releases, which partitions without a kept copy would compute in each pass."""
+        return any(getattr(release.query, "grows", False) for _, release in self.entries)
+
+    @property
     def by_row(self) -> bool:
         """Whether a release reads whole rows: then a table stored by columns is converted once."""
         return self.samples or self.passes_once or any(getattr(release.query, "by_row", False) for _, release in self.entries)

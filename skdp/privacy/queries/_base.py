@@ -36,6 +36,8 @@ class Query(Protocol):
         False if an answer reads the records an unknown number of times, or only in part.
     shares_partial : bool, optional
         True if consecutive releases of the query ask for one sum over the records, which is kept.
+    grows : bool, optional
+        True if the scores of the records change between its releases, so that a table in partitions needs a kept copy.
     rounding : float, optional
         Bound on the rounding error of the answer, relative to that of a sum of clipped rows; 1 if it is missing.
     """

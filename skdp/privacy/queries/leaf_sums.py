@@ -76,6 +76,7 @@ class LeafSums(SumQuery):
     splits: np.ndarray
     clip_norm: float
 
+    grows: ClassVar[bool] = True
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
     @property
