@@ -178,7 +178,7 @@ class Schedule:
 
     @property
     def grows(self) -> bool:
-        """Whether the records get new scores between releases, which partitions without a kept copy would compute in each pass."""
+        """Whether records get new scores between releases, which partitions without a kept copy would compute in each pass."""
         return any(getattr(release.query, "grows", False) for _, release in self.entries)
 
     @property
