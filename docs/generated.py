@@ -30,8 +30,19 @@ MODULES = (
 )  # every name of skdp.estimators is one of skdp
 
 EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee
-    *("privacy_utility", "how_many_records", "bounds", "ledger", "additive_adult", "additive_bike", "outliers", "quantiles"),
-    *("mixture", "rare_class", "group_dro", "wasserstein_digits", "td_learning", "dask_cluster", "audit"),
+    *("privacy_utility", "how_many_records", "bounds", "ledger", "additive_adult", "additive_bike"),
+    *(
+        "boosting_bike",
+        "outliers",
+        "quantiles",
+        "mixture",
+        "rare_class",
+        "group_dro",
+        "wasserstein_digits",
+        "td_learning",
+        "dask_cluster",
+        "audit",
+    ),
 )
 
 

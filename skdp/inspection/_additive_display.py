@@ -1,6 +1,6 @@
 """Plot the functions of an additive model, with the bands of their noise."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,8 @@ class AdditiveDisplay:
     --------
     skdp.DPAdditiveClassifier : Classifier with such functions in ``shape_functions_``.
     skdp.DPAdditiveRegressor : Regressor with such functions in ``shape_functions_``.
+    skdp.DPGradientBoostingClassifier : Classifier with partial dependences in ``shape_functions_``, and functions of all pairs.
+    skdp.DPGradientBoostingRegressor : Regressor with the same.
 
     Notes
     -----
@@ -74,10 +76,11 @@ class AdditiveDisplay:
 
         Parameters
         ----------
-        estimator : DPAdditiveClassifier or DPAdditiveRegressor
+        estimator : DPAdditiveClassifier, DPAdditiveRegressor, DPGradientBoostingClassifier or DPGradientBoostingRegressor
             A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
         terms : list of str or pair of str, or None, default=None
-            Columns and pairs to draw, in this order. None draws the most important ones.
+            Columns and pairs to draw, in this order; of a boosted model, any pairs. None draws the most important functions of
+            ``shape_functions_``.
         n_terms : int, default=12
             Number of terms to draw if ``terms`` is None.
         target : object, default=None
@@ -108,7 +111,8 @@ class AdditiveDisplay:
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         known = _functions(estimator)
-        chosen = _most_important(known, n_terms) if terms is None else _named(known, terms)
+        pair = getattr(estimator, "interaction", None)
+        chosen = _most_important(known, n_terms) if terms is None else _named(known, terms, pair)
         classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()
         response = _response(estimator, target if classes else None)
         if target is not None:
@@ -191,14 +195,19 @@ def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
     return sorted(known.values(), key=lambda function: -function.importance)[:n_terms]
 
 
-def _named(known: dict[Any, Any], terms: Any) -> list[Any]:
+def _named(known: dict[Any, Any], terms: Any, pair: Callable[[Any, Any], Any] | None) -> list[Any]:
+    """Return the functions of terms; a boosted model has one of any pair."""
     if isinstance(terms, str) or len(terms) == 0:
         raise ValueError(f"terms={terms!r}; expected a list of some of {list(known)!r}.")
     found = []
     for term in terms:
         keys = [tuple(term), tuple(term)[::-1]] if isinstance(term, (tuple, list)) else [term]
         if not (same := [key for key in keys if key in known]):
-            raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}.")
+            if pair is not None and len(keys) == 2 and len(term) == 2:
+                found.append(pair(*term))
+                continue
+            more = " and pairs of them" if pair is not None else ""
+            raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}{more}.")
         found.append(known[same[0]])
     return found
 

@@ -337,7 +337,7 @@ class AdditiveBasis:
         (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term], eyes)
         return part
 
-    def grid(self, name: str, fine: bool = True) -> np.ndarray:
+    def grid(self, name: str, fine: bool = True, places: np.ndarray | None = None) -> np.ndarray:
         """Return public values of a column for plots of a term, in its units: all categories, or a grid between the bounds.
 
         Parameters
@@ -346,6 +346,8 @@ class AdditiveBasis:
             A column of the schema.
         fine : bool, default=True
             Whether to add points between the knots of a number.
+        places : ndarray of shape (n_points,) or None, default=None
+            Increasing points from one bound (0) to the other one (1), in place of the knots and the points between them.
 
         Returns
         -------
@@ -359,9 +361,10 @@ class AdditiveBasis:
             return np.array(column.learnt.integers)
         if self.is_binary(name) and fine:
             return np.array(column.bounds)
-        steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
-        peaks = self.knots_of(name)
-        places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
+        if places is None:
+            steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
+            peaks = self.knots_of(name)
+            places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
         if column.learnt is not None:
             return np.asarray(from_between(column, 2 * places - 1))
         low, high = column.bounds

@@ -1,6 +1,6 @@
 """Read an additive model: the function of each column, its band for the noise, and monotone functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -83,21 +83,29 @@ class Shapes:
 
     def function(self, term: Term, squeeze: bool) -> ShapeFunction:
         """Return the function of a term; ``squeeze`` drops the last axis of a single output."""
-        rows, columns = self._rows(term), term.columns
-        values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns]
-        grids = tuple(self.basis.grid(name, self._fine(term)) for name in term.names)
+        grids, rows, columns = self._grids(term), self._rows(term), term.columns
+        added, variances = self._added(term, grids)
+        values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns] + added
         shape = tuple(grid.size for grid in grids) + (() if squeeze else (self.coef.shape[0],))
         lower = upper = None
         if self.noise is not None:
-            half = float(ndtri((1 + LEVEL) / 2)) * self._standard_errors(term, rows)
+            half = float(ndtri((1 + LEVEL) / 2)) * np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
             lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
         weights = self._weights(term, rows)
         importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
         grid = grids[0] if len(grids) == 1 else grids
-        scales = tuple(getattr(self.basis.facts.columns[name], "scale", "category") for name in term.names)
-        if len(term.names) == 1 and self.basis.is_binary(term.names[0]):
-            scales = ("category",)  # bars at the only two values
-        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, scales)
+        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, self.scales(term.names, grids))
+
+    def scales(self, names: Sequence[str], grids: Sequence[np.ndarray]) -> tuple[str, ...]:
+        """Return the scale of each column; a number at its only two values is a category."""
+        columns = self.basis.facts.columns
+        usual = [getattr(columns[name], "scale", "category") for name in names]
+        two = [self.basis.is_binary(name) and grid.size == 2 for name, grid in zip(names, grids, strict=True)]
+        return tuple("category" if bars else scale for bars, scale in zip(two, usual, strict=True))
+
+    def _added(self, term: Term, grids: Sequence[np.ndarray]) -> tuple[Any, Any]:
+        """Return what else is added to the values on the grid, with the variances of its noise."""
+        return 0.0, 0.0
 
     def _standard_errors(self, term: Term, rows: Any) -> np.ndarray:
         """Return the standard errors on the grid, with the noise of the average record, computed in parts to bound memory."""
@@ -113,13 +121,12 @@ class Shapes:
         weights[:, term.columns] = self.coef[:, term.columns]
         return np.hypot(np.concatenate(parts), self.noise.centre_errors(weights))
 
-    def _fine(self, term: Term) -> bool:
-        return len(term.names) == 1
+    def _grids(self, term: Term) -> tuple[np.ndarray, ...]:
+        return tuple(self.basis.grid(name, fine=len(term.names) == 1) for name in term.names)
 
     def _rows(self, term: Term) -> Any:
         """Return the functions of the term on its grid, in CSR; for a pair, the second column varies fastest."""
-        grids = [self.basis.grid(name, self._fine(term)) for name in term.names]
-        places = np.meshgrid(*grids, indexing="ij")
+        places = np.meshgrid(*self._grids(term), indexing="ij")
         return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
 
     def _weights(self, term: Term, rows: Any) -> np.ndarray:

@@ -8,11 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
+from skdp.data._predictions import takes_tables
 from skdp.estimators._plan import Plan
+from skdp.estimators._public_columns import named_pairs
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._reading import Additive
+from skdp.estimators.additive._terms import ShapeFunction, Shapes
+from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
 from skdp.estimators.boosting._rule import Rule, rule_of
-from skdp.estimators.boosting._trees import ColumnGains, Marginals, Tree, Trees
+from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
 from skdp.preprocessing._bins import bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
@@ -82,6 +86,92 @@ class BoostedModel(AdditiveModel):
         total = self._gains.sum()
         return self._gains / total if total > 0 else np.full(self._gains.size, 1 / self._gains.size)
 
+    @property
+    def shape_functions_(self) -> dict[str, ShapeFunction]:
+        """The partial dependence of each column under the released marginals: grid, values, band and importance.
+
+        The band covers the noise of the additive part and of the leaves, for trees, marginals and a weight that count as given.
+        It leaves out that later trees correct earlier noise: in 16 fits of the same made-up records, at epsilon 1 and 3, it
+        contained the mean curve at all points and was two to five times as wide as needed; at 93 to 99 % of the points for a
+        column with records at four values alone. It does not cover the variation between samples of records.
+        """
+        return super().shape_functions_
+
+    @property
+    def baseline_(self) -> np.ndarray:
+        """Raw prediction of an average record, of shape (n_outputs,), to which `explain` adds."""
+        baseline = super().baseline_
+        return baseline if self.trees_ is None else baseline + TreeReader(self.trees_).mean
+
+    @property
+    def interactions_(self) -> dict[tuple[str, str], float]:
+        """Strength of the interaction of each pair of columns, the strongest first; empty without trees.
+
+        It is the root mean square of `interaction` under the released marginals, less what noise adds to the square, at least 0.
+        """
+        shapes = self._shapes()
+        if not isinstance(shapes, BoostedShapes):
+            return {}
+        names, found = list(self.basis_.facts.columns), shapes.trees.strengths()
+        return {(names[one], names[other]): found[one, other] for one, other in sorted(found, key=lambda pair: -found[pair])}
+
+    def interaction(self, one: Any, other: Any) -> ShapeFunction:
+        """Return what two columns add together that neither of them adds alone.
+
+        This is their joint partial dependence under the released marginals, less that of each of them. The band is as for
+        ``shape_functions_``; it contained the mean of 16 fits at 95 to 100 % of the points.
+
+        Parameters
+        ----------
+        one, other : str or int
+            Names or numbers of two columns.
+
+        Returns
+        -------
+        ShapeFunction
+            The function of the pair. `skdp.inspection.AdditiveDisplay` draws it.
+
+        Raises
+        ------
+        ValueError
+            If there are no two such columns, or no trees.
+        """
+        shapes = self._shapes()
+        ((first, second),) = named_pairs([(one, other)], list(self.basis_.facts.columns))
+        if not isinstance(shapes, BoostedShapes):
+            raise ValueError("There are no trees, and so no interactions: public facts chose the additive model alone.")
+        return shapes.pair(first, second, squeeze=self.coef_.ndim == 1 or len(self.coef_) == 1)
+
+    @takes_tables
+    def explain(self, X: Any) -> np.ndarray:
+        """Return what each column adds to the raw prediction of each record: its Shapley value.
+
+        The values are exact for columns that are independent and distributed as the released marginals.
+
+        Parameters
+        ----------
+        X : DataFrame, or array-like of shape (n_samples, n_features)
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns), or (n_samples, n_columns, n_classes) for more than two classes
+            Contributions, in the order of ``shape_functions_``. Together with ``baseline_`` they add up to the log-odds of a
+            classifier, or to the prediction of a regressor before it is clipped to ``target_bounds``.
+        """
+        contributions = super().explain(X)
+        if self.trees_ is None:
+            return contributions
+        added = TreeReader(self.trees_).explained(self._read_to_predict(X)[1])
+        return contributions + (added[:, :, 0] if contributions.ndim == 2 else added)
+
+    def _shapes(self) -> Shapes:
+        shapes = super()._shapes()
+        if self.trees_ is None:
+            return shapes
+        trees = TreeReader(self.trees_)
+        return BoostedShapes(shapes.basis, shapes.coef, shapes.noise, shapes.directions, trees=trees)
+
     def _rule(self, signal: float, n_columns: int) -> Rule | None:
         """Return the constants of the trees, from public facts alone; their releases need a positive delta."""
         return None if self.delta == 0 else rule_of(signal, n_columns, self._of_classes)
@@ -112,8 +202,7 @@ class BoostedModel(AdditiveModel):
             return {**model, "trees_": None}
         found = Boosted.of(result)
         assert found.trees is not None
-        trees = replace(found.trees, values=found.trees.values * np.float32(self._units()[1]))
-        return {**model, "trees_": trees, "_gains": found.gains}
+        return {**model, "trees_": found.trees.scaled(self._units()[1]), "_gains": found.gains}
 
     def _raw(self, X: Any) -> np.ndarray:
         raw, bins = self._read_to_predict(X)
@@ -197,6 +286,7 @@ class Boosting:
         marginals = Marginals(self._bins, self._oracle.ask(BinCounts(self._bins.sizes)), self._noise[BinCounts], n)
         noise, gains, weights = self._noise[LeafSums], ColumnGains(len(self._bins.sizes)), marginals.weights
         step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
+        spread: list[float] = []
         for number in range(rule.n_trees):
             if number and rule.learns_weights and number % max(1, rule.n_trees // PERIODS) == 0:
                 weights = gains.weights(marginals.weights)
@@ -207,7 +297,10 @@ class Boosting:
             self._oracle.add_tree(tree.columns, tree.splits, values, share)
             gains.add(tree, sums, noise, n)
             made.append((tree, np.float32(share) * values))
-        return self._gathered(made, self._weight()), gains.means
+            spread.append(share * noise / n)
+        shares = np.concatenate(marginals.shares).astype(np.float32)
+        background = Background(shares, np.array(spread, dtype=np.float32), rule.curvature, step)
+        return self._gathered(made, background).scaled(self._weight()), gains.means
 
     def _weight(self) -> float:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
@@ -215,12 +308,13 @@ class Boosting:
         bend = max(at_none - at_all, 2 * self._noise[TreeWeight])
         return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
 
-    def _gathered(self, made: list[tuple[Tree, np.ndarray]], weight: float) -> Trees:
+    def _gathered(self, made: list[tuple[Tree, np.ndarray]], background: Background) -> Trees:
         return Trees(
             self._bins,
             np.stack([tree.columns for tree, _ in made]).astype(np.min_scalar_type(len(self._bins.sizes))),
             np.packbits(np.stack([tree.splits for tree, _ in made]), axis=2),
-            np.stack([np.float32(weight) * values for _, values in made]),
+            np.stack([values for _, values in made]),
+            background,
         )
 
 

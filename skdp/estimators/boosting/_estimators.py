@@ -64,6 +64,12 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         the additive model alone.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+    shape_functions_ : dict of ShapeFunction
+        The partial dependence of each column, with a band for the noise.
+    interactions_ : dict of float
+        Strength of the interaction of each pair of columns, the strongest first; empty without trees.
+    baseline_ : ndarray of shape (n_outputs,)
+        Raw prediction of an average record, to which `explain` adds.
     basis_ : AdditiveBasis
         The basis functions of the additive part.
     coef_ : ndarray
@@ -239,6 +245,12 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
         the additive model alone.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+    shape_functions_ : dict of ShapeFunction
+        The partial dependence of each column, with a band for the noise.
+    interactions_ : dict of float
+        Strength of the interaction of each pair of columns, the strongest first; empty without trees.
+    baseline_ : ndarray of shape (n_outputs,)
+        Raw prediction of an average record, to which `explain` adds.
     basis_ : AdditiveBasis
         The basis functions of the additive part.
     coef_ : ndarray

@@ -1,7 +1,7 @@
 """Random oblivious trees on bins: how they are drawn, what their leaves add, and what they say about the columns."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from skdp._projections import onto_simplex
 from skdp.privacy.data.binned_records import leaves
 from skdp.privacy.data.bins import EDGES, Bins
 
-__all__ = ["ColumnGains", "Marginals", "Tree", "Trees"]
+__all__ = ["Background", "ColumnGains", "Marginals", "Tree", "Trees", "leaf_shares"]
 
 EVEN_CUTS = 0.5  # share of the cuts of numbers at an even place between the bounds; the others are at a quantile; a choice
 QUANTILES = 0.02, 0.98  # between which quantiles a cut may be; a choice
@@ -41,6 +41,26 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
+class Background:
+    """Hold the released facts with which trees are read.
+
+    Parameters
+    ----------
+    shares : ndarray of float32 of shape (sum of the numbers of bins,)
+        Share of the records in each bin, column by column.
+    noise : ndarray of float32 of shape (n_trees,)
+        Standard deviation of the noise of a leaf sum per record, times the share of the tree in the model.
+    curvature, step : float
+        A leaf adds its sum per record, divided by its share over the curvature plus one over the step.
+    """
+
+    shares: np.ndarray
+    noise: np.ndarray
+    curvature: float
+    step: float
+
+
+@dataclass(frozen=True, eq=False)
 class Trees:
     """Hold the trees of a fitted model.
 
@@ -54,12 +74,20 @@ class Trees:
         Side of each bin, eight to a byte.
     values : ndarray of float32 of shape (n_trees, n_outputs, n_leaves)
         What a leaf adds to the raw prediction.
+    background : Background
+        Released facts with which the trees are read.
     """
 
     bins: Bins
     columns: np.ndarray
     sides: np.ndarray
     values: np.ndarray
+    background: Background
+
+    def scaled(self, factor: float) -> "Trees":
+        """Return trees that add a multiple."""
+        background = replace(self.background, noise=self.background.noise * np.float32(factor))
+        return replace(self, values=self.values * np.float32(factor), background=background)
 
     def staged(self, bins: np.ndarray) -> Iterator[np.ndarray]:
         """Yield what each tree adds to the raw predictions, of shape (n_outputs, m), from bins of shape (n_columns, m)."""
@@ -128,14 +156,12 @@ class Marginals:
             Numbers are cut at an even place or at a quantile; categories are divided at random.
         """
         columns = rng.choice(len(weights), depth, p=weights)
-        splits, shares = np.zeros((depth, max(self.bins.sizes)), dtype=bool), np.ones(1)
+        splits = np.zeros((depth, max(self.bins.sizes)), dtype=bool)
         for place, column in enumerate(columns.tolist()):
             size = self.bins.sizes[column]
             splits[place, :size] = self._cut(column, rng) if self.bins.columns[column].ends else _halves(size, rng)
             splits[place, size:] = splits[place, size - 1]  # bins that no record is in
-            above = float(self.shares[column][splits[place, :size]].sum())
-            shares = np.concatenate([shares * (1 - above), shares * above])
-        return Tree(columns, splits, np.maximum(shares, 0.0))
+        return Tree(columns, splits, leaf_shares(columns, splits, self.shares))
 
     def _cut(self, column: int, rng: np.random.Generator) -> np.ndarray:
         if rng.random() < EVEN_CUTS:
@@ -199,6 +225,30 @@ class ColumnGains:
         self._sums *= KEPT
         self._counts *= KEPT
         return EXPLORED * first + (1 - EXPLORED) * means / means.sum() if means.sum() > 0 else first
+
+
+def leaf_shares(columns: np.ndarray, splits: np.ndarray, shares: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the share of the records in each leaf of a tree, as if all its splits were independent.
+
+    Parameters
+    ----------
+    columns : ndarray of int of shape (depth,)
+        Column of each split.
+    splits : ndarray of bool of shape (depth, n_bins)
+        Side of each bin.
+    shares : sequence of ndarray
+        Share of each bin of each column.
+
+    Returns
+    -------
+    ndarray of shape (n_leaves,)
+        Shares.
+    """
+    found = np.ones(1)
+    for column, sides in zip(columns.tolist(), splits, strict=True):
+        above = float(shares[column][sides[: shares[column].size]].sum())
+        found = np.concatenate([found * (1 - above), found * above])
+    return np.maximum(found, 0.0)
 
 
 def _halves(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,226 @@
+"""Reading of boosted models: effects, their noise and Shapley values against definitions, curves, pairs and displays."""
+
+from itertools import combinations, permutations
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from seeded import fitted
+
+from skdp import (
+    DPAdditiveRegressor,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    load_model,
+    save_model,
+)
+from skdp.data import chunks
+from skdp.estimators.boosting._reading import RAREST, TreeReader
+from skdp.estimators.boosting._trees import Background, Trees
+from skdp.inspection import AdditiveDisplay
+from skdp.privacy.data.bins import Bins, ColumnBins
+
+matplotlib.use("agg")
+
+BINS = Bins((ColumnBins(0, 5), ColumnBins(5, 8), ColumnBins(8, 9, (-1.0, 1.0)), ColumnBins(9, 11)))
+DEPTH, N_TREES = 4, 3
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    pyplot.close("all")
+
+
+def trees(rng, values=None):
+    """Of two outputs; in one of them all splits are of one column, and the release says that a category has no records."""
+    columns = np.vstack([rng.integers(0, 4, (N_TREES - 1, DEPTH)), np.zeros((1, DEPTH), int)])
+    columns[0, :2] = 2, 2
+    splits = rng.random((N_TREES, DEPTH, max(BINS.sizes))) < 0.5
+    shares = [rng.dirichlet(np.ones(size)) for size in BINS.sizes]
+    shares[0] = np.array([0.0, 0.4, 0.3, 0.2, 0.1])
+    background = Background(np.concatenate(shares).astype(np.float32), np.array([0.1, 0.2, 0.05], np.float32), 4.0, 0.5)
+    values = rng.normal(size=(N_TREES, 2, 1 << DEPTH)).astype(np.float32)
+    return Trees(BINS, columns.astype(np.uint8), np.packbits(splits, axis=2), values, background)
+
+
+def everywhere(model):
+    """What the trees add in each combination of bins, of shape (*sizes, n_outputs), and the marginals."""
+    bins = np.stack([place.ravel() for place in np.indices(BINS.sizes)])
+    shares = np.split(model.background.shares.astype(float), np.cumsum(BINS.sizes)[:-1])
+    shares = [np.maximum(part, RAREST) / np.maximum(part, RAREST).sum() for part in shares]
+    return model.predicted(bins).reshape(*BINS.sizes, -1), shares
+
+
+def mean_given(values, shares, known):
+    """The mean over all columns but the known ones, which keep their axes."""
+    for column, part in enumerate(shares):
+        if column not in known:
+            values = np.average(values, axis=column, weights=part, keepdims=True) + np.zeros_like(values[:1, :1, :1, :1])
+    return values
+
+
+def effects(values, shares, one, other=None):
+    """The definition of the effect of a column, or of a pair."""
+    mean = mean_given(values, shares, ())
+    single = [mean_given(values, shares, (column,)) - mean for column in (one, other) if column is not None]
+    total = single[0] if other is None else mean_given(values, shares, (one, other)) - sum(single) - mean
+    axes = tuple(column for column in range(4) if column not in (one, other))
+    return np.moveaxis(total.squeeze(axis=axes), -1, 0)
+
+
+def test_effects_are_differences_of_means_over_independent_columns(rng):
+    model = trees(rng)
+    reader, (values, shares) = TreeReader(model), everywhere(model)
+    np.testing.assert_allclose(reader.mean, mean_given(values, shares, ()).ravel(), atol=1e-6)
+    for column in range(4):
+        np.testing.assert_allclose(reader.single(column)[:-1], effects(values, shares, column), atol=1e-6)
+    for one, other in combinations(range(4), 2):
+        wanted = effects(values, shares, one, other)
+        np.testing.assert_allclose(reader.pair(one, other)[:-1], wanted, atol=1e-6)
+        np.testing.assert_allclose(reader.pair(other, one)[:-1], wanted.transpose(0, 2, 1), atol=1e-6)
+
+
+def test_shapley_values_are_means_over_all_orders_of_the_columns(rng):
+    model = trees(rng)
+    values, shares = everywhere(model)
+    bins = np.stack([rng.integers(0, size, 50) for size in BINS.sizes]).astype(np.uint8)
+    known = {subset: mean_given(values, shares, subset) for k in range(5) for subset in combinations(range(4), k)}
+    whole = {subset: np.broadcast_to(part, values.shape)[tuple(bins)] for subset, part in known.items()}
+    wanted = np.zeros((50, 4, 2))
+    for order in permutations(range(4)):
+        for place, column in enumerate(order):
+            before, after = tuple(sorted(order[:place])), tuple(sorted(order[: place + 1]))
+            wanted[:, column] += (whole[after] - whole[before]) / 24
+    np.testing.assert_allclose(TreeReader(model).explained(bins), wanted, atol=1e-6)
+
+
+def test_variances_are_those_of_independent_noise_in_the_leaves(rng):
+    """The effects of each leaf alone, squared and summed up. A leaf has the step of its share."""
+    model = trees(rng)
+    reader, background = TreeReader(model), model.background
+    shares = np.split(background.shares.astype(float), np.cumsum(BINS.sizes)[:-1])
+    single, pair = [np.zeros(size) for size in BINS.sizes], np.zeros((5, 3))
+    for number, pairs in enumerate(zip(model.columns, model.splits, strict=True)):
+        both = list(zip(*pairs, strict=True))
+        for leaf in range(1 << DEPTH):
+            sides = [shares[c][s[: BINS.sizes[c]] == (leaf >> d & 1)].sum() for d, (c, s) in enumerate(both)]
+            error = background.noise[number] / (np.prod(sides) / background.curvature + 1 / background.step)
+            values = np.zeros_like(model.values)
+            values[number, 0, leaf] = error
+            alone = TreeReader(Trees(BINS, model.columns, model.sides, values, background))
+            for column in range(4):
+                single[column] += np.square(alone.single(column)[0])
+            pair += np.square(alone.pair(0, 1)[0])
+    for column in range(4):
+        np.testing.assert_allclose(reader.single(column)[-1], single[column], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(reader.pair(0, 1)[-1], pair, rtol=1e-4, atol=1e-9)
+
+
+def test_strengths_are_root_mean_squares_less_noise(rng):
+    model = trees(rng)
+    reader, (values, shares) = TreeReader(model), everywhere(model)
+    found = reader.strengths()
+    assert list(found) == list(combinations(range(4), 2)) and max(found.values()) > 0
+    for one, other in found:
+        squares = np.square(effects(values, shares, one, other)).mean(axis=0) - reader.pair(one, other)[-1]
+        np.testing.assert_allclose(found[one, other], max(shares[one] @ squares @ shares[other], 0) ** 0.5, atol=1e-4)
+    loud = Trees(BINS, model.columns, model.sides, model.values, Background(model.background.shares, np.full(3, 1e3), 4.0, 0.5))
+    assert set(TreeReader(loud).strengths().values()) == {0.0}
+
+
+@pytest.fixture(scope="module")
+def product():
+    """A product of two columns, and a curve of a third one that is skewed."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, (10_000, 2)), rng.exponential(10, 10_000).clip(0, 100)])
+    y = 200 * X[:, 0] * X[:, 1] + 100 * (X[:, 2] > 10)
+    model = DPGradientBoostingRegressor(
+        3.0, feature_bounds=[(-1, 1), (-1, 1), (0, 100)], target_bounds=(-300, 300), random_state=0
+    )
+    return fitted(model, X, y), X, y
+
+
+def test_a_product_is_found_and_drawn_in_its_units(product):
+    model, *_ = product
+    strengths = model.interactions_
+    assert next(iter(strengths)) == ("x0", "x1") and list(strengths.values()) == sorted(strengths.values(), reverse=True)
+    assert 50 < strengths["x0", "x1"] < 75 and max(list(strengths.values())[1:]) < 20  # 200 / 3
+    function = model.interaction("x1", 0)
+    (across, along), inner = function.grid, slice(2, -2)
+    assert function.names == ("x1", "x0") and function.scales == ("linear", "linear")
+    error = (function.values - 200 * np.outer(across, along))[inner, inner]
+    assert np.sqrt(np.square(error).mean()) < 20
+    assert ((function.lower < function.values) & (function.values < function.upper)).all()
+    curve = model.shape_functions_["x2"]
+    assert curve.grid[0] == 0 and curve.grid[-1] == 100 and (np.diff(curve.grid) > 0).all()
+    low, high = np.interp([5, 20], curve.grid, curve.values)
+    assert 70 < high - low < 110 and curve.importance == pytest.approx(49, abs=10)
+    assert model.shape_functions_["x0"].importance < 15
+
+
+def test_contributions_of_a_regressor_add_up(product):
+    model, X, _ = product
+    explained = model.explain(X[:2000])
+    raw = model.predict(X[:2000])
+    inside = np.abs(raw) < 299
+    assert explained.shape == (2000, 3) and inside.mean() > 0.9
+    np.testing.assert_allclose((explained.sum(axis=1) + model.baseline_)[inside], raw[inside], atol=1e-5 * 300)
+    np.testing.assert_array_equal(model.explain(chunks(lambda: iter([X[:1000], X[1000:2000]]))), explained)
+
+
+def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng):
+    n = 8000
+    frame = pd.DataFrame({"age": rng.integers(20, 60, n) * 1.0, "town": rng.choice(["a", "b", "c"], n), "x": rng.normal(size=n)})
+    y = (frame["age"] > 40).astype(int) + (frame["town"] == "b")
+    frame.loc[rng.random(n) < 0.2, "age"] = np.nan
+    model = fitted(DPGradientBoostingClassifier(10.0), frame, y)
+    some = frame[:500]
+    explained = model.explain(some)
+    assert model.trees_ is not None and explained.shape == (500, 3, 3)
+    np.testing.assert_allclose(explained.sum(axis=1) + model.baseline_, model.decision_function(some), atol=1e-5)
+    assert model.interaction("age", "town").values.shape[-1] == 3
+    assert model.shape_functions_["town"].values.shape == (len(model.shape_functions_["town"].grid), 3)
+
+
+def test_displays_draw_curves_and_any_pair(product):
+    model, *_ = product
+    display = AdditiveDisplay.from_estimator(model, terms=[("x2", "x0"), "x2"])
+    assert [ax.get_title() for ax in display.axes_[:2]] == ["x2 \N{MULTIPLICATION SIGN} x0", "x2"]
+    assert len(AdditiveDisplay.from_estimator(model).axes_) == 3
+    for wrong in (("x2", "x7"), ("x2", "x2"), "x7"):
+        with pytest.raises(ValueError, match=r"x7|different columns"):
+            AdditiveDisplay.from_estimator(model, terms=[wrong])
+
+
+def test_a_model_from_a_file_is_read_alike(product, tmp_path):
+    pytest.importorskip("skops")
+    model, *_ = product
+    save_model(model, tmp_path / "model.skops")
+    assert load_model(tmp_path / "model.skops").interactions_ == model.interactions_
+
+
+def test_without_trees_the_additive_model_is_read(rng):
+    X = rng.uniform(-1, 1, (300, 3))
+    model, additive = (
+        fitted(kind(0.1, feature_bounds=1.0, target_bounds=(-1, 1)), X, X[:, 0])
+        for kind in (DPGradientBoostingRegressor, DPAdditiveRegressor)
+    )
+    assert model.trees_ is None and model.interactions_ == {}
+    np.testing.assert_array_equal(model.explain(X), additive.explain(X))
+    np.testing.assert_array_equal(model.baseline_, additive.baseline_)
+    for name, shape in additive.shape_functions_.items():
+        np.testing.assert_array_equal(model.shape_functions_[name].upper, shape.upper)
+    with pytest.raises(ValueError, match="There are no trees"):
+        model.interaction(0, 1)
+
+
+def test_bands_cover_the_mean_of_refits(product):
+    """As the page about boosting says, they are wide."""
+    model, X, y = product
+    shapes = [fitted(model, X[:4000], y[:4000], seed=seed).shape_functions_["x2"] for seed in range(4)]
+    mean = np.mean([shape.values for shape in shapes], axis=0)
+    assert np.mean([(shape.lower < mean) & (mean < shape.upper) for shape in shapes]) > 0.95
+    assert np.mean([shape.upper - shape.lower for shape in shapes]) < 200
