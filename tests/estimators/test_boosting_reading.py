@@ -1,5 +1,6 @@
 """Reading of boosted models: effects, their noise and Shapley values against definitions, curves, pairs and displays."""
 
+from copy import copy
 from itertools import combinations, permutations
 
 import matplotlib
@@ -20,7 +21,7 @@ from skdp.data import chunks
 from skdp.estimators.boosting._reading import RAREST, TreeReader
 from skdp.estimators.boosting._trees import Background, Trees
 from skdp.inspection import AdditiveDisplay
-from skdp.privacy.data.bins import Bins, ColumnBins
+from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
 matplotlib.use("agg")
 
@@ -154,11 +155,29 @@ def test_a_product_is_found_and_drawn_in_its_units(product):
     error = (function.values - 200 * np.outer(across, along))[inner, inner]
     assert np.sqrt(np.square(error).mean()) < 20
     assert ((function.lower < function.values) & (function.values < function.upper)).all()
+    assert 10 < np.median(function.upper - function.lower) < 100
+    one, other = model.interaction("x2", "x0"), model.interaction("x0", "x2")
+    np.testing.assert_allclose(one.values, other.values.T, atol=1e-9)
     curve = model.shape_functions_["x2"]
     assert curve.grid[0] == 0 and curve.grid[-1] == 100 and (np.diff(curve.grid) > 0).all()
     low, high = np.interp([5, 20], curve.grid, curve.values)
-    assert 70 < high - low < 110 and curve.importance == pytest.approx(49, abs=10)
+    assert 70 < high - low < 110 and curve.importance == pytest.approx(48, abs=5)
     assert model.shape_functions_["x0"].importance < 15
+
+
+def test_curves_are_those_of_the_additive_part_and_of_the_trees(product):
+    """At the middle of each bin and at both bounds, with the variances of both."""
+    model, *_ = product
+    additive, reader = copy(model), TreeReader(model.trees_)
+    additive.trees_ = None
+    for place, (name, base) in enumerate(additive.shape_functions_.items()):
+        curve, (low, high) = model.shape_functions_[name], model.feature_bounds[place]
+        *values, variances = reader.single(place)[:, np.searchsorted(EDGES, (curve.grid - low) / (high - low), side="right")]
+        np.testing.assert_allclose(curve.values, np.interp(curve.grid, base.grid, base.values) + values[0], atol=1e-6)
+        importance = np.sqrt(reader.marginals[place] @ np.square(curve.values[1:-1]))
+        assert curve.importance == pytest.approx(importance, rel=0.05)
+        wanted = np.hypot((base.upper - base.lower)[[0, -1]], 2 * 1.959964 * np.sqrt(variances[[0, -1]]))
+        np.testing.assert_allclose((curve.upper - curve.lower)[[0, -1]], wanted, rtol=1e-5)
 
 
 def test_contributions_of_a_regressor_add_up(product):
