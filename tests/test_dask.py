@@ -15,9 +15,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import PrivacyLedger
-from skdp.estimators import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.estimators import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.estimators import _learnt as learnt_estimators
 from skdp.estimators._partitioned import PartReading
+from skdp.estimators.boosting import _rule
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
 from skdp.privacy.data import partition
@@ -145,6 +146,21 @@ def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     estimator = DPAdditiveRegressor(feature_bounds=3.0, target_bounds=(-1, 1))
     model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, X[names], X["y"])
     assert np.allclose(model.predict(X[names]), memory.predict(X[names]), atol=1e-6)
+
+
+def test_boosted_models_keep_scores_on_the_workers(cluster, narrow, monkeypatch):
+    """Bins, scores and trees of each partition are where its rows were; nothing is left."""
+    monkeypatch.setattr(_rule, "N_TREES", 6)
+    X, targets = narrow[0], np.clip(narrow[0][:, 0] * narrow[0][:, 1], -1, 1)
+    estimator = DPGradientBoostingRegressor(8.0, delta=1e-6, feature_bounds=3.0, target_bounds=(-1, 1), random_state=0)
+    memory, one, three = (
+        fitted(estimator, *given)
+        for given in ((X, targets), *((da.from_array(X, (n, -1)), da.from_array(targets, n)) for n in (3000, 1000)))
+    )
+    np.testing.assert_array_equal(one.trees_.values, memory.trees_.values)
+    np.testing.assert_array_equal(one.predict(X), memory.predict(X))
+    np.testing.assert_allclose(three.predict(X), memory.predict(X), atol=1e-3)
+    eventually(lambda: not left_on(cluster))
 
 
 @pytest.fixture(scope="module")
