@@ -229,22 +229,23 @@ class AdditiveBasis:
             return slice(term.columns.start, term.columns.start)
         return slice(term.columns.start + 1, term.columns.stop - self._indicators_of(term.names[0])[0])
 
-    def ends_of(self, term: Term) -> tuple[float, float]:
-        """Return the scaled value of a number, as it stands in a row, at the lower and at the upper bound.
+    def scaled_cells(self, term: Term, cells: np.ndarray) -> np.ndarray:
+        """Return the scaled values of a number, as they stand in a row.
 
         Parameters
         ----------
         term : Term
             The term of one number.
+        cells : ndarray of shape (n,)
+            Numbers, in the units of the column.
 
         Returns
         -------
-        tuple of float
-            Low and high.
+        ndarray of shape (n,)
+            Scaled values.
         """
         (name,) = term.names
-        ends = self._value(name, np.array(self._number(name).bounds)[:, None])[:, 0] / self._length
-        return float(ends[0]), float(ends[1])
+        return np.asarray(self._value(name, cells[:, None])[:, 0] / self._length)
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.

@@ -4,9 +4,9 @@ import numpy as np
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, TermValues
 from skdp.preprocessing._schema import Number
-from skdp.privacy.data.bins import Bins, ColumnBins
+from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
-__all__ = ["bins_of", "bins_of_values"]
+__all__ = ["bin_effects", "bins_of", "bins_of_values"]
 
 
 def bins_of(basis: AdditiveBasis) -> Bins:
@@ -39,9 +39,52 @@ def bins_of_values(bins: Bins, place: int, values: TermValues) -> np.ndarray:
     return column.of_numbers(values.value, missing)
 
 
+def bin_effects(basis: AdditiveBasis, bins: Bins, coef: np.ndarray) -> list[np.ndarray]:
+    """Return what the functions of each column add in each of its bins.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        The basis.
+    bins : Bins
+        Its bins.
+    coef : ndarray of shape (n_outputs, n_features)
+        Coefficients of the functions.
+
+    Returns
+    -------
+    list of ndarray of shape (n_outputs, size)
+        At the centre of each bin of a number, with its indicators of integers where these lie; of each category.
+    """
+    return [_effects(basis, column, place, coef) for place, column in enumerate(bins.columns)]
+
+
+def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndarray) -> np.ndarray:
+    of_indicators = coef / basis.length_in_force
+    if column.ends is None:
+        return of_indicators[:, column.first : column.stop]
+    (name,), (low, high) = basis.terms[place].names, column.ends
+    ends = np.concatenate([[0.0], EDGES, [1.0]])
+    centres = (ends[:-1] + ends[1:]) / 2
+    if column.missing:  # such cells lie where the scaled value is 0
+        centres = np.append(centres, np.clip(-low / (high - low), 0.0, 1.0))
+    values = TermValues(basis.terms[place], None, low + (high - low) * centres, 2 * centres - 1 if basis.n_intervals else None)
+    found = basis.raw(values, coef).T
+    facts = basis.facts.columns[name]
+    learnt = facts.learnt if isinstance(facts, Number) else None
+    if learnt is not None and learnt.integers:
+        first = column.stop - len(learnt.integers) - learnt.missing
+        cells = basis.scaled_cells(basis.terms[place], np.array(learnt.integers))
+        np.add.at(found.T, column.of_numbers(cells, None), of_indicators[:, first : column.stop - learnt.missing].T)
+    if column.missing:
+        found[:, -1] += of_indicators[:, column.stop - 1]
+    return found
+
+
 def _of_column(basis: AdditiveBasis, name: str, place: int) -> ColumnBins:
     facts, term = basis.facts.columns[name], basis.terms[place]
     first, stop = term.columns.start, term.columns.stop
     if not isinstance(facts, Number):
         return ColumnBins(first, stop)
-    return ColumnBins(first, stop, basis.ends_of(term), facts.learnt is not None and facts.learnt.missing)
+    low, high = basis.scaled_cells(term, np.array(facts.bounds)).tolist()
+    return ColumnBins(first, stop, (low, high), facts.learnt is not None and facts.learnt.missing)

@@ -17,7 +17,7 @@ from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
 from skdp.estimators.boosting._rule import Rule, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
-from skdp.preprocessing._bins import bins_of, bins_of_values
+from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, Loss, TreeWeight
@@ -257,7 +257,7 @@ class Boosting:
         boosted = Boosted.of(plan.problem)
         assert boosted.rule is not None
         self._rule, self._bins, self._problem = boosted.rule, bins_of(boosted.basis), plan.problem
-        self._oracle, self._rng = oracle, rng
+        self._basis, self._oracle, self._rng = boosted.basis, oracle, rng
         budget = plan.problem.budget
         self._noise = {
             release.query: noise_multiplier(release, plan.scale, budget.adjacency) * (release.clip_norm or 0.0)
@@ -283,7 +283,8 @@ class Boosting:
         """
         rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
         self._oracle.bin_rows(self._bins, coef)
-        marginals = Marginals(self._bins, self._oracle.ask(BinCounts(self._bins.sizes)), self._noise[BinCounts], n)
+        effects = bin_effects(self._basis, self._bins, self._problem.unpack(coef)[0])
+        marginals = Marginals(self._bins, self._oracle.ask(BinCounts(self._bins.sizes)), self._noise[BinCounts], n, effects)
         noise, gains, weights = self._noise[LeafSums], ColumnGains(len(self._bins.sizes)), marginals.weights
         step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
         spread: list[float] = []

@@ -1,5 +1,6 @@
 """The estimators to start with: public facts choose among linear, additive and boosted models."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
 from skdp.estimators.additive._reading import labels_of_columns, number_of_records
+from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.preprocessing._frame_facts import leaves_to_learn
@@ -94,14 +96,50 @@ class TabularModel(BoostedModel):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of each column in the gains of the trees; present only if these were chosen."""
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.feature_importances_)
+        return np.asarray(self._model_with("feature_importances_").feature_importances_)
 
     @property
     def shape_functions_(self) -> Any:
         """The function of each column, if an additive or a boosted model was chosen."""
+        return self._model_with("shape_functions_").shape_functions_
+
+    @property
+    def baseline_(self) -> np.ndarray:
+        """Raw prediction of an average record, if an additive or a boosted model was chosen."""
+        return np.asarray(self._model_with("baseline_").baseline_)
+
+    @property
+    def interactions_(self) -> Any:
+        """Strength of the interaction of each pair of columns, if a boosted model was chosen."""
+        return self._model_with("interactions_").interactions_
+
+    def interaction(self, one: Any, other: Any) -> ShapeFunction:
+        """Return what two columns add together, if a boosted model was chosen; see the chosen estimator."""
+        found: ShapeFunction = self._model_with("interaction").interaction(one, other)
+        return found
+
+    def explain(self, X: Any) -> np.ndarray:
+        """Return what each column adds for each record, if an additive or a boosted model was chosen."""
+        return np.asarray(self._model_with("explain").explain(X))
+
+    def _staged(self, X: Any) -> Iterator[np.ndarray]:
         check_is_fitted(self)
-        return self.estimator_.shape_functions_
+        if isinstance(self.estimator_, BoostedModel):
+            return self.estimator_._staged(X)
+        return iter([self._raw(X)])
+
+    def _shapes(self) -> Shapes:
+        return self._model_with("_shapes")._shapes()  # type: ignore[no-any-return]
+
+    def _model_with(self, name: str) -> Any:
+        """Return the chosen estimator if it has an attribute."""
+        check_is_fitted(self)
+        if not hasattr(type(self.estimator_), name):
+            raise AttributeError(
+                f"The chosen estimator, {type(self.estimator_).__name__}, has no {name.lstrip('_')}; privacy_report_ says why it "
+                "was chosen, and estimator_ has what it has."
+            )
+        return self.estimator_
 
 
 class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):

@@ -14,6 +14,10 @@ __all__ = ["Background", "ColumnGains", "Marginals", "Tree", "Trees", "leaf_shar
 EVEN_CUTS = 0.5  # share of the cuts of numbers at an even place between the bounds; the others are at a quantile; a choice
 QUANTILES = 0.02, 0.98  # between which quantiles a cut may be; a choice
 LEAST_WEIGHT, USUAL_WEIGHT = 0.02, 0.5  # limits of the first weight of a category, and that of a number; choices
+# Share of the first weights of columns that follows their effects in the additive model, and of the divisions of categories in
+# the order of these effects. Together they raised bike from .854 to .890 and ijcnn1 from .968 to .974 at epsilon 1, and changed
+# adult by less than .001.
+OF_EFFECTS, IN_ORDER = 0.5, 0.5
 SURE = 2.0  # standard deviations beyond which a difference of counts is not taken for noise; a choice
 # Share of the first weights in the weights of columns, factor of older gains, and standard deviations of noise beside which the
 # share of a leaf counts little. With a smaller share ijcnn1 lost .006 of AUC, and with fewer deviations bike .03 of R2.
@@ -122,9 +126,11 @@ class Marginals:
         Standard deviation of their noise.
     n_samples : int
         Number of records.
+    effects : list of ndarray of shape (n_outputs, size)
+        What the additive model adds in each bin of each column, from its released coefficients.
     """
 
-    def __init__(self, bins: Bins, counts: np.ndarray, noise: float, n_samples: int) -> None:
+    def __init__(self, bins: Bins, counts: np.ndarray, noise: float, n_samples: int, effects: list[np.ndarray]) -> None:
         self.bins = bins
         parts = np.split(counts, np.cumsum(bins.sizes)[:-1])
         self.shares = [
@@ -132,11 +138,15 @@ class Marginals:
             for part, column in zip(parts, bins.columns, strict=True)
         ]
         self._quantiles = [np.cumsum(shares[: EDGES.size + 1]) for shares in self.shares]
-        spread = [
+        self._effects = effects
+        usual = [
             USUAL_WEIGHT if column.ends else min(max(1 - float(np.square(shares).sum()), LEAST_WEIGHT), USUAL_WEIGHT)
             for shares, column in zip(self.shares, bins.columns, strict=True)
         ]
-        self.weights = np.array(spread) / sum(spread)
+        spread = [_spread_of(shares, effect) for shares, effect in zip(self.shares, effects, strict=True)]
+        self.weights = np.array(usual) / sum(usual)
+        if sum(spread) > 0:
+            self.weights = (1 - OF_EFFECTS) * self.weights + OF_EFFECTS * np.array(spread) / sum(spread)
 
     def tree(self, depth: int, weights: np.ndarray, rng: np.random.Generator) -> Tree:
         """Draw a tree.
@@ -153,15 +163,29 @@ class Marginals:
         Returns
         -------
         Tree
-            Numbers are cut at an even place or at a quantile; categories are divided at random.
+            Numbers are cut at an even place or at a quantile. Categories are divided at random, or in the order of their effects.
         """
         columns = rng.choice(len(weights), depth, p=weights)
         splits = np.zeros((depth, max(self.bins.sizes)), dtype=bool)
         for place, column in enumerate(columns.tolist()):
             size = self.bins.sizes[column]
-            splits[place, :size] = self._cut(column, rng) if self.bins.columns[column].ends else _halves(size, rng)
+            splits[place, :size] = self._cut(column, rng) if self.bins.columns[column].ends else self._divided(column, rng)
             splits[place, size:] = splits[place, size - 1]  # bins that no record is in
         return Tree(columns, splits, leaf_shares(columns, splits, self.shares))
+
+    def _divided(self, column: int, rng: np.random.Generator) -> np.ndarray:
+        """Divide the bins of a category: at random, or between those of a small and those of a large effect."""
+        shares, effects = self.shares[column], self._effects[column]
+        if shares.size == 2:
+            return np.arange(2) > 0
+        if rng.random() >= IN_ORDER:
+            return rng.random(shares.size) < 0.5
+        order = np.argsort(effects[rng.integers(len(effects))], kind="stable")
+        cumulated = np.cumsum(shares[order])
+        first = int(np.searchsorted(cumulated, cumulated[-1] * rng.uniform(*QUANTILES))) + 1
+        above = np.zeros(shares.size, dtype=bool)
+        above[order[min(first, shares.size - 1) :]] = True
+        return above
 
     def _cut(self, column: int, rng: np.random.Generator) -> np.ndarray:
         if rng.random() < EVEN_CUTS:
@@ -251,8 +275,11 @@ def leaf_shares(columns: np.ndarray, splits: np.ndarray, shares: Sequence[np.nda
     return np.maximum(found, 0.0)
 
 
-def _halves(size: int, rng: np.random.Generator) -> np.ndarray:
-    return np.arange(size) > 0 if size == 2 else rng.random(size) < 0.5
+def _spread_of(shares: np.ndarray, effects: np.ndarray) -> float:
+    """Return the standard deviation of an effect over the released distribution of its column, over all outputs."""
+    total = max(float(shares.sum()), 1e-300)
+    means = effects @ shares / total
+    return float(np.sqrt(np.square(effects - means[:, None]).sum(axis=0) @ shares / total))
 
 
 def _of_number(counts: np.ndarray, noise: float, n_samples: int) -> np.ndarray:

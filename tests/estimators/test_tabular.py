@@ -1,0 +1,87 @@
+"""The estimators to start with: what public facts choose, and what the chosen estimator answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from seeded import fitted
+
+from skdp import (
+    DPAdditiveClassifier,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPTabularClassifier,
+    DPTabularRegressor,
+    PrivacyLedger,
+)
+from skdp.data import chunks
+from skdp.estimators.boosting import _rule
+from skdp.testing import reproducible_noise
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-8}
+
+
+def table(n, rng):
+    frame = pd.DataFrame({"age": rng.integers(18, 90, n), "job": rng.choice(["a", "b", "c"], n), "wind": rng.random(n)})
+    return frame, (frame["age"] > 40 + 20 * (frame["job"] == "b")).astype(int)
+
+
+@pytest.mark.parametrize(
+    "shape, classifier, regressor",
+    [
+        ((1000, 3), DPLogisticRegression, DPLinearRegression),
+        ((12_000, 40), DPAdditiveClassifier, DPLinearRegression),
+        ((40_000, 3), DPGradientBoostingClassifier, DPGradientBoostingRegressor),
+    ],
+)
+def test_public_facts_choose(shape, classifier, regressor):
+    for tabular, kind, given in (
+        (DPTabularClassifier, classifier, {"classes": [0, 1]}),
+        (DPTabularRegressor, regressor, {"target_bounds": (0, 1)}),
+    ):
+        report = tabular(**BUDGET, feature_bounds=1.0, **given).plan(*shape)
+        assert report.estimator == tabular.__name__ and report.public["family"].startswith(f"{kind.__name__}: ")
+
+
+@pytest.mark.parametrize("n, kind", [(1000, DPLogisticRegression), (20_000, DPGradientBoostingClassifier)])
+def test_a_fit_is_that_of_the_chosen_estimator(n, kind, rng, monkeypatch):
+    monkeypatch.setattr(_rule, "N_TREES", 3)
+    frame, y = table(n, rng)
+    model, other = fitted(DPTabularClassifier(), frame, y), fitted(kind(), frame, y)
+    assert type(model.estimator_) is kind and model.feature_names_in_.tolist() == list(frame)
+    assert np.array_equal(model.predict_proba(frame), other.predict_proba(frame))
+    assert [str(line) for line in model.privacy_report_.releases] == [str(line) for line in other.privacy_report_.releases]
+    assert model.schema_ == other.schema_ and model.privacy_spent_ == other.privacy_spent_
+    *_, last = model.staged_predict_proba(frame)
+    assert np.allclose(last, model.predict_proba(frame))
+    if kind is DPGradientBoostingClassifier:
+        assert np.array_equal(model.feature_importances_, other.feature_importances_)
+        assert np.array_equal(model.explain(frame[:5]), other.explain(frame[:5]))
+        assert model.interactions_ == other.interactions_ and model.shape_functions_.keys() == other.shape_functions_.keys()
+        return
+    for name in ("shape_functions_", "interactions_", "feature_importances_", "baseline_"):
+        with pytest.raises(AttributeError, match="DPLogisticRegression, has no"):
+            getattr(model, name)
+
+
+def test_a_fit_is_charged_once(rng):
+    frame, y = table(1000, rng)
+    with PrivacyLedger(epsilon=2.0, delta=1e-5) as ledger:
+        DPTabularClassifier().fit(frame, y)
+    assert len(ledger.entries) == 1
+
+
+def test_the_number_of_records_of_a_table_in_partitions_decides(monkeypatch):
+    """The table is counted before it is read for the fit."""
+    monkeypatch.setattr(_rule, "N_TREES", 3)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    stored = chunks(lambda: ((X[s : s + 5000], y[s : s + 5000]) for s in range(0, len(X), 5000)))
+    with reproducible_noise(0):
+        model = DPTabularClassifier(feature_bounds=1.0, random_state=0).fit(stored)
+    assert isinstance(model.estimator_, DPGradientBoostingClassifier)
+    with reproducible_noise(0):
+        other = DPTabularClassifier(feature_bounds=1.0, random_state=0).fit(X, y)
+    assert np.array_equal(model.decision_function(X), other.decision_function(X))
