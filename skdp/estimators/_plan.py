@@ -9,7 +9,7 @@ import numpy as np
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.summation import summation_error
-from skdp.privacy.errors import shown
+from skdp.privacy.errors import PrivacyAccountingError, shown
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.queries import score_rounding
@@ -94,6 +94,8 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
             f"{first} {'after' if front is None else 'before'} them; expected a solver of full-data Gaussian releases, as 'auto' "
             "chooses."
         )
+    if front is not None and back is not None:  # one share cannot state two divisions
+        raise PrivacyAccountingError("Releases before and after the solver share its budget; expected either, not both.")
     if back is not None:
         schedule = schedule.followed_by(back, 1 - share)
     return schedule if front is None else schedule.preceded_by(front, 1 - share)

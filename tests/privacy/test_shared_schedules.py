@@ -1,18 +1,23 @@
 """Schedules that share a budget: what the releases of each spend, worked out again by another accountant."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
+from skdp._particular import Particular
+from skdp.estimators._plan import with_others
+from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import BinCounts, Gradient, HatSums, LeafSums, TreeWeight
 from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule, Selection
+from skdp.solvers import GradientDescent, Problem
 
 FIRST = Schedule(((1, Release(HatSums, Gaussian(3.3), 1.0)), (40, Release(Gradient, Gaussian(7.0), 1.0))))
 LATER = Schedule(
@@ -77,3 +82,16 @@ def test_noise_that_is_not_scaled_is_found():
     budget, kept = Budget(0.7, 1e-6, "zero_out"), Schedule((*FIRST.entries, *LATER.entries))
     mu = squares(kept, calibrate(kept, budget), "zero_out")
     assert not math.isclose(mu[41:].sum() / mu.sum(), 0.5, rel_tol=0.1)
+
+
+def test_one_share_is_not_divided_twice():
+    front = Release(HatSums, Gaussian(), 1.0, 2)
+    problem = Problem(100, 3, Logistic(), Budget(1.0, 1e-6, "zero_out"), 1.0, 1.0)
+    both = replace(problem, particular=Particular(front=front, back=LATER, share=0.5))
+    with pytest.raises(PrivacyAccountingError, match="expected either, not both"):
+        with_others(both, FIRST, GradientDescent())
+    for given in ({"front": front}, {"back": LATER}):
+        scheduled = with_others(replace(problem, particular=Particular(**given, share=0.5)), FIRST, GradientDescent())
+        mu = squares(scheduled, calibrate(scheduled, problem.budget), "zero_out")
+        own = mu[1:] if "front" in given else mu[: len(FIRST)]
+        assert own.sum() == pytest.approx(0.5 * gaussian_mu(1.0, 1e-6) ** 2, rel=1e-9)
