@@ -42,7 +42,8 @@ NARROW = 6
 @pytest.fixture(scope="module")
 def cluster():
     workers = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0)
-    with workers as local, distributed.Client(local, set_as_default=True) as client:
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"})  # a busy machine restarts workers slowly
+    with patient, workers as local, distributed.Client(local, set_as_default=True) as client:
         yield client
 
 
@@ -611,7 +612,7 @@ def test_a_partition_that_ends_workers_is_told(cluster, narrow, monkeypatch):
     with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger, pytest.raises(SourceError) as caught:
         STEPS.fit(da.from_array(X, chunks=(1500, 6)), da.from_array(y, chunks=1500))
     assert str(caught.value) == engine.KILLED and not ledger.entries
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=120)
 
 
 def ended(client):
@@ -682,7 +683,7 @@ def test_workers_that_end_in_any_step_change_no_bit(step, number, cluster, narro
 
     monkeypatch.setattr(engine.DaskEngine, "_submit", ending)
     assert np.array_equal(fitted(STEPS, *parts).coef_, quiet) and len(ended) == number
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=120)
 
 
 @pytest.mark.slow
