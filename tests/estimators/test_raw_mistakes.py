@@ -1,9 +1,11 @@
 """Mistakes at a raw frame: each error names what is wrong, and not the text that learning would have read."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from skdp import DPLinearRegression, DPLogisticRegression
@@ -101,3 +103,12 @@ def test_a_budget_that_leaves_the_fit_no_epsilon_is_named_as_it_was_given(epsilo
         with pytest.raises(ValueError, match=message) as caught:
             call()
         assert caught.value.__cause__ is None
+
+
+def test_a_lazy_frame_is_refused_without_asking_for_its_types(rng):
+    """Polars warns that the types of a lazy frame are slow to find out."""
+    frame = pl.DataFrame({"a": rng.normal(size=24), "b": rng.normal(size=24)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pl.exceptions.PerformanceWarning)
+        with pytest.raises(ValueError, match="X must be a table"):
+            DPLogisticRegression().fit(frame.lazy(), [0, 1] * 12)
