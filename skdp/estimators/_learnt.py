@@ -64,7 +64,9 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
             return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
-    if not (unstated and estimator._learns_by_default and {"columns", "dtypes", "shape"} <= set(dir(type(X)))) or in_partitions(X):
+    if not (unstated and estimator._learns_by_default and {"columns", "dtypes", "shape"} <= set(dir(type(X)))) or in_partitions(
+        X
+    ):
         return None
     try:
         with warnings.catch_warnings():
