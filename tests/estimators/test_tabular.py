@@ -85,3 +85,17 @@ def test_the_number_of_records_of_a_table_in_partitions_decides(monkeypatch):
     with reproducible_noise(0):
         other = DPTabularClassifier(feature_bounds=1.0, random_state=0).fit(X, y)
     assert np.array_equal(model.decision_function(X), other.decision_function(X))
+
+
+class Telling:
+    """A table whose conversion fails with a cell in the text."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise ValueError("record-a1")
+
+
+@pytest.mark.parametrize("X", [Telling(), [[1.0, "record-a1"], [2.0]]])
+def test_a_table_that_cannot_be_read_is_not_quoted(X):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        DPTabularClassifier().fit(X, [0, 1])
+    assert "record-a1" not in str(caught.value) and "inhomogeneous" not in str(caught.value)

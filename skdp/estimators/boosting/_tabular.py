@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from skdp._data_validation import quoting_no_data
 from skdp.data._dask import is_dask, table_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
@@ -85,7 +86,7 @@ class TabularModel(BoostedModel):
             return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)
         if sparse.issparse(X):
             check_array(X)  # refuses it, as two of the three would
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        shape = X.shape if hasattr(X, "shape") else quoting_no_data(X, lambda: np.asarray(X).shape)
         n_samples, n_columns = (*shape, 1, 1)[:2]
         return n_samples, n_columns if facts is None else len(facts.columns)
 
