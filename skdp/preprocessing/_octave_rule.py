@@ -4,7 +4,7 @@ All are functions of releases and of their noise. The constants are choices, mad
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES,
 
 __all__ = [
     *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "number_or_text", "place_octaves"),
+    *("common_buckets", "nearer", "number_or_text", "place_octaves"),
 ]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it.
@@ -234,6 +234,28 @@ def _further(low: float, high: float, factor: float) -> tuple[float, float]:
     if high > -low:
         return (low / factor if low > 0 else low), high * factor
     return low * factor, (high / factor if high < 0 else high)
+
+
+def nearer(facts: Number | Category, factor: float) -> Number | Category:
+    """Return a column on a linear scale with limits at most a factor beyond its core; other columns are returned as they are.
+
+    Parameters
+    ----------
+    facts : Number or Category
+        The column.
+    factor : float
+        Largest ratio of a far limit to the end of the core.
+
+    Returns
+    -------
+    Number or Category
+        The facts, computed from them alone.
+    """
+    if not isinstance(facts, Number) or facts.learnt is None or facts.scale != "linear":
+        return facts
+    low, high = _further(*facts.learnt.core, factor)
+    low, high = max(low, facts.bounds[0]), min(high, facts.bounds[1])
+    return replace(facts, bounds=(low, high)) if low < high else facts
 
 
 def _magnitudes(mass: np.ndarray) -> tuple[int, int, int]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
+from skdp.preprocessing._octave_rule import Finding, common_buckets, nearer, number_or_text, place_octaves
+from skdp.preprocessing._schema import Category, LearntScale, Number
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
@@ -293,3 +294,22 @@ def test_whole_numbers_among_others_do_not_hide_where_a_column_lies(rng):
     x[: N // 10] = np.rint(x[: N // 10])
     found = both(x)
     assert found.kind == "linear" and found.limits[0] < 70 and 74 < found.limits[1] <= found.limits[0] + 12.5
+
+
+@pytest.mark.parametrize(
+    ("core", "bounds", "expected"),
+    [
+        ((1.0, 4.0), (0.25, 16.0), (0.5, 8.0)),
+        ((-4.0, 4.0), (-16.0, 16.0), (-8.0, 8.0)),
+        ((-4.0, 1.0), (-16.0, 1.0), (-8.0, 1.0)),
+        ((1.0, 4.0), (1.0, 4.0), (1.0, 4.0)),
+    ],
+)
+def test_nearer_limits_are_at_most_a_factor_beyond_the_core(core, bounds, expected):
+    assert nearer(Number(bounds, "linear", None, LearntScale(core, core[0])), 2.0).bounds == expected
+
+
+def test_nearer_limits_leave_other_columns_alone():
+    learnt = LearntScale((1.0, 4.0), 1.0)
+    for facts in (Number((0.25, 16.0)), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
+        assert nearer(facts, 2.0) == facts

@@ -35,6 +35,7 @@ from skdp.estimators.additive._terms import (
 )
 from skdp.preprocessing import AdditiveBasis, Number, Schema
 from skdp.preprocessing._knot_placement import finest
+from skdp.preprocessing._octave_rule import nearer
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import warn
@@ -46,6 +47,10 @@ __all__ = ["Additive", "AdditiveModel"]
 
 # Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
+# Largest ratio of a learnt limit to the end of its core. Noise sets limits 4 cores away for a tail that it may hide. Knots are even
+# between the limits, so that records between far limits are in few hats. With 2 for 4 at epsilon .1, zero_out and replace_one, the
+# mean gain of 8 fits is +.026 and +.043 on ijcnn1, +.062 and +.047 on bike, -.001 twice on adult, +.002 and +.011 on spambase.
+FURTHEST_LIMITS = 2.0
 
 
 class AdditiveModel(DPEstimator):
@@ -246,8 +251,8 @@ class AdditiveModel(DPEstimator):
             yield from of_columns(self, Additive.of(result).basis, result.moments)
 
     def _usable(self, schema: Schema) -> Schema:
-        """Return a learnt schema; columns with a monotone function have no indicators of integers and of missing cells."""
-        columns = dict(schema.columns)
+        """Return a learnt schema with nearer limits; columns with a monotone function have no indicators of their cells."""
+        columns = {name: nearer(column, FURTHEST_LIMITS) for name, column in schema.columns.items()}
         for name in monotone_directions(self.monotone, schema):
             column = columns[name]
             if isinstance(column, Number) and column.learnt is not None:
