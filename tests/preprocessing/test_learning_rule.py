@@ -311,5 +311,5 @@ def test_nearer_limits_are_at_most_a_factor_beyond_the_core(core, bounds, expect
 
 def test_nearer_limits_leave_other_columns_alone():
     learnt = LearntScale((1.0, 4.0), 1.0)
-    for facts in (Number((0.25, 16.0)), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
+    for facts in (Number((0.25, 16.0), "linear", None), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
         assert nearer(facts, 2.0) == facts
