@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -136,8 +136,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the schema, checked; None without one."""
         return None if self.schema is None else Schema.read(self.schema)
 
-    def _usable(self, schema: Schema) -> Schema:
-        """Return a learnt schema without facts that the model cannot take."""
+    def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
+        """Return a schema, some columns of which were learnt, without facts that the model cannot take."""
         return schema
 
     def _prepared_by(self) -> Schema | None:

@@ -146,7 +146,7 @@ class Learning:
     def second(self, schema: Schema) -> Any:
         """Return the estimator of the second stage."""
         inner = self.estimator._scratch()
-        inner.schema, inner.epsilon, inner.delta = inner._usable(schema), self.rest.epsilon, self.rest.delta
+        inner.schema, inner.epsilon, inner.delta = inner._usable(schema, self.facts.are_text), self.rest.epsilon, self.rest.delta
         return inner
 
     def second_plan(
@@ -239,7 +239,7 @@ class Learning:
     def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:
         """Return the attributes of the fitted estimator, and of what callbacks get, that state the columns of the table."""
         names = {"n_features_in_": len(self.facts.names), "feature_names_in_": np.array(self.facts.names, dtype=object)}
-        columns = {**facts.attributes, **names, "schema_": schema, "learnt_": learnt.described()}
+        columns = {**facts.attributes, **names, "schema_": schema, "learnt_": learnt.described(schema.columns)}
         if not self.named:
             del columns["feature_names_in_"]
         return columns

@@ -15,8 +15,9 @@ __all__ = ["ends_in_few_bins", "refine"]
 
 # Share of the cells that are there which a window must hold, and of which the noise of its sum, Z standard deviations, is less.
 INSIDE, BLUR = 0.99, 0.25
-# Share of a window that is added on both sides as a margin, for a column and for a target: its predictions are clipped.
-MARGIN, TARGET_MARGIN = 0.25, 0.5
+# Bins of a window over those of the one tried before, and the share of a window that is added on both sides as a margin, for a
+# column and for a target: its predictions are clipped. With 1.2 and .4 for 2 and .25, scores of bike, ijcnn1 and adult are level.
+LONGER, MARGIN, TARGET_MARGIN = 1.2, 0.4, 0.5
 # Share of the cells that are there which integers that count must hold, for a column to be these integers.
 CLEAR = 0.95
 # The least share for all integers together if they cannot be told apart; it is larger if less than the rest is in doubt.
@@ -91,6 +92,7 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
         integers=tuple(there.tolist()) if FEWEST_INTEGERS <= there.size <= MOST_INTEGERS else (),
         square=max((1 - top) / 3, LEAST_SQUARE) if top > MODE else 1 / 3,
         binary=there.size == 2,
+        logarithm=0.0 if there.size <= MOST_INTEGERS else finding.logarithm,
     )
 
 
@@ -109,7 +111,7 @@ def ends_in_few_bins(before: Finding, after: Finding) -> bool:
 
 
 def _narrowed(finding: Finding, even: np.ndarray, sigma: float, margin: float) -> Finding:
-    """Return the finding with the shortest window of 1, 2, 4, ... bins as limits and core, where noise lets one be seen."""
+    """Return the finding with the shortest window that was tried as limits and core, where noise lets one be seen."""
     low, high = finding.limits
     edges, width = np.linspace(low, high, even.size + 1), 1
     present = 1 - finding.missing
@@ -121,5 +123,5 @@ def _narrowed(finding: Finding, even: np.ndarray, sigma: float, margin: float) -
             ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, even.size)])
             zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]
             return replace(finding, kind="linear", limits=ends, core=ends, centre=finding.centre if zero else sum(ends) / 2)
-        width *= 2
+        width = max(width + 1, int(width * LONGER))
     return finding

@@ -52,10 +52,22 @@ class Learnt:
         """Return the facts of each column, by name."""
         return {name: found.number() if isinstance(found, Finding) else found[0] for name, found in self.columns.items()}
 
-    def described(self) -> dict[str, dict[str, Any]]:
-        """Return what was learnt of each column, and of the target as "y" or "y (target)", as plain types."""
+    def described(self, taken: Mapping[str, Number | Category] | None = None) -> dict[str, dict[str, Any]]:
+        """Return what was learnt of each column, and of the target as "y" or "y (target)", as plain types.
+
+        Parameters
+        ----------
+        taken : dict or None, default=None
+            What a model takes of it, by name; None for all.
+
+        Returns
+        -------
+        dict
+            By name of the column.
+        """
         target = {} if self.target is None else {"y (target)" if "y" in self.columns else "y": self.target}
-        return {name: _described(found) for name, found in {**self.columns, **target}.items()}
+        taken = self.entries() if taken is None else taken
+        return {name: _described(found, taken.get(name)) for name, found in {**self.columns, **target}.items()}
 
 
 @dataclass(frozen=True)
@@ -241,12 +253,13 @@ def _allowance(release: Release, scale: float, n_samples: int, size: int, adjace
     return noise.std / (sensitivity * scale * weight) - 1
 
 
-def _described(finding: Finding | tuple[Category, float]) -> dict[str, Any]:
-    """Return what was learnt of a column, as plain types."""
+def _described(finding: Finding | tuple[Category, float], taken: Number | Category | None) -> dict[str, Any]:
+    """Return what was learnt of a column, and the limits and the scale that are taken, as plain types."""
     if not isinstance(finding, Finding):
         category, missing = finding
         return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4)}
-    number = finding.number()
-    facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": number.scale}
+    number = taken if isinstance(taken, Number) else finding.number()
+    scale = f"{number.scale} and log" if number.learnt is not None and number.learnt.logarithm else number.scale
+    facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": scale}
     integers = {"integers": len(finding.integers)} if finding.integers else {}
     return {**facts, "missing": round(finding.missing, 4), **integers}

@@ -102,7 +102,9 @@ class LearntNumbers(ColumnMap):
     _column = staticmethod(number_cells)
 
     def _block(self, facts: Number, cells: np.ndarray) -> np.ndarray:
-        return np.column_stack([_scaled(facts, _filled(facts, cells)), number_indicators(facts, cells)])
+        filled = _filled(facts, cells)
+        beside = [_logarithm(facts, filled)] if _learnt(facts).logarithm else []
+        return np.column_stack([_scaled(facts, filled), *beside, number_indicators(facts, cells)])
 
 
 class HashedCategories(ColumnMap):
@@ -209,7 +211,8 @@ def parts_of(facts: Number | Category) -> list[str]:
     if isinstance(facts, Category):
         return [*(f"bucket{bucket}" for bucket in facts.buckets or ()), *(["missing"] if facts.missing else []), OTHER]
     learnt = _learnt(facts)
-    return ["", *(f"{value:.15g}" for value in learnt.integers), *(["missing"] if learnt.missing else [])]
+    logarithm = ["log"] if learnt.logarithm else []
+    return ["", *logarithm, *(f"{value:.15g}" for value in learnt.integers), *(["missing"] if learnt.missing else [])]
 
 
 def separator_of(columns: Mapping[str, Any]) -> str:
@@ -257,5 +260,17 @@ def _scaled(facts: Number, values: np.ndarray) -> np.ndarray:
     return np.clip((_on_scale(facts, np.clip(values, low, high)) - around[0]) / size, -FURTHEST, FURTHEST)
 
 
+def _logarithm(facts: Number, values: np.ndarray) -> np.ndarray:
+    """Return logarithms of numbers, of which those of the core are in [-1, 1]."""
+    learnt = _learnt(facts)
+    low, high = _signed_logarithm(np.array(learnt.core), learnt.logarithm)
+    places = _signed_logarithm(np.clip(values, *facts.bounds), learnt.logarithm)
+    return np.clip((2 * places - low - high) / max(float(high - low), math.ulp(0.0)), -FURTHEST, FURTHEST)
+
+
 def _on_scale(facts: Number, values: np.ndarray) -> np.ndarray:
-    return np.copysign(np.log1p(np.abs(values / _learnt(facts).unit)), values) if facts.scale == "log" else values
+    return _signed_logarithm(values, _learnt(facts).unit) if facts.scale == "log" else values
+
+
+def _signed_logarithm(values: np.ndarray, unit: float) -> np.ndarray:
+    return np.copysign(np.log1p(np.abs(values / unit)), values)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.preprocessing._schema import Category, LearntScale, Number
+from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
 __all__ = [
     *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "nearer", "number_or_text", "place_octaves"),
+    *("common_buckets", "nearer", "number_or_text", "on_one_scale", "place_octaves"),
 ]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it.
@@ -34,6 +34,10 @@ UNSEEN, TARGET_UNSEEN = 0.25, 0.02
 FURTHER = (0.004, 0.015)
 # Octaves from the median magnitude to the one at MOST from which on a column is on a logarithmic scale.
 HEAVY = 3
+# The same from which on a column of one sign is skewed. A linear model gets its logarithm beside it, because the effect may be
+# linear in either. On made-up frames of skewed columns (seeds 0 to 3, epsilon .5 and 3) that gave +.001 to +.11 in AUC and R2,
+# whether effects were linear, logarithms or roots. An additive model gets the logarithm alone (+.000 to +.002).
+SKEWED = 2
 # Shares of the magnitudes below the unit of a logarithm (of one sign), below the median, and below the far end.
 TENTH, HALF, MOST = 0.1, 0.5, 0.98
 # Octaves between the median magnitude and the largest bound of a logarithm: outliers do not set the scale.
@@ -74,6 +78,8 @@ class Finding:
         Mean square of the scaled value.
     binary : bool, default=False
         Whether the limits are its only two values.
+    logarithm : float, default=0.0
+        Unit of a logarithm beside the number; 0 if there is none.
     """
 
     kind: str
@@ -86,6 +92,7 @@ class Finding:
     integers: tuple[float, ...] = ()
     square: float = 1 / 3
     binary: bool = False
+    logarithm: float = 0.0
 
     @property
     def narrows(self) -> bool:
@@ -101,7 +108,9 @@ class Finding:
             (low, high),
             scale,
             min(max(self.centre, low), high),
-            LearntScale(self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square, self.binary),
+            LearntScale(
+                self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square, self.binary, self.logarithm
+            ),
         )
 
 
@@ -191,7 +200,9 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
         core, limits = (min(low, 0.0), max(high, 0.0)), (min(limits[0], 0.0), max(limits[1], 0.0))
     if zeros > MODE:  # zero stays zero: rows of many such columns are short
         return Finding("linear", limits, core, 0.0, missing, zeros, square=square)
-    return Finding("linear", limits, core, sum(core) / 2, missing, zeros)
+    skewed = most - half >= SKEWED and not both_signs and not target and sigma <= FURTHER[1]  # else noise hides one sign
+    unit = 2.0 ** (LOWEST + tenth - 1) if skewed else 0.0
+    return Finding("linear", limits, core, sum(core) / 2, missing, zeros, logarithm=unit)
 
 
 def _believed(mass: np.ndarray, sigma: float) -> np.ndarray:
@@ -256,6 +267,28 @@ def nearer(facts: Number | Category, factor: float) -> Number | Category:
     low, high = _further(*facts.learnt.core, factor)
     low, high = max(low, facts.bounds[0]), min(high, facts.bounds[1])
     return replace(facts, bounds=(low, high)) if low < high else facts
+
+
+def on_one_scale(schema: Schema) -> Schema:
+    """Return a schema whose skewed columns are on a logarithmic scale alone, for models of any function of a column.
+
+    Parameters
+    ----------
+    schema : Schema
+        Any facts.
+
+    Returns
+    -------
+    Schema
+        No column has a logarithm beside the number.
+    """
+
+    def on_one(facts: Number | Category) -> Number | Category:
+        if not isinstance(facts, Number) or facts.learnt is None or not facts.learnt.logarithm:
+            return facts
+        return replace(facts, scale="log", learnt=replace(facts.learnt, unit=facts.learnt.logarithm, logarithm=0.0))
+
+    return replace(schema, columns={name: on_one(facts) for name, facts in schema.columns.items()})
 
 
 def _magnitudes(mass: np.ndarray) -> tuple[int, int, int]:

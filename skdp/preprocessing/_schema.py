@@ -27,7 +27,16 @@ ADVICE = (
     "names. The target has classes if it is a label, target_bounds if it is a number."
 )
 
-PARTICULAR = {"core", "centre", "unit", "integers", "missing", "mean_square", "binary"}  # of a number that was learnt
+PARTICULAR = {
+    "core",
+    "centre",
+    "unit",
+    "integers",
+    "missing",
+    "mean_square",
+    "binary",
+    "logarithm",
+}  # of a number that was learnt
 ANY = {"kind", "description", "exact"}
 KEYS = {
     "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
@@ -65,12 +74,12 @@ class Number:
     @property
     def n_features(self) -> int:
         """Number of prepared columns."""
-        return 1 if self.learnt is None else 1 + len(self.learnt.integers) + self.learnt.missing
+        return 1 if self.learnt is None else 1 + (self.learnt.logarithm > 0) + len(self.learnt.integers) + self.learnt.missing
 
     @property
     def mean_square(self) -> float:
         """What the column adds to the squared length of a typical row."""
-        return 1 / 3 if self.learnt is None else self.learnt.mean_square
+        return 1 / 3 if self.learnt is None else self.learnt.mean_square + (self.learnt.logarithm > 0) / 3
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a schema."""
@@ -96,9 +105,11 @@ class LearntScale:
     missing : bool, default=False
         Whether missing values get an indicator.
     mean_square : float, default=1/3
-        What the column adds to the squared length of a typical row.
+        What the column, without a logarithm beside it, adds to the squared length of a typical row.
     binary : bool, default=False
         Whether the bounds are its only two values, so that plots show these alone.
+    logarithm : float, default=0.0
+        Unit of a logarithm that is a feature beside the number; 0 if there is none.
     """
 
     core: tuple[float, float]
@@ -108,11 +119,12 @@ class LearntScale:
     missing: bool = False
     mean_square: float = 1 / 3
     binary: bool = False
+    logarithm: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
         given = {**vars(self), "core": list(self.core), "integers": list(self.integers)}
-        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3, "binary": False}
+        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3, "binary": False, "logarithm": 0.0}
         return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
 
@@ -413,6 +425,7 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
         raise ValueError(f"{where}: core={shown(core)}; expected [low, high], low <= high.")
     centre = sum(core) / 2 if centre is None else centre
     positive = {name: facts.get(name, default) for name, default in (("unit", 1.0), ("mean_square", 1 / 3))}
+    positive |= {"logarithm": facts["logarithm"]} if "logarithm" in facts else {}
     for name, value in (("centre", centre), *positive.items()):
         if not _is_number(value) or (name in positive and not value > 0):
             raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import (
     BudgetExceededError,
+    DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
@@ -26,6 +27,7 @@ from skdp import (
 from skdp.estimators import _learnt
 from skdp.estimators._learnt import Learning
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
+from skdp.preprocessing._octave_rule import on_one_scale
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
@@ -358,3 +360,32 @@ def test_errors_of_the_oracle_pass_through(frame, labels, monkeypatch):
     monkeypatch.setattr(Oracle, "finish", lambda self: (_ for _ in ()).throw(PrivacyAccountingError("0 of 2")))
     with pytest.raises(PrivacyAccountingError, match="0 of 2"):
         DPLogisticRegression(3.0).fit(frame, labels)
+
+
+def test_a_skewed_column_has_two_features_of_a_linear_model_and_one_function_of_an_additive_one(rng):
+    frame = pd.DataFrame({"rooms": np.exp(0.7 * rng.normal(size=N)) * 1000, "age": rng.uniform(0, 90, N)})
+    y = np.log(frame["rooms"]) + frame["age"] / 50
+    linear = fitted(DPLinearRegression(3.0, adjacency="zero_out", random_state=0), frame, y)
+    assert (
+        list(linear.prepared_features_) == ["rooms", "rooms_log", "age"] and linear.learnt_["rooms"]["scale"] == "linear and log"
+    )
+    logarithms = np.asarray(from_schema(linear.schema_).fit_transform(frame))[:, 1]
+    inside = frame["rooms"].between(*linear.schema_.columns["rooms"].learnt.core).to_numpy()
+    assert inside.mean() > 0.9 and (np.abs(logarithms[inside]) <= 1).all()
+    assert np.corrcoef(logarithms, np.log(frame["rooms"]))[0, 1] > 0.97
+    assert linear.schema_.n_features == 3 and Schema.read(linear.schema_.to_dict()) == linear.schema_
+    assert linear.score(frame, y) > 0.9
+    schemas = linear.schema_, on_one_scale(linear.schema_)
+    made = [fitted(DPAdditiveRegressor(3.0, adjacency="zero_out", schema=schema, random_state=0), frame, y) for schema in schemas]
+    assert np.array_equal(*(model.predict(frame) for model in made)) and made[0].score(frame, y) > 0.9
+
+
+def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
+    """Noise puts the limits 4 cores away."""
+    frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.normal(size=N)})
+    stated = {"kind": "number", "bounds": [-9, 9], "core": [-1, 1]}
+    y = frame["a"] + frame["b"]
+    model = fitted(DPAdditiveRegressor(0.1, adjacency="zero_out", schema={"a": stated}, random_state=0), frame, y)
+    a, b = model.schema_.columns.values()
+    assert a.bounds == (-9, 9) and b.learnt.core[1] < b.bounds[1] <= 2 * b.learnt.core[1]
+    assert model.learnt_["b"]["high"] == b.bounds[1]

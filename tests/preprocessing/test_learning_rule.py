@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, nearer, number_or_text, place_octaves
-from skdp.preprocessing._schema import Category, LearntScale, Number
+from skdp.preprocessing._octave_rule import Finding, common_buckets, nearer, number_or_text, on_one_scale, place_octaves
+from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
@@ -53,6 +53,7 @@ def test_another_unit_gives_the_same_in_this_unit(exponent, columns):
         here, there = (place_octaves(octaves(x), SIGMA) for x in (columns[name], unit * columns[name]))
         scaled = replace(here, limits=tuple(unit * v for v in here.limits), core=tuple(unit * v for v in here.core))
         scaled = replace(scaled, centre=unit * here.centre, unit=unit * here.unit if here.kind == "log" else 1.0)
+        scaled = replace(scaled, logarithm=unit * here.logarithm)
         assert there == scaled, name
 
 
@@ -313,3 +314,40 @@ def test_nearer_limits_leave_other_columns_alone():
     learnt = LearntScale((1.0, 4.0), 1.0)
     for facts in (Number((0.25, 16.0), "linear", None), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
         assert nearer(facts, 2.0) == facts
+
+
+@pytest.mark.parametrize("sign", (1, -1))
+def test_a_skewed_column_of_one_sign_has_its_logarithm_beside_it(sign, rng):
+    skewed = sign * 1.4 * np.exp(0.7 * rng.normal(size=N))
+    found = both(skewed)
+    assert found.kind == "linear" and found.logarithm == 0.5  # a tenth is below .57
+    assert place_octaves(octaves(skewed), 0.016).logarithm == 0, "noise might hide the other sign"
+    assert place_octaves(octaves(skewed), SIGMA, target=True).logarithm == 0
+    for other in (rng.normal(size=N), rng.uniform(1, 2, N), 5 + rng.normal(size=N), np.sign(rng.normal(size=N)) * skewed):
+        assert both(other).logarithm == 0
+
+
+def test_integers_with_indicators_have_no_logarithm_beside_them(rng):
+    few, many = (1 + np.floor(scale * rng.exponential(size=N)).clip(0, most) for scale, most in ((2, 30), (60, 1000)))
+    assert both(few).integers and both(few).logarithm == 0
+    assert not both(many).integers and both(many).logarithm > 0
+
+
+def test_one_scale_of_a_skewed_column_is_the_logarithm():
+    skewed = Number((0.0, 9.0), "linear", None, LearntScale((0.0, 9.0), 4.5, logarithm=2.0))
+    others = {
+        "a": Number((0.0, 9.0), "linear", None),
+        "b": Category(("x",)),
+        "c": replace(skewed, learnt=LearntScale((0.0, 9.0), 4.5)),
+    }
+    alone = on_one_scale(Schema({"skewed": skewed, **others}, None, None)).columns
+    assert alone == {"skewed": Number((0.0, 9.0), "log", None, LearntScale((0.0, 9.0), 4.5, unit=2.0)), **others}
+
+
+@pytest.mark.parametrize("width", (100, 300, 510))
+def test_a_window_is_hardly_wider_than_what_it_holds(width):
+    """Of 1024 bins of length 1, `width` hold all numbers."""
+    before = Finding("linear", (0.0, 1024.0), (0.0, 1024.0), 512.0, 0.0)
+    even = np.where(np.abs(np.arange(1024) - 500) < width / 2, 1 / width, 0.0)
+    low, high = refine(before, even, 1e-6).limits
+    assert width < high - low < 1.2 * 1.85 * width and low < 500 - width / 2 and high > 500 + width / 2

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -35,7 +35,7 @@ from skdp.estimators.additive._terms import (
 )
 from skdp.preprocessing import AdditiveBasis, Number, Schema
 from skdp.preprocessing._knot_placement import finest
-from skdp.preprocessing._octave_rule import nearer
+from skdp.preprocessing._octave_rule import nearer, on_one_scale
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import warn
@@ -102,7 +102,7 @@ class AdditiveModel(DPEstimator):
 
         Without names and schema they are for a plan, where any pair of numbers stands for any other.
         """
-        facts = public_columns(self.schema, self.feature_bounds, n_columns, names)
+        facts = on_one_scale(public_columns(self.schema, self.feature_bounds, n_columns, names))
         known = list(facts.columns)
         if names is None and self.schema is None:
             pairs = tuple((known[0], known[0]) for _ in self.interactions)
@@ -250,9 +250,9 @@ class AdditiveModel(DPEstimator):
         if result.moments is not None:
             yield from of_columns(self, Additive.of(result).basis, result.moments)
 
-    def _usable(self, schema: Schema) -> Schema:
-        """Return a learnt schema with nearer limits; columns with a monotone function have no indicators of their cells."""
-        columns = {name: nearer(column, FURTHEST_LIMITS) for name, column in schema.columns.items()}
+    def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
+        """Return a schema with nearer limits of learnt columns; monotone columns of numbers have no indicators."""
+        columns = {name: nearer(facts, FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
         for name in monotone_directions(self.monotone, schema):
             column = columns[name]
             if isinstance(column, Number) and column.learnt is not None:
