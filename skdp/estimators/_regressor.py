@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, Part, TargetReader, read_regression_table
+from skdp._data_validation import Facts, Part, TargetReader, quoting_no_data, read_regression_table
 from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
@@ -93,7 +93,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R squared of the predictions, without noise; a table in partitions may name y."""
-        return float(super().score(*scored(X, y), sample_weight))
+        X, y = scored(X, y)
+        numbers = quoting_no_data(y, lambda: np.asarray(y, dtype=np.float64))
+        return float(super().score(X, numbers, sample_weight))
 
     def _raw(self, X: Any) -> np.ndarray:
         """Return the predictions for a table before they are clipped."""

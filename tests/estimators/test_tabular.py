@@ -1,10 +1,13 @@
 """The estimators to start with: what public facts choose, and what the chosen estimator answers."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from seeded import fitted
 
+import skdp
 from skdp import (
     DPAdditiveClassifier,
     DPGradientBoostingClassifier,
@@ -99,3 +102,37 @@ def test_a_table_that_cannot_be_read_is_not_quoted(X):
     with pytest.raises((TypeError, ValueError)) as caught:
         DPTabularClassifier().fit(X, [0, 1])
     assert "record-a1" not in str(caught.value) and "inhomogeneous" not in str(caught.value)
+
+
+@pytest.mark.parametrize("n", (2000, 40_000))
+def test_a_fitted_model_is_saved_and_loaded(n, rng, tmp_path):
+    """The chosen estimator keeps nothing that it was lent for the fit."""
+    frame, y = table(n, rng)
+    model = fitted(DPTabularClassifier(**BUDGET, random_state=0), frame, y)
+    assert not [name for name in vars(model.estimator_) if "callback" in name]
+    skdp.save_model(model, tmp_path / "model.skops")
+    assert np.array_equal(skdp.load_model(tmp_path / "model.skops").predict_proba(frame), model.predict_proba(frame))
+
+
+def test_an_array_without_bounds_warns_whatever_is_chosen(rng):
+    """Before the charge: as an error, nothing is spent."""
+    X = rng.uniform(0, 6, (1000, 3))
+    model = DPTabularClassifier(**BUDGET, classes=[False, True])
+    assert isinstance(model._chosen(1000, 3)[0], DPLogisticRegression)
+    with PrivacyLedger(epsilon=2.0, delta=1e-5) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="Neither schema nor feature_bounds"):
+            model.fit(X, X[:, 0] > 3)
+    assert not ledger.entries
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(DPTabularClassifier(**BUDGET, feature_bounds=6, classes=[False, True]), X, X[:, 0] > 3)
+
+
+@pytest.mark.parametrize("kind", (DPTabularRegressor, DPLinearRegression))
+def test_a_score_quotes_no_target(kind, rng):
+    X = rng.uniform(-1, 1, (500, 2))
+    model = fitted(kind(epsilon=1.0, delta=1e-6, target_bounds=(-1, 1), feature_bounds=1), X, X[:, 0])
+    with pytest.raises((TypeError, ValueError)) as raised:
+        model.score(X, np.array(["secret", *X[1:, 0]], dtype=object))
+    assert "secret" not in str(raised.value)

@@ -31,7 +31,7 @@ __all__ = ["DPTabularClassifier", "DPTabularRegressor"]
 # .08 below on ijcnn1.
 LEAST_OF_CURVES = 1000.0
 SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
-    {"n_features_in_", "feature_names_in_", "classes_", "target_bounds_", "n_iter_", "privacy_spent_", "schema_", "learnt_"}
+    {"n_features_in_", "feature_names_in_", "classes_", "target_bounds_", "n_iter_", "privacy_spent_", "schema_", "learnt_", "prepared_features_"}
 )
 
 
@@ -44,8 +44,12 @@ class TabularModel(BoostedModel):
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         model, reason = self._chosen(*self._shape_of(X, y))
+        if isinstance(model, DPLogisticRegression) and not hasattr(X, "columns") and not in_partitions(X):
+            self._check_bounds()  # an array has no columns to learn
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
         model._fit(X, y, unsupported, **beside)
+        for name in [name for name in vars(model) if name.startswith("_") and "callback" in name]:
+            delattr(model, name)  # scikit-learn takes its own off the outer estimator alone, and files hold none
         fitted = {name: value for name, value in vars(model).items() if name in SHARED}
         fitted["privacy_report_"] = self._stated_by(model.privacy_report_, model, reason)
         self._commit({**fitted, "estimator_": model})
