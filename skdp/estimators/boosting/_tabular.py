@@ -31,7 +31,17 @@ __all__ = ["DPTabularClassifier", "DPTabularRegressor"]
 # .08 below on ijcnn1.
 LEAST_OF_CURVES = 1000.0
 SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
-    {"n_features_in_", "feature_names_in_", "classes_", "target_bounds_", "n_iter_", "privacy_spent_", "schema_", "learnt_", "prepared_features_"}
+    {
+        "n_features_in_",
+        "feature_names_in_",
+        "classes_",
+        "target_bounds_",
+        "n_iter_",
+        "privacy_spent_",
+        "schema_",
+        "learnt_",
+        "prepared_features_",
+    }
 )
 
 
