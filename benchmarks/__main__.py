@@ -1,7 +1,8 @@
 """Command line of the benchmarks.
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
-``constants`` varies the constants of the defaults, ``floor`` searches for problems on which a constant prediction is better,
+``constants`` varies the constants of the defaults, ``defaults`` compares the default for two classes with other ways to bound
+gradients, ``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, boosting, constants, curve, floor, margins, raw, resources, scale
+from benchmarks import additive, audit, boosting, constants, curve, defaults, floor, margins, raw, resources, scale
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -53,6 +54,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_merge,
         add_curve,
         add_constants,
+        add_defaults,
         add_floor,
         add_papers,
         add_margins,
@@ -141,6 +143,23 @@ def add_constants(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: constants.vary(given.tables, given.epsilons, given.repeats, given.out))
+
+
+def add_defaults(commands: Any) -> None:
+    """Command that compares the default for two classes with other ways to bound gradients."""
+    command = commands.add_parser("defaults", help="the default for two classes and others; writes defaults.json and .md")
+    command.add_argument("--tables", type=names(defaults.NAMES), default="all", help="default: all, and made-up ones")
+    command.add_argument("--epsilons", type=epsilons, default="0.1,0.5,1,3", help="default: %(default)s")
+    command.add_argument("--adjacencies", type=names(ADJACENCIES), default="zero_out", help="default: %(default)s")
+    command.add_argument("--ways", type=names(defaults.DEFAULTS), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--jobs", type=positive, help="processes; default: 1")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(
+        action=lambda given: defaults.compare(
+            given.tables, given.epsilons, given.adjacencies, given.ways, given.repeats, given.jobs, given.out
+        )
+    )
 
 
 def add_floor(commands: Any) -> None:

@@ -6,6 +6,7 @@ from scipy.special import expit, softmax
 
 from skdp.losses import (
     Absolute,
+    BoundedProper,
     Cauchy,
     EpsilonInsensitive,
     Hinge,
@@ -25,7 +26,7 @@ from skdp.solvers import NoLoss, Problem
 THRESHOLDS = (0.1, 1.0, 7.0)
 ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for threshold in THRESHOLDS)
 KINKED = (Absolute(), Quantile(0.5), Quantile(0.1), Quantile(0.95), EpsilonInsensitive(0.0), EpsilonInsensitive(0.3))
-MARGINS = tuple(kind(k) for kind in (Hinge, SquaredHinge, HuberHinge) for k in (1, 4))
+MARGINS = (BoundedProper(), *(kind(k) for kind in (Hinge, SquaredHinge, HuberHinge) for k in (1, 4)))
 LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST, *KINKED, *MARGINS)
 CURVED = (Logistic(), *(kind(k) for kind in (SquaredHinge, HuberHinge) for k in (1, 4)))
 SMOOTH = tuple(loss for loss in LOSSES if loss.smoothness < np.inf)
@@ -215,3 +216,12 @@ def test_solvers_go_by_what_a_loss_states_and_not_by_its_name():
     named, stated = NoLoss("squared"), type("Own", (NoLoss,), {"quadratic": True})("my own")
     offers = [Problem(100, 3, loss, Budget(1.0, 1e-6, "zero_out"), 1.0, 1.0).offers for loss in (named, stated, Squared())]
     assert ["squared" in offer for offer in offers] == [False, True, True]
+
+
+@pytest.mark.parametrize("p", (0.001, 0.2, 0.5, 0.97))
+def test_log_odds_are_the_root_of_the_mean_slope_of_the_bounded_proper_loss(p):
+    at = np.full((2, 1), np.log(p / (1 - p)))
+    slopes = BoundedProper().derivative(at, np.array([0, 1]))[:, 0]
+    assert slopes @ [1 - p, p] == pytest.approx(0, abs=1e-15)
+    assert np.abs(slopes).max() == BoundedProper().lipschitz == 0.5
+    assert BoundedProper().constant(np.array([1 - p, p])) == pytest.approx(at[0])

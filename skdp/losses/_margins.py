@@ -1,4 +1,4 @@
-"""Computes the losses of linear support vector machines, which are 0 beyond a margin."""
+"""Computes losses that fall with the margin: those of linear support vector machines, and a proper one of bounded slope."""
 
 import math
 from abc import ABC, abstractmethod
@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-__all__ = ["Hinge", "HuberHinge", "MarginLoss", "SquaredHinge"]
+__all__ = ["BoundedProper", "Hinge", "HuberHinge", "MarginLoss", "SquaredHinge"]
 
 
 @dataclass(frozen=True)
 class MarginLoss(ABC):
-    """Sum over the outputs of a convex, decreasing function of the margin ``z = s t``, 0 where z is large.
+    """Sum over the outputs of a convex, decreasing function of the margin ``z = s t`` with the limit 0.
 
     With one output, s is +1 for label 1 and -1 for label 0. With one output per class, s is +1 for the record's class and -1 for
     all others: the sum of all one-against-the-rest losses.
@@ -156,3 +156,27 @@ class HuberHinge(CurvedMarginLoss):
 
     def _furthest(self, ratio: np.ndarray) -> np.ndarray:
         return 1.5 - ratio
+
+
+@dataclass(frozen=True)
+class BoundedProper(MarginLoss):
+    r"""The loss ``exp(-z) / 2`` for ``z > 0`` and ``(1 - z) / 2`` elsewhere: proper, with slopes of at most 1/2.
+
+    The log-odds minimise its mean. At :math:`t = \log(p / (1 - p))` the mean slope is
+    :math:`-p \min(1, (1 - p) / p) / 2 + (1 - p) \min(1, p / (1 - p)) / 2 = 0`. A clipped logistic loss has another minimiser.
+    Of two classes alone.
+    """
+
+    name: ClassVar[str] = "bounded_proper"
+    smoothness: ClassVar[float] = 0.5
+    bounded: ClassVar[bool] = True
+    steepest: ClassVar[float] = 0.5
+
+    def _value(self, margins: np.ndarray) -> np.ndarray:
+        return np.where(margins > 0, np.exp(-np.maximum(margins, 0.0)), 1 - margins) / 2
+
+    def _slope(self, margins: np.ndarray) -> np.ndarray:
+        return -np.exp(-np.maximum(margins, 0.0)) / 2
+
+    def _furthest(self, ratio: np.ndarray) -> np.ndarray:
+        return -np.log(ratio)

@@ -16,9 +16,9 @@ __all__ = ["ResidualSigns", "ShortenedGradient"]
 class ShortenedGradient(StandardizedGradient):
     """Sums gradients of a loss with bounded slope at ``offset + unit * raw``, with smaller weights for long rows.
 
-    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss. It depends on the row and
-    not on the residual, so the steep and the flat side of the loss keep their ratio. A clip would shorten only the gradients on
-    the steep side, and so turn one quantile into another.
+    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss times ``largest_weight``. It
+    depends on the row and not on the residual, so the steep and the flat side of the loss keep their ratio. A clip would shorten
+    only the gradients on the steep side, and so turn one quantile, or one probability, into another.
 
     Parameters
     ----------
@@ -32,10 +32,13 @@ class ShortenedGradient(StandardizedGradient):
         Map from rows to z, from earlier releases.
     offset, unit : float, default=0.0, 1.0
         A prediction is ``offset + unit * raw``; from earlier releases. The derivative is not multiplied by the unit.
+    largest_weight : float, default=1.0
+        Largest public weight of a record.
     """
 
     offset: float = 0.0
     unit: float = 1.0
+    largest_weight: float = 1.0
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the point at which the gradient is taken, the geometry, and the unit."""
@@ -43,7 +46,9 @@ class ShortenedGradient(StandardizedGradient):
 
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
         residuals = super()._unclipped(self.offset + self.unit * raw, records)
-        residuals *= np.minimum(1.0, self.clip_norm / self.loss.lipschitz * records.inverse_norms)[:, None]
+        residuals *= np.minimum(1.0, self.clip_norm / (self.loss.lipschitz * self.largest_weight) * records.inverse_norms)[
+            :, None
+        ]
         return residuals
 
 

@@ -1,6 +1,7 @@
 """Computes the noise that clipped gradient steps leave in a linear model, from linear recursions and released curvatures."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,15 @@ from skdp.solvers._standardization import Standard, mean_noise, moments
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps
 from skdp.solvers.adaptive._shrinkage import momentum_gains
 
-__all__ = ["INFLATION", "NoisySteps", "bend_of_calibration", "clipped_bend", "hidden_variances", "variances_left"]
+__all__ = [
+    "INFLATION",
+    "NoisySteps",
+    "bend_of_calibration",
+    "clipped_bend",
+    "hidden_variances",
+    "variances_left",
+    "weighted_bend",
+]
 
 # Factor by which correlated features may make the loss flatter than their variances say: the variance inflation factor from which
 # textbooks call collinearity severe. A larger value makes standard errors larger.
@@ -65,7 +74,7 @@ def variances_left(
     standard: Standard,
     steps: NoisySteps | AcceleratedSteps,
     penalty: np.ndarray,
-    cap: float,
+    bend_of: Callable[[float, float], float],
     average: np.ndarray,
     coef: np.ndarray,
     moments_share: float,
@@ -82,8 +91,8 @@ def variances_left(
         The steps.
     penalty : ndarray of shape (n_features, 1)
         Strength of the ridge penalty on each coefficient of the features.
-    cap : float
-        Usual bound on the derivatives of the loss.
+    bend_of : callable
+        Returns the mean second derivative that the steps see, for the mean and the variance of the raw predictions.
     average, coef : ndarray of shape ``problem.shape``
         Average of the last iterates, and released coefficients in the same geometry.
     moments_share : float
@@ -103,7 +112,7 @@ def variances_left(
     if _log_odds(problem):
         mean = float(average[d:, 0].sum())
         spread = float((standard.variances[:, None] * average[:d] ** 2).sum())
-        bend = clipped_bend(mean, spread, cap) / INFLATION
+        bend = bend_of(mean, spread) / INFLATION
     variances = steps.variances(bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
     repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
@@ -136,6 +145,25 @@ def clipped_bend(mean: float, variance: float, cap: float) -> float:
     p = expit(mean + math.sqrt(variance) * NODES)
     unclipped = p * (1 - p < cap) + (1 - p) * (p < cap)
     return float(WEIGHTS @ (p * (1 - p) * unclipped))
+
+
+def weighted_bend(mean: float, variance: float, weight: float) -> float:
+    """Return the mean second derivative of the bounded proper loss in the raw prediction.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Mean and variance of the raw predictions, which are taken to be normal, and to be the true log-odds.
+    weight : float
+        Weight of a usual row.
+
+    Returns
+    -------
+    float
+        Mean of ``min(p, 1 - p) / 2``, times the weight.
+    """
+    p = expit(mean + math.sqrt(variance) * NODES)
+    return weight * float(WEIGHTS @ np.minimum(p, 1 - p)) / 2
 
 
 def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) -> float:

@@ -1,12 +1,14 @@
 """Fits linear classifiers by gradient descent on privately standardised features, then calibrates them: the untuned default."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import Loss, ScoreGradient, StandardizedGradient
+from skdp.privacy.queries import Loss, ScoreGradient, ShortenedGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
@@ -26,7 +28,8 @@ from skdp.solvers.adaptive._few_passes import (
     moment_release,
     whitened,
 )
-from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, variances_left
+from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, clipped_bend, variances_left, weighted_bend
+from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MOST_PER_COEFFICIENT, WEIGHTED, StepRule
 
 __all__ = ["StandardizedGradientDescent"]
 
@@ -50,9 +53,8 @@ LABELS_SHARE, MOST_FOR_LABELS = 0.01, 0.4
 TOLERATED = 0.005, 1.5
 # Largest x * Phi(-x): the loss m * Phi(-m t) of accuracy for frequencies that differ by m, times their signal-to-noise ratio t.
 WORST_LOSS = 0.17
-# Least and largest total step length, and largest step on average, for gradients of the mean loss at standardised rows. 800 and
-# 3200 instead of 1600 moved the mean AUC by at most .001. LONGEST_STEP is about 1600 over 60 steps.
-SHORTEST_PATH, LONGEST_PATH, LONGEST_STEP = 5.0, 1600.0, 27.0
+# Least total step length, for gradients of the mean loss at standardised rows. A choice.
+SHORTEST_PATH = 5.0
 # Largest clip norm over the usual norm of a standardised row, once noise no longer limits the fit. At a million records the
 # excess loss was 1e-5 with 1, and 3e-6 with 4 and more steps (docs/defaults.md). A larger value has less bias and more noise
 # there.
@@ -65,8 +67,8 @@ LARGEST = 1e6
 # SHRINK times the noise that the squared length of the coefficients gathers on the way is taken off it, if the curvature is DECAY
 # times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
-# Smoothness up to which LONGEST_STEP holds (that of softmax), and the smoothness that the mean of a loss with kinks is taken to
-# have. Choices; a larger KINK makes the steps of hinges shorter.
+# Smoothness up to which the longest step holds (that of softmax), and the smoothness that the mean of a loss with kinks is taken
+# to have. Choices; a larger KINK makes the steps of hinges shorter.
 ROUND, KINK = 0.5, 1.0
 # Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
 # coefficients, so that a noisy slope does not reverse their order. Choices.
@@ -87,12 +89,24 @@ class Descent:
         Bound on the norm of one record's gradient.
     path : float
         Total step length, for gradients divided by the mean weight of a record.
+    rule : StepRule
+        Constants of the steps.
     """
 
     standard: Standard
     classes: ClassFrequencies
     clip_norm: float
     path: float
+    rule: StepRule
+
+    def gradient(self, problem: Problem, coef: np.ndarray) -> StandardizedGradient:
+        """Return the query of a step."""
+        loss, weights = self.rule.loss_of_steps(problem.loss), self.classes.class_weight
+        if self.rule.weighted:
+            return ShortenedGradient(
+                loss, coef, self.clip_norm, self.standard.geometry, class_weight=weights, largest_weight=problem.max_weight
+            )
+        return StandardizedGradient(loss, coef, self.clip_norm, self.standard.geometry, class_weight=weights)
 
 
 class StandardizedGradientDescent(AdaptiveSolver):
@@ -106,6 +120,11 @@ class StandardizedGradientDescent(AdaptiveSolver):
        gathers a noise of 3 (less for unbalanced classes and faint signals), so it follows from n, the budget and :math:`\rho`.
        Where it would exceed 1600, or 27 a step (6.75 over the smoothness of the loss, for hinges), the clip norm grows instead,
        by the root of the excess, up to four usual norms.
+
+       For two classes and the logistic loss, and a signal-to-noise ratio per coefficient from 50 to 2000, nothing is clipped: the
+       clip would have a bias that the noise no longer hides. The slopes are those of the bounded proper loss
+       (`skdp.losses.BoundedProper`), which are at most 1/2 and have the log-odds as their root, and a row weighs
+       :math:`\min(1, .7 \sqrt\rho / \lVert z \rVert)`. The noise of a raw prediction is 2 then, and the longest path 3400.
     3. For two classes, 30 clipped gradients in two dimensions refit slope and offset of the score, because the clip of stage 2
        leaves the order of predictions right but not their probabilities.
 
@@ -128,15 +147,17 @@ class StandardizedGradientDescent(AdaptiveSolver):
         small tables, where not knowing the larger class would cost accuracy. Not used for public frequencies.
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
-    calibration_share : float, default=0.05
-        Share for the calibration, in (0, 1); the steps get the rest. Not used for more than two classes, nor where only the
+    calibration_share : float or None, default=None
+        Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped. Not used for more than two classes, nor where only the
         order counts.
     n_calibration_steps : int, default=30
         Number of steps of the calibration.
-    clip : float, default=0.25
-        Clip norm over the usual norm of a record's gradient.
-    noise : float, default=3.0
-        Noise of a raw prediction that sets the total step length.
+    clip : float or None, default=None
+        Clip norm over the usual norm of a record's gradient, with which gradients are clipped whatever the size of the table.
+        A short one makes a robust loss: its accuracy can be higher than without privacy, and its probabilities are biased. None
+        takes 0.25, and clips nothing where stage 2 says so.
+    noise : float or None, default=None
+        Noise of a raw prediction that sets the total step length. None takes 3, or 2 where nothing is clipped.
     ridge : float, default=1.0
         L2 penalty on the coefficients of the standardised features, times n: scikit-learn's ``1 / C`` after a StandardScaler.
     momentum : float, default=0.8
@@ -164,7 +185,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
     ----------
     .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
        NeurIPS 2017, Algorithm 4: the steps.
-    .. [2] J. Platt, "Probabilistic outputs for support vector machines", 1999: calibration by slope and offset.
+    .. [2] A. Buja, W. Stuetzle, Y. Shen, "Loss functions for binary class probability estimation and classification", 2005:
+       proper losses.
+    .. [3] J. Platt, "Probabilistic outputs for support vector machines", 1999: calibration by slope and offset.
 
     Examples
     --------
@@ -183,10 +206,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
         *,
         labels_share: float | None = None,
         moments_share: float = 0.09,
-        calibration_share: float = 0.05,
+        calibration_share: float | None = None,
         n_calibration_steps: int = 30,
-        clip: float = 0.25,
-        noise: float = 3.0,
+        clip: float | None = None,
+        noise: float | None = None,
         ridge: float = 1.0,
         momentum: float = 0.8,
         tail_average: float = 0.5,
@@ -203,15 +226,20 @@ class StandardizedGradientDescent(AdaptiveSolver):
         self.tail_average = tail_average
 
     def title_for(self, problem: Problem) -> str:
-        """Return the title, without the calibration if the fit has none."""
-        return self.title if self._calibrates(problem) else self.title.split(",")[0]
+        """Return the title: without the calibration if the fit has none, and with what bounds the gradients."""
+        title = self.title if self._calibrates(problem) else self.title.split(",")[0]
+        if not self._weighs(problem):
+            return title
+        ratio = problem.signal_to_noise / (problem.n_features + 1)
+        return f"{title}; no gradient is clipped, because the signal-to-noise ratio per coefficient is {ratio:.3g}"
 
     def _schedule(self, problem: Problem) -> Schedule:
         labels, n_steps = labels_query(problem), self._steps(problem)
+        steps = ShortenedGradient if self._weighs(problem) else StandardizedGradient
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
             (1, moments_release(problem, self.moments_share**-0.5)),
-            (n_steps, Release(StandardizedGradient, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
+            (n_steps, Release(steps, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
         if self._few_passes(problem):
             entries.insert(1, (1, moment_release(problem, self._whitening_share(problem))))
@@ -219,7 +247,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
             weight = self._labels_share(problem) ** -0.5
             entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
         if self._calibrates(problem):
-            weight = math.sqrt(self.n_calibration_steps / self.calibration_share)
+            weight = math.sqrt(self.n_calibration_steps / self._rule(problem).calibration_share)
             release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
         return Schedule(tuple(entries))
@@ -241,25 +269,28 @@ class StandardizedGradientDescent(AdaptiveSolver):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
-        known = features, steps, self._penalty(problem, features), cap, average, coef
+        bend = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
+        known = features, steps, self._penalty(problem, features), bend, average, coef
         variances = variances_left(problem, *known, self.moments_share)
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
         released = released_moments(problem, answer, spread)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)
 
     def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
-        usual, bound = features.usual, problem.max_weight * problem.loss.lipschitz
+        rule = self._rule(problem)
+        usual, steepest = features.usual, rule.loss_of_steps(problem.loss).lipschitz
+        bound = problem.max_weight * steepest
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
-        path = faint * self.noise * classes.balance * problem.signal_to_noise / (self.clip * problem.loss.lipschitz * usual)
+        path = faint * rule.noise * classes.balance**rule.balance * problem.signal_to_noise / (rule.clip * steepest * usual)
         path *= classes.mean_weight
-        longest = min(LONGEST_PATH, _longest_step(problem.loss) * self._steps(problem))
+        longest = min(rule.longest_path, _longest_step(problem.loss, rule) * self._steps(problem))
         widest = WIDEST_WHITE_CLIP if self._few_passes(problem) else WIDEST_CLIP
-        opened = self.clip * max(1.0, min(math.sqrt(path / longest), widest / self.clip))
+        opened = rule.clip * (1.0 if rule.weighted else max(1.0, min(math.sqrt(path / longest), widest / rule.clip)))
         opened = opened if problem.budget.private else math.inf
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
-        return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest))
+        return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest), rule)
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> tuple[np.ndarray, NoisySteps | AcceleratedSteps]:
         """Average of the last iterates, in the geometry of standardised rows, and the steps."""
@@ -270,9 +301,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         penalty = self._penalty(problem, descent.standard)
 
         def mean_gradient(coef: np.ndarray) -> np.ndarray:
-            geometry = descent.standard.geometry
-            query = StandardizedGradient(problem.loss, coef, descent.clip_norm, geometry, class_weight=classes.class_weight)
-            return ask(query).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
+            return ask(descent.gradient(problem, coef)).reshape(problem.shape) / (problem.n_samples * classes.mean_weight)
 
         if self._few_passes(problem):
             ridge = np.concatenate([penalty, np.zeros((problem.shape[0] - problem.n_features, 1))])
@@ -318,7 +347,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
         """Coefficients with a new slope and offset, and the relative variance of the slope."""
-        features, signal = slice(problem.n_features), problem.signal_to_noise
+        features, signal, rule = slice(problem.n_features), problem.signal_to_noise, self._rule(problem)
         length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
         direction = coef / length
         direction[problem.n_features :] = 0.0
@@ -328,7 +357,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
         point, average = np.array([length, offset]), np.zeros(2)
         step = min(
             1 / _sharpness(problem.loss),
-            math.sqrt(self.calibration_share) * signal / (4 * self.n_calibration_steps * problem.loss.lipschitz),
+            rule.calibration_noise
+            * math.sqrt(rule.calibration_share)
+            * signal
+            / (CALIBRATION_CLIP * self.n_calibration_steps * problem.loss.lipschitz),
         )
         step /= problem.max_weight
         penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
@@ -343,7 +375,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         calibrated = coef.copy()
         calibrated[features] *= slope
         calibrated[problem.n_features :] = average[1]
-        noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / self.calibration_share) / signal
+        noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / rule.calibration_share) / signal
         bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
         steps = NoisySteps(self.n_calibration_steps, half, step, 0.0, noise)
         return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)
@@ -366,9 +398,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _shared_by_steps(self, problem: Problem) -> float:
         """Share of the steps and of the whitening before them."""
-        return (
-            1 - self._labels_share(problem) - self.moments_share - (self.calibration_share if self._calibrates(problem) else 0.0)
-        )
+        calibration = self._rule(problem).calibration_share if self._calibrates(problem) else 0.0
+        return 1 - self._labels_share(problem) - self.moments_share - calibration
 
     def _whitening_share(self, problem: Problem) -> float:
         return MOMENT_SHARE * self._shared_by_steps(problem) if self._few_passes(problem) else 0.0
@@ -384,6 +415,19 @@ class StandardizedGradientDescent(AdaptiveSolver):
         """Whether passes are what costs, and whitening replaces most of them."""
         large = problem.n_samples > LARGE and problem.n_features <= MOST_WHITENED
         return large and self.n_steps is None and problem.budget.private and self._many_steps(problem) > FEW
+
+    def _rule(self, problem: Problem) -> StepRule:
+        """Constants of the steps, from public facts."""
+        names = "clip", "noise", "calibration_share"
+        given: dict[str, Any] = {name: float(value) for name in names if (value := getattr(self, name)) is not None}
+        return replace(WEIGHTED if self._weighs(problem) else CLIPPED, **given)
+
+    def _weighs(self, problem: Problem) -> bool:
+        """Whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise leaves them enough."""
+        if self.clip is not None or problem.clip_norm < math.inf or not getattr(problem.loss, "log_odds", False):
+            return False
+        ratio = problem.signal_to_noise / (problem.n_features + 1)
+        return LEAST_PER_COEFFICIENT <= ratio < MOST_PER_COEFFICIENT and self._calibrates(problem)
 
     def _steps(self, problem: Problem) -> int:
         if self.n_steps is not None:
@@ -405,14 +449,15 @@ class StandardizedGradientDescent(AdaptiveSolver):
         check_number("labels_share", self.labels_share, above=0.0, below=1.0, optional=True)
         left = 1 - self._labels_share(problem)
         check_number("moments_share", self.moments_share, above=0.0, below=left)
-        check_number("calibration_share", self.calibration_share, above=0.0, below=left - float(self.moments_share))
-        check_number("clip", self.clip, above=0.0, maximum=LARGEST)
-        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number(
+            "calibration_share", self.calibration_share, above=0.0, below=left - float(self.moments_share), optional=True
+        )
+        check_number("clip", self.clip, above=0.0, maximum=LARGEST, optional=True)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST, optional=True)
         check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
-        shares = "moments_share", "calibration_share"
-        settled = self._with_floats(*shares, "clip", "noise", "ridge", "momentum", "tail_average")
+        settled = self._with_floats("moments_share", "ridge", "momentum", "tail_average")
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
 
@@ -422,9 +467,9 @@ def _sharpness(loss: Loss) -> float:
     return loss.smoothness if loss.smoothness < math.inf else KINK
 
 
-def _longest_step(loss: Loss) -> float:
+def _longest_step(loss: Loss, rule: StepRule) -> float:
     """Largest step on average: that of the logistic loss, whose smoothness is 1/4, or less by the ratio of the smoothness."""
-    return LONGEST_STEP if loss.smoothness <= ROUND else LONGEST_STEP / (4 * _sharpness(loss))
+    return rule.longest_step if loss.smoothness <= ROUND else rule.longest_step / (4 * _sharpness(loss))
 
 
 def _calibration_clip(problem: Problem) -> float:

@@ -51,7 +51,7 @@ def test_the_plan_of_the_default_classifier_has_few_passes():
     ),
 )
 def test_other_tables_keep_their_schedule(facts, steps):
-    entries = StandardizedGradientDescent().schedule(facts).entries
+    entries = StandardizedGradientDescent(clip=0.25).schedule(facts).entries
     assert [release.query for _, release in entries[1:]] == [Moments, StandardizedGradient, ScoreGradient]
     assert entries[2][0] == steps
 

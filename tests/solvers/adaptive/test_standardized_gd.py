@@ -15,7 +15,9 @@ from skdp.losses import Hinge, HuberHinge, Logistic, Multinomial, SquaredHinge
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.solvers import AUCProblem, Problem, StandardizedGradientDescent
+from skdp.privacy.queries import ShortenedGradient, StandardizedGradient
+from skdp.solvers import AUCProblem, Problem, StandardizedGradientDescent, signal_to_noise
+from skdp.solvers.adaptive._step_rules import CLIPPED
 from skdp.solvers.adaptive.standardized_gd import _longest_step
 
 BUDGET = Budget(1.0, 1e-6, "zero_out")
@@ -30,10 +32,17 @@ def problem(n=10_000, d=8, loss=None, budget=BUDGET, kind=Problem, **more):
 
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
-@pytest.mark.parametrize("loss, shares", ((Logistic(), (0.01, 0.09, 0.85, 0.05)), (Multinomial(3), (0.01, 0.09, 0.9))))
-def test_the_budget_is_shared_as_stated(adjacency, loss, shares):
+@pytest.mark.parametrize(
+    "loss, clip, shares",
+    (
+        (Logistic(), None, (0.01, 0.09, 0.88, 0.02)),
+        (Logistic(), 0.25, (0.01, 0.09, 0.85, 0.05)),
+        (Multinomial(3), None, (0.01, 0.09, 0.9)),
+    ),
+)
+def test_the_budget_is_shared_as_stated(adjacency, loss, clip, shares):
     budget = Budget(1.0, 1e-6, adjacency)
-    schedule = StandardizedGradientDescent().schedule(problem(loss=loss, budget=budget))
+    schedule = StandardizedGradientDescent(clip=clip).schedule(problem(loss=loss, budget=budget))
     scale = calibrate(schedule, budget)
     spent = [count / (release.mechanism.weight * scale) ** 2 for count, release in schedule.entries]
     assert spent == pytest.approx([share * gaussian_mu(1.0, 1e-6) ** 2 for share in shares])
@@ -179,8 +188,8 @@ def test_tables_without_spread_are_estimator(fit_intercept, epsilon, d):
 @pytest.mark.parametrize("loss, length", ((Logistic(), 27.0), (Multinomial(3), 27.0), (HuberHinge(), 6.75), (Hinge(3), 6.75)))
 def test_the_longest_step_is_shorter_the_sharper_the_loss_bends(loss, length):
     """Steps beyond that go around corners."""
-    assert _longest_step(loss) == length
-    assert _longest_step(SquaredHinge()) == 3.375
+    assert _longest_step(loss, CLIPPED) == length
+    assert _longest_step(SquaredHinge(), CLIPPED) == 3.375
 
 
 def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
@@ -241,3 +250,59 @@ def test_the_longest_way_is_in_units_of_the_mean_weight():
 def test_equal_classes_need_no_weights():
     plan, _ = steps_of(0.5, 1.0)
     assert plan.classes.class_weight == (1.0, 1.0) and plan.classes.mean_weight == 1
+
+
+def steps_of(facts, **parameters):
+    return StandardizedGradientDescent(**parameters).schedule(facts).entries[2][1].query
+
+
+def of_ratio(ratio, d=8, **more):
+    """Facts of a table with about this signal-to-noise ratio per coefficient."""
+    n = next(n for n in range(10, 10**8, 10) if signal_to_noise(BUDGET, n) >= ratio * (d + 1))
+    return problem(n, d, **more)
+
+
+def test_gradients_are_not_clipped_where_the_bias_would_show():
+    """A function of public facts alone: n, d and the budget."""
+    for ratio, query in ((49, StandardizedGradient), (50, ShortenedGradient), (1990, ShortenedGradient), (2001, StandardizedGradient)):
+        assert steps_of(of_ratio(ratio)) is query
+    facts = of_ratio(500)
+    assert steps_of(facts, clip=0.25) is steps_of(facts, clip=1.0) is StandardizedGradient
+    assert steps_of(problem(facts.n_samples, 8, clip_norm=1.0)) is StandardizedGradient
+    for loss in (Multinomial(3), Hinge(), HuberHinge(), SquaredHinge()):
+        assert steps_of(problem(facts.n_samples, 8, loss)) is StandardizedGradient
+    assert steps_of(problem(facts.n_samples, 8, kind=AUCProblem)) is StandardizedGradient
+    title = StandardizedGradientDescent().title_for(facts)
+    assert "no gradient is clipped" in title and "ratio per coefficient is 500" in title
+
+
+def long_and_rare(rng, n=12_000):
+    """One record in twenty is long, and tells most; amounts tell nothing."""
+    X = rng.normal(size=(n, 6)) / 10
+    rare = rng.random(n) < 0.05
+    X[rare, 0] += 1.0
+    return X, (3.5 * rare - 1.5 + rng.logistic(size=n) > 0).astype(int), rare
+
+
+def test_without_a_clip_the_rare_long_rows_keep_their_probability(rng):
+    X, y, rare = long_and_rare(rng)
+    found = {}
+    for clip in (None, 0.25):
+        made = StandardizedGradientDescent(clip=clip)
+        models = [fitted(estimator(3.0, made, adjacency="zero_out", data_norm=2.0, classes=[0, 1]), X, y, seed) for seed in range(3)]
+        found[clip] = np.mean([abs(model.predict_proba(X[rare])[:, 1].mean() - y[rare].mean()) for model in models])
+    assert found[None] < 0.02 < found[0.25], found
+
+
+def test_weights_of_classes_weigh_rows_that_are_not_clipped(rng):
+    """The log-odds of weighted classes, whatever the unit of the weights."""
+    X = rng.normal(size=(20_000, 2)) / 3
+    y = (6 * X[:, 0] - 1 + rng.logistic(size=20_000) > 0).astype(int)
+    models = [
+        fitted(estimator(3.0, adjacency="zero_out", data_norm=2.0, class_weight={0: unit, 1: 3 * unit}), X, y) for unit in (1.0, 0.2)
+    ]
+    exact = LogisticRegression(class_weight={0: 1, 1: 3}).fit(X, y)
+    for model in models:
+        assert "no gradient is clipped" in str(model.privacy_report_)
+        np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.5)
+        np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=0.15)
