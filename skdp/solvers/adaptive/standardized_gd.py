@@ -148,8 +148,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float or None, default=None
-        Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped. Not used for more than two classes, nor where only the
-        order counts.
+        Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped. Not used
+        for more than two classes, nor where only the order counts.
     n_calibration_steps : int, default=30
         Number of steps of the calibration.
     clip : float or None, default=None

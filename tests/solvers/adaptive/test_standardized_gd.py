@@ -252,7 +252,7 @@ def test_equal_classes_need_no_weights():
     assert plan.classes.class_weight == (1.0, 1.0) and plan.classes.mean_weight == 1
 
 
-def steps_of(facts, **parameters):
+def query_of(facts, **parameters):
     return StandardizedGradientDescent(**parameters).schedule(facts).entries[2][1].query
 
 
@@ -264,34 +264,21 @@ def of_ratio(ratio, d=8, **more):
 
 def test_gradients_are_not_clipped_where_the_bias_would_show():
     """A function of public facts alone: n, d and the budget."""
-    for ratio, query in ((49, StandardizedGradient), (50, ShortenedGradient), (1990, ShortenedGradient), (2001, StandardizedGradient)):
-        assert steps_of(of_ratio(ratio)) is query
+    for ratio, query in (
+        (49, StandardizedGradient),
+        (50, ShortenedGradient),
+        (1990, ShortenedGradient),
+        (2001, StandardizedGradient),
+    ):
+        assert query_of(of_ratio(ratio)) is query
     facts = of_ratio(500)
-    assert steps_of(facts, clip=0.25) is steps_of(facts, clip=1.0) is StandardizedGradient
-    assert steps_of(problem(facts.n_samples, 8, clip_norm=1.0)) is StandardizedGradient
+    assert query_of(facts, clip=0.25) is query_of(facts, clip=1.0) is StandardizedGradient
+    assert query_of(problem(facts.n_samples, 8, clip_norm=1.0)) is StandardizedGradient
     for loss in (Multinomial(3), Hinge(), HuberHinge(), SquaredHinge()):
-        assert steps_of(problem(facts.n_samples, 8, loss)) is StandardizedGradient
-    assert steps_of(problem(facts.n_samples, 8, kind=AUCProblem)) is StandardizedGradient
+        assert query_of(problem(facts.n_samples, 8, loss)) is StandardizedGradient
+    assert query_of(problem(facts.n_samples, 8, kind=AUCProblem)) is StandardizedGradient
     title = StandardizedGradientDescent().title_for(facts)
     assert "no gradient is clipped" in title and "ratio per coefficient is 500" in title
-
-
-def long_and_rare(rng, n=12_000):
-    """One record in twenty is long, and tells most; amounts tell nothing."""
-    X = rng.normal(size=(n, 6)) / 10
-    rare = rng.random(n) < 0.05
-    X[rare, 0] += 1.0
-    return X, (3.5 * rare - 1.5 + rng.logistic(size=n) > 0).astype(int), rare
-
-
-def test_without_a_clip_the_rare_long_rows_keep_their_probability(rng):
-    X, y, rare = long_and_rare(rng)
-    found = {}
-    for clip in (None, 0.25):
-        made = StandardizedGradientDescent(clip=clip)
-        models = [fitted(estimator(3.0, made, adjacency="zero_out", data_norm=2.0, classes=[0, 1]), X, y, seed) for seed in range(3)]
-        found[clip] = np.mean([abs(model.predict_proba(X[rare])[:, 1].mean() - y[rare].mean()) for model in models])
-    assert found[None] < 0.02 < found[0.25], found
 
 
 def test_weights_of_classes_weigh_rows_that_are_not_clipped(rng):
@@ -299,10 +286,11 @@ def test_weights_of_classes_weigh_rows_that_are_not_clipped(rng):
     X = rng.normal(size=(20_000, 2)) / 3
     y = (6 * X[:, 0] - 1 + rng.logistic(size=20_000) > 0).astype(int)
     models = [
-        fitted(estimator(3.0, adjacency="zero_out", data_norm=2.0, class_weight={0: unit, 1: 3 * unit}), X, y) for unit in (1.0, 0.2)
+        fitted(estimator(1.0, adjacency="zero_out", data_norm=2.0, class_weight={0: unit, 1: 3 * unit}), X, y)
+        for unit in (1.0, 0.2)
     ]
     exact = LogisticRegression(class_weight={0: 1, 1: 3}).fit(X, y)
     for model in models:
-        assert "no gradient is clipped" in str(model.privacy_report_)
+        assert "no gradient is clipped" in model.privacy_report_.solver_title
         np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.5)
         np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=0.15)
