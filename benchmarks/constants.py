@@ -22,6 +22,7 @@ from benchmarks.synthetic import Population
 from benchmarks.tables import TABLES, Table, load
 from benchmarks.writing import figure, made_with, row, write_json
 from skdp.solvers import SOLVERS, Solver
+from skdp.solvers.adaptive._step_rules import CLIPPED
 
 __all__ = ["FACTORS", "FAMILIES", "SOLVERS_OF", "choices", "vary"]
 
@@ -85,13 +86,19 @@ def made_up(name: str) -> Table:
     return population.table(n_samples, N_TEST)
 
 
+def varied(name: str) -> Solver:
+    """Return a solver whose constants are numbers: of class labels, those of clipped gradients, on tables of any size."""
+    numbers = {constant: getattr(CLIPPED, constant) for constant in ("clip", "noise", "calibration_share")}
+    return SOLVERS[name](**numbers if name == "standardized_gd" else {})
+
+
 def table_records(name: str, table: Table, epsilons: list[float], repeats: int) -> list[dict[str, Any]]:
     """Differences from the default on one table."""
     solver = SOLVERS_OF[table.task]
     records = []
     for epsilon in epsilons:
-        usual = scores(table, epsilon, SOLVERS[solver](), repeats)
-        for choice, factor, changed in choices(SOLVERS[solver](), steps(table, epsilon, solver)):
+        usual = scores(table, epsilon, varied(solver), repeats)
+        for choice, factor, changed in choices(varied(solver), steps(table, epsilon, solver)):
             try:
                 differences = np.subtract(scores(table, epsilon, changed, repeats), usual)
             except ValueError as error:
@@ -143,7 +150,7 @@ def scaled(choice: str, usual: Any, factor: float) -> Any:
 
 def steps(table: Table, epsilon: float, solver: str) -> int:
     """Number of steps of the default, a public fact."""
-    return int(model(table, epsilon, SOLVERS[solver]()).fit(table.X_train, table.y_train).n_iter_ or 0)
+    return int(model(table, epsilon, varied(solver)).fit(table.X_train, table.y_train).n_iter_ or 0)
 
 
 def scores(table: Table, epsilon: float, solver: Solver, repeats: int) -> list[float]:

@@ -16,7 +16,6 @@ from benchmarks.floor import Cell, sample
 from benchmarks.scores import calibration_error, fit_and_score, megabytes
 from benchmarks.synthetic import FEATURES, Population
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
-from skdp.solvers import SOLVERS
 
 N = 4000
 
@@ -174,7 +173,7 @@ def test_populations_of_the_curve_need_no_clipping():
 
 
 def test_every_number_of_a_solver_is_varied():
-    solver = SOLVERS["standardized_gd"]()
+    solver = constants.varied("standardized_gd")
     changed = list(constants.choices(solver, 60))
     numbers = {name for name, value in solver.get_params().items() if isinstance(value, float | int)}
     assert {choice for choice, *_ in changed} == numbers | {"n_steps"}
