@@ -68,7 +68,7 @@ Evaluations until the gap is {gradient_growth.FIXED:g} and stays so at greater l
 {gradient_growth.MULTIPLE:g} times what noise alone leaves, which falls as 1/n^2 (epsilon 1; "-" where that is more than half
 of what there is to gain, or is not reached); {gradient_growth.POPULATION.n_features} features, {ADJACENCY}, delta {DELTA:g},
 interpolated in logarithms. The powers of n are fitted; that of the theory is the power that its number of evaluations has
-over the same sizes, logarithms included. Without noise, `svrg` and `svrg++` have the lengths of Theorems 4.1 and 4.3 and
+over the same sizes, logarithms included. Without noise, `svrg` and `svrg++` have the lengths of Theorems 4.2 and 4.4 and
 samples of one record (`theorem=True`)."""
 STYLES = dict(zip((*SOLVERS, LENGTHS), (("C0", "o"), ("C1", "s"), ("C2", "^"), ("C3", "v"), ("C4", "D")), strict=True))
 Rows = tuple[np.ndarray, np.ndarray]

@@ -311,7 +311,7 @@ def theory(solver: str, case: Case, n_samples: int) -> float:
     Returns
     -------
     float
-        From the lengths of Theorems 4.1 and 4.3 and the rates of gradient descent; NaN where there is no theorem.
+        From the lengths of Theorems 4.2 and 4.4 and the rates of gradient descent; NaN where there is no theorem.
     """
     size, smoothness = POPULATION.n_features + 1, SQUARED_NORM / 4
     noiseless = case.epsilon == math.inf

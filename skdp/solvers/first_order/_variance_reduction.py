@@ -18,7 +18,7 @@ __all__ = ["EpochSettings", "VarianceReduction"]
 
 # Largest default step, times the smoothness of a record's loss: three quarters of the stability limit 2 of gradient descent.
 STEP = 1.5
-# Reciprocal of the step of Theorem 4.1 (Wang, Ye, Xu 2017) times the smoothness. The paper prints 12; its inequality (4) needs
+# Reciprocal of the step of Theorem 4.2 (Wang, Ye, Xu 2017) times the smoothness. The paper prints 12; its inequality (4) needs
 # more than 24 (docs/proofs/svrg.md), and 48 is half of that step.
 THEOREM_STEP = 48.0
 # Noise multiplier that the default batch size aims at: from about there on, sampling amplifies privacy well. A choice; a larger

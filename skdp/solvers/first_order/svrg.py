@@ -9,7 +9,7 @@ from skdp.solvers.first_order._variance_reduction import MOST_EPOCHS, MOST_THEOR
 
 __all__ = ["SVRG"]
 
-# Inner steps of an epoch over the condition number, by Theorem 4.1 (Wang, Ye, Xu 2017).
+# Inner steps of an epoch over the condition number, by Theorem 4.2 (Wang, Ye, Xu 2017).
 THEOREM_LENGTH = 200.0
 
 
@@ -47,7 +47,7 @@ class SVRG(VarianceReduction):
         the snapshot whatever their clip norm, so the clip has no bias where an epoch starts from the minimum. On the way it costs
         curvature: at most half of it for 0.5.
     theorem : bool, default=False
-        Whether parameters that are None take the values of Theorem 4.1: samples of one record, :math:`\eta = 1 / (48 \beta)`,
+        Whether parameters that are None take the values of Theorem 4.2: samples of one record, :math:`\eta = 1 / (48 \beta)`,
         :math:`m = 200 \beta / \nu` with the penalty's strong convexity :math:`\nu`, and :math:`\log_2(s^2 \nu / (p C^2))` epochs,
         where each epoch halves the gap; at most 10**6 inner steps in all. Such a fit takes seconds to calibrate and minutes to
         run, and needs a delta of about 1e-15 for each release.
@@ -60,7 +60,7 @@ class SVRG(VarianceReduction):
 
     **Departures from the paper.** It adds noise of one size to every inner step. Here the gradient at the snapshot is released
     once per epoch, and the noise of a difference is in proportion to :math:`\|w_t - \tilde w\|`: it vanishes where the iterate
-    comes to rest. Penalty and constraint are in the proximal step alone. Theorem 4.1 prints :math:`\eta \le 1 / (12 \beta)`,
+    comes to rest. Penalty and constraint are in the proximal step alone. Theorem 4.2 prints :math:`\eta \le 1 / (12 \beta)`,
     where its inequality (4) needs less than :math:`1 / (24 \beta)`. The defaults differ from the theorem, whose constants are
     worst cases for samples of one record: samples of many records allow a step near the stability limit of gradient descent.
 
@@ -81,7 +81,7 @@ class SVRG(VarianceReduction):
     References
     ----------
     .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
-       NeurIPS 2017, Algorithm 1, Theorem 4.1.
+       NeurIPS 2017, Algorithm 1, Theorem 4.2.
     .. [2] L. Xiao, T. Zhang, "A proximal stochastic gradient method with progressive variance reduction", SIAM J. Optim. 24
        (2014), Theorem 3.1.
     .. [3] C. Tan, S. Ma, Y.-H. Dai, Y. Qian, "Barzilai-Borwein step size for stochastic gradient descent", NIPS 2016.

@@ -9,7 +9,7 @@ from skdp.solvers.first_order._variance_reduction import MOST_THEOREM_STEPS, Var
 
 __all__ = ["SVRGPlusPlus"]
 
-# Reciprocal of the step of Theorem 4.3 (Wang, Ye, Xu 2017) times the smoothness; also the length of the first epoch over it.
+# Reciprocal of the step of Theorem 4.4 (Wang, Ye, Xu 2017) times the smoothness; also the length of the first epoch over it.
 THEOREM_STEP = 13.0
 
 
@@ -35,14 +35,14 @@ class SVRGPlusPlus(VarianceReduction):
     difference_clip : float, default=0.5
         As for `SVRG`.
     theorem : bool, default=False
-        Whether parameters that are None take the values of Theorem 4.3: samples of one record, :math:`\eta = 1 / (13 \beta)`, a
+        Whether parameters that are None take the values of Theorem 4.4: samples of one record, :math:`\eta = 1 / (13 \beta)`, a
         first epoch of :math:`13 \beta` steps, which is a path of 1, and :math:`\log_2(s / (\sqrt p C))` epochs; at most 10**6
         inner steps.
 
     Notes
     -----
     Path, batch size, weights and the departures from the paper are those of `SVRG`, with m for the steps of the longest epoch.
-    The paper's Theorem 4.3 needs no strong convexity.
+    The paper's Theorem 4.4 needs no strong convexity.
 
     **Privacy.** The releases are those of `SVRG`, with other counts: per epoch one clipped gradient sum of all records, and
     clipped differences on Poisson samples, whose clip norm earlier releases set.
@@ -50,7 +50,7 @@ class SVRGPlusPlus(VarianceReduction):
     References
     ----------
     .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
-       NeurIPS 2017, Algorithm 2, Theorem 4.3.
+       NeurIPS 2017, Algorithm 2, Theorem 4.4.
     .. [2] Z. Allen-Zhu, Y. Yuan, "Improved SVRG for non-strongly-convex or sum-of-non-convex objectives", ICML 2016,
        Algorithm 1.
     .. [3] C. Tan, S. Ma, Y.-H. Dai, Y. Qian, "Barzilai-Borwein step size for stochastic gradient descent", NIPS 2016.

@@ -133,7 +133,7 @@ def test_the_share_of_the_snapshots_is_what_is_asked_for(kind, adjacency):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_theorems_schedule(adjacency):
-    """Theorem 4.1: the gap halves per epoch, by inequality (4) with the constants of its proof."""
+    """Theorem 4.2: the gap halves per epoch, by inequality (4) with the constants of its proof."""
     facts = problem(1.0, adjacency, 10**5)
     settings = SVRG(theorem=True)._settled(facts)._settings(facts)
     m, step = settings.lengths[0], settings.step_size
