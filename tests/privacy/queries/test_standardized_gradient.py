@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from skdp.losses import Logistic, Multinomial
+from skdp.losses import BoundedProper, Logistic, Multinomial
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
@@ -17,6 +17,7 @@ from skdp.privacy.queries import (
     LabelSum,
     Moments,
     ScoreGradient,
+    ShortenedGradient,
     Standardization,
     StandardizedGradient,
     Whitening,
@@ -280,3 +281,40 @@ def test_a_geometry_without_a_bound_on_its_rounding_is_refused():
 def test_a_geometry_without_intercept_has_no_centre(kind):
     with pytest.raises(ValueError, match="expected zeros"):
         kind(np.array([0.0, 1.0]), np.ones(2), False, 1.0)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("weights", (None, np.array([0.5, 4.0])))
+@pytest.mark.parametrize("null", (False, True))
+def test_bounded_slopes_of_weighted_rows_need_no_clip(storage, weights, null, rng):
+    """The definition has none, and the largest weight is that of the classes."""
+    X, y = table(rng)
+    X, clip_norm = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15)), 0.3
+    largest = 1.0 if weights is None else float(weights.max())
+    frame, coef = geometry(rng), rng.normal(size=(5, 1))
+    z = np.column_stack([frame.scale * (clipped(X) - frame.centre), np.ones(50)])
+    shorter = np.minimum(1, 2 * clip_norm / (largest * np.linalg.norm(z, axis=1)))
+    slopes = (1.0 if weights is None else weights[y]) * shorter * BoundedProper().derivative(z @ coef, y)[:, 0]
+    rows = TrainingData(X, y, data_norm=R, intercept_scaling=1.0, class_weight=weights)
+    if null:
+        rows, slopes[NULL] = rows.without(NULL), 0.0
+    query = ShortenedGradient(BoundedProper(), coef, clip_norm, frame, largest_weight=largest)
+    np.testing.assert_allclose(query.evaluate(rows), z.T @ slopes, rtol=1e-6, atol=1e-6)
+
+
+def test_bounded_slopes_of_weighted_rows_reach_the_sensitivity_and_never_exceed_it(rng):
+    largest = {"replace_one": 0.0, "zero_out": 0.0}
+    for trial in range(300):
+        frame = Standardization(rng.normal(size=4) / 3, 10.0 ** rng.integers(-1, 3) * rng.uniform(0.3, 4.0, 4), True, R)
+        coef = rng.normal(size=(5, 1)) * 10.0 ** rng.integers(-3, 4)
+        query = ShortenedGradient(BoundedProper(), coef, 0.3, frame)
+        pair = rng.normal(size=(2, 4)) * 10.0 ** rng.integers(-2, 3, size=(2, 1))
+        pair[1] = 2 * frame.centre - pair[0] if trial % 2 else pair[1]
+        answers = [
+            query.evaluate(TrainingData(pair[[i]], rng.integers(0, 2, 1).astype(np.int8), data_norm=R, intercept_scaling=1.0))
+            for i in (0, 1)
+        ]
+        largest["zero_out"] = max(largest["zero_out"], *map(np.linalg.norm, answers))
+        largest["replace_one"] = max(largest["replace_one"], np.linalg.norm(answers[0] - answers[1]))
+    for adjacency, moved in largest.items():
+        assert 0.99 < moved / query.sensitivity(adjacency) <= 1 + 1e-9

@@ -294,3 +294,18 @@ def test_weights_of_classes_weigh_rows_that_are_not_clipped(rng):
         assert "no gradient is clipped" in model.privacy_report_.solver_title
         np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.5)
         np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=0.15)
+
+
+def test_steps_without_a_clip_know_the_largest_weight():
+    """Else the clip would cut the gradients of the heavier class."""
+    facts, asked = of_ratio(500, class_weight=(0.5, 4.0)), []
+
+    def ask(query):
+        asked.append(query)
+        return np.zeros(query.size)
+
+    StandardizedGradientDescent().solve(facts, ask, np.random.default_rng(0))
+    steps = [query for query in asked if isinstance(query, ShortenedGradient)]
+    assert len(steps) > 20 and {query.largest_weight for query in steps} == {4.0}
+    (bound,) = {query.clip_norm / (4.0 * query.loss.lipschitz) for query in steps}
+    assert bound == pytest.approx(0.7)  # rows of no spread have the usual norm 1
