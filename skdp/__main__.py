@@ -185,8 +185,8 @@ def _add_estimator(parser: Any) -> None:
     parser.add_argument(
         "--estimator",
         metavar="NAME",
-        help="for labels: logistic (default), additive, svm, auc, group_dro, constrained; "
-        "for numbers: linear (default), additive, quantile, robust, constrained",
+        help="tabular (labels or numbers; the one to start with), boosting, additive, constrained; "
+        "for labels: logistic (default), svm, auc, group_dro; for numbers: linear (default), quantile, robust",
     )
     parser.add_argument("--solver", default="auto", help="auto (default) or the name of a solver, such as gd or sgd")
     parser.add_argument(

@@ -78,6 +78,20 @@ def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
     assert "more than 50 different labels" in capsys.readouterr().err  # not in silence
 
 
+@pytest.mark.parametrize("words", (["--target", "rich"], ["--target", "length", "--task", "regression"]))
+def test_the_estimators_to_start_with_take_a_raw_table(words, folder, capsys):
+    """What they choose is in the plan and in the report, and the model predicts."""
+    words = [*words, "--estimator", "tabular", "--epsilon", 3]
+    run("plan", "--names", "raw.csv", "--n-samples", N * 8 // 10, *words)
+    planned = re.search(r"DP\w+: the signal-to-noise ratio", capsys.readouterr().out)[0]
+    run("fit", "raw.csv", *words, "--test", 0.2, "--model", "m.skops", "--quiet", "-v")
+    told = capsys.readouterr().out
+    assert planned in told and float(re.search(r"(?:accuracy|R2) ([\d.]+)", told)[1]) > 0.78
+    run("predict", "m.skops", "raw.csv", "--out", "p.csv")
+    assert len(pd.read_csv("p.csv")) == N
+    assert set(load_model("m.skops")[-1].learnt_) - {"y"} == {"age", "work*", "length", "rich"} - {words[1]}
+
+
 def test_a_learnt_schema_costs_its_budget_once_and_is_read_again(folder, capsys):
     run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
     run("schema", "raw.csv", "--learn", "--epsilon", 1, "--target", "rich", "--ledger", "l.sqlite", "--out", "s.json")

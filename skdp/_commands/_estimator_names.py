@@ -15,12 +15,16 @@ from skdp.estimators import (
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
     DPGroupDROClassifier,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     DPQuantileRegressor,
     DPRobustRegressor,
+    DPTabularClassifier,
+    DPTabularRegressor,
 )
 from skdp.preprocessing import Schema, SchemaColumns, from_schema
 from skdp.solvers import SOLVERS
@@ -30,6 +34,8 @@ __all__ = ["ESTIMATORS", "check", "settings", "unfitted"]
 ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts labels (True), and numbers (False)
     "logistic": {True: DPLogisticRegression},
     "linear": {False: DPLinearRegression},
+    "tabular": {True: DPTabularClassifier, False: DPTabularRegressor},
+    "boosting": {True: DPGradientBoostingClassifier, False: DPGradientBoostingRegressor},
     "additive": {True: DPAdditiveClassifier, False: DPAdditiveRegressor},
     "svm": {True: DPLinearSVC},
     "auc": {True: DPAUCMaximizer},
@@ -115,7 +121,8 @@ def unfitted(facts: Schema | RawTable, name: str | None, given: dict[str, Any], 
     else:
         values["data_norm"] = 1.0
         prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
-    estimator = kind(**values, **{**options, "solver": _solver(options["solver"], given)})
+    solver = _solver(options.pop("solver"), given, kind)
+    estimator = kind(**values, **options, **solver)
     _set(estimator, _spelt(given, facts))
     return make_pipeline(prepare, estimator)
 
@@ -194,14 +201,17 @@ def _all_classes() -> list[tuple[bool, Any]]:
     return [pair for kinds in ESTIMATORS.values() for pair in kinds.items()]
 
 
-def _solver(name: str, given: dict[str, Any]) -> Any:
-    """Return the name of the solver, or a solver object if parameters of the solver are given."""
+def _solver(name: str, given: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Return the name of the solver, or a solver object if parameters of the solver are given; {} if there is no choice."""
     nested = [parameter for parameter in given if parameter.startswith("solver__")]
-    if not nested or name not in SOLVERS:
-        if nested:
-            raise ValueError(f"solver={name!r} with --set {nested[0]}; expected one of {sorted(SOLVERS)} as --solver.")
-        return name
-    return SOLVERS[name]()
+    if "solver" not in signature(kind).parameters:
+        if nested or name != "auto":
+            option = f"--set {nested[0]}" if nested else f"--solver {name}"
+            raise ValueError(f"{option}: {kind.__name__} chooses its solver by itself; expected no such option.")
+        return {}
+    if nested and name not in SOLVERS:
+        raise ValueError(f"solver={name!r} with --set {nested[0]}; expected one of {sorted(SOLVERS)} as --solver.")
+    return {"solver": SOLVERS[name]() if nested else name}
 
 
 def _spelt(given: dict[str, Any], facts: Schema | RawTable) -> dict[str, Any]:
