@@ -115,7 +115,10 @@ def test_further_parameters_reach_estimator_and_solver():
     (
         (["--estimator", "forest"], "estimator='forest'; expected one of"),
         (["--estimator", "quantile"], "estimator='quantile' predicts numbers"),
-        (["--estimator", "linear"], "expected one of ['logistic', 'tabular', 'boosting', 'additive', 'svm', 'auc', 'group_dro', 'constrained']"),
+        (
+            ["--estimator", "linear"],
+            "expected one of ['logistic', 'tabular', 'boosting', 'additive', 'svm', 'auc', 'group_dro', 'constrained']",
+        ),
         (["--set", "alpha=" + "1" * 5000], "alpha="),
         (["--set", "alpha"], "--set 'alpha'; expected name=value"),
         (["--set", "epsilon=9"], "epsilon is set by --epsilon"),
@@ -127,7 +130,10 @@ def test_further_parameters_reach_estimator_and_solver():
         (["--set", "alpha=-1"], "alpha=-1"),
         (["--set", "solver__n_steps=7"], "solver='auto' with --set solver__n_steps; expected one of"),
         (["--estimator", "tabular", "--solver", "gd"], "--solver gd: DPTabularClassifier chooses its solver by itself"),
-        (["--estimator", "boosting", "--solver", "gd", "--set", "solver__n_steps=7"], "--set solver__n_steps: DPGradientBoosting"),
+        (
+            ["--estimator", "boosting", "--solver", "gd", "--set", "solver__n_steps=7"],
+            "--set solver__n_steps: DPGradientBoosting",
+        ),
         (["--groups", "city"], "--groups city; expected a column of public groups with --estimator group_dro"),
         (["--estimator", "group_dro"], "expected a column of public groups with --estimator group_dro"),
         (["--estimator", "group_dro", "--groups", "town"], "--groups town: the table has no such column"),
