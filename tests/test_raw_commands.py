@@ -174,7 +174,7 @@ def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, ca
     assert "labels are read from the table and are public" in capsys.readouterr().err
     report = json.loads(Path("parts.json").read_text())
     assert report["public"]["table"]["source"] == "Parquet, number of files 3" and report["spent"]["epsilon"] == pytest.approx(3)
-    assert report["public"]["read_as"]["member"] == "number"  # by the type of the files, whatever the first batch holds
+    assert report["public"]["read_as"]["member"] == "true or false"  # by the type of the files, whatever the first batch holds
     run("fit", "raw.parquet", *options, "raw.json", "--model", "raw.skops")
     of_parts, of_file = load_model("parts.skops")[-1], load_model("raw.skops")[-1]
     assert of_parts.schema_ == of_file.schema_ and of_parts.classes_.tolist() == of_file.classes_.tolist() == ["no", "yes"]

@@ -141,7 +141,8 @@ class Learning:
                 "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        return cls(estimator, facts, budget, LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left), rest)
+        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths)
+        return cls(estimator, facts, budget, plan, rest)
 
     def second(self, schema: Schema) -> Any:
         """Return the estimator of the second stage."""

@@ -14,13 +14,14 @@ import numpy as np
 from skdp.preprocessing._categories import spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "number_cells", "without_cells"]
+__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "is_truth", "number_cells", "without_cells"]
 
 # Types of pandas, polars and pyarrow whose cells are numbers, dates, periods or durations; every other type is text.
 NUMBERS = re.compile(
     r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration|period)",  # timestamp, timedelta, datetime, too
     re.IGNORECASE,
 )
+TRUTHS = re.compile(r"(sparse\[)?bool", re.IGNORECASE)  # those of them whose cells are true or false
 # Types of which no cell is a number, a moment or text.
 OTHERS = re.compile(
     r"(extension<pandas\.)?interval|month_day_nano|(large_|fixed_size_)?(binary|list)|array|map|struct", re.IGNORECASE
@@ -35,6 +36,11 @@ WIDE = ("Int128", "UInt128")  # types of polars that NumPy has not
 def is_number(dtype: Any) -> bool:
     """Return whether the cells of a column are numbers, by its type alone."""
     return NUMBERS.match(str(dtype)) is not None
+
+
+def is_truth(dtype: Any) -> bool:
+    """Return whether the cells of a column are true, false or missing, by its type alone."""
+    return TRUTHS.match(str(dtype)) is not None
 
 
 def without_cells(dtype: Any) -> str | None:

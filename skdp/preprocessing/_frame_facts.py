@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._validation import column_labels, shown
-from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells, without_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, is_truth, number_cells, without_cells
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
@@ -25,12 +25,13 @@ SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand fo
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
 READ_AS = {False: "number", True: "text", None: "number or text, cell by cell"}
+TRUTH = "true or false"
 OF_WORDS = {"number": False, "category": True, "either": None}
 UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learnt yet
 LIKELY = Number((-1.0, 1.0), "linear", None, LearntScale((-1.0, 1.0), 0.0))
 TYPES = (
-    "the types of the columns are public, and decide which are read as numbers and which as text; one cell that is no number can "
-    "make a whole column text"
+    "the types of the columns are public, and decide which are read as numbers, which as true or false, and which as text; one cell "
+    "that is no number can make a whole column text"
 )
 
 
@@ -52,6 +53,8 @@ class FrameFacts:
         What the user states of the target: entries "target", "classes" and "target_bounds" of a schema.
     typed : bool, default=False
         Whether the type of a column decides how it is read.
+    truths : frozenset of str, default=frozenset()
+        Columns that are learnt whose type says that their cells are true, false or missing.
     """
 
     n_samples: int
@@ -60,6 +63,7 @@ class FrameFacts:
     are_text: dict[str, bool | None]
     of_target: dict[str, Any] = field(default_factory=dict)
     typed: bool = False
+    truths: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -89,7 +93,8 @@ class FrameFacts:
                 f"The columns {other} have types of which no cell is a number, a date or text, so that all would be missing; "
                 'expected text, such as X[name].astype(str), or a schema that has "ignore" for these columns.'
             )
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed))
+        truths = frozenset(name for name in typed if is_truth(X[name].dtype))
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
@@ -113,7 +118,7 @@ class FrameFacts:
     @property
     def read_as(self) -> dict[str, str]:
         """How each learnt column is read, by name."""
-        return {name: READ_AS[text] for name, text in self.are_text.items()}
+        return {name: TRUTH if name in self.truths else READ_AS[text] for name, text in self.are_text.items()}
 
     @property
     def stated(self) -> Schema:

@@ -10,6 +10,7 @@ import numpy as np
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._schema import Category, Number
+from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition
@@ -92,6 +93,8 @@ class LearningPlan:
         Standard deviation over sensitivity of a release of weight 1.
     rounding_allowances : tuple of float
         Relative increase of the noise that covers rounding, per release.
+    truths : frozenset of str, default=frozenset()
+        Columns whose cells are true, false or missing, by their types.
     """
 
     n_samples: int
@@ -102,22 +105,30 @@ class LearningPlan:
     schedule: Schedule
     scale: float
     rounding_allowances: tuple[float, ...]
+    truths: frozenset[str] = frozenset()
 
     @classmethod
     def make(
-        cls, n_samples: int, are_text: Mapping[str, bool | None], target: bool, budget: Budget, mu: float | None = None
+        cls,
+        n_samples: int,
+        are_text: Mapping[str, bool | None],
+        target: bool,
+        budget: Budget,
+        mu: float | None = None,
+        truths: frozenset[str] = frozenset(),
     ) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
         They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
 
         The squared budget of the first two is split in proportion to the columns that each counts, so that bins of both have
-        about the same noise. How many columns the second one counts follows from the first; it can be all numbers. The third has
-        `THIRD` of the squared budget of the second.
+        about the same noise. How many columns the second one counts follows from the first; it can be all numbers, without
+        those that are true or false. The third has `THIRD` of the squared budget of the second.
         """
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
-        query, n_numbers = ColumnHistograms(tuple(are_text.values()), target), sum(not text for text in are_text.values())
+        query = ColumnHistograms(tuple(are_text.values()), target)
+        n_numbers = sum(not text for text in are_text.values()) - len(truths)
         of_numbers = contribution(n_numbers, target)
         weights = [contribution(len(are_text), target), of_numbers, of_numbers * math.sqrt(THIRD)]
         releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
@@ -131,7 +142,7 @@ class LearningPlan:
             _allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
             for release in releases
         )
-        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances)
+        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths)
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
@@ -193,7 +204,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     columns: dict[str, Finding | tuple[Category, float]] = {}
     for (name, text), counted in zip(plan.are_text.items(), shares, strict=False):
-        columns[name] = RULES[text](counted, sigma)
+        columns[name] = (place_truths if name in plan.truths else RULES[text])(counted, sigma)
     target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
     if len(plan.schedule) == 1:
         return Learnt(columns, target)

@@ -13,7 +13,7 @@ from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES,
 
 __all__ = [
     *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "nearer", "number_or_text", "on_one_scale", "place_octaves"),
+    *("common_buckets", "missing_share", "nearer", "number_or_text", "on_one_scale", "place_octaves"),
 ]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it.
@@ -174,8 +174,7 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     Finding
         Limits, core and centre.
     """
-    least = max(Z * sigma, LEAST_MASS)
-    missing = 0.0 if shares[-1] <= least else 1.0 if shares[-1] >= 1 - least else float(shares[-1])
+    missing = missing_share(shares, sigma)
     found = _believed(shares[:-1], sigma)
     if missing == 1 or not found.any():
         return _guess(shares[:-1] * (missing < 1), sigma, missing)
@@ -203,6 +202,12 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     skewed = most - half >= SKEWED and not both_signs and not target and sigma <= FURTHER[1]  # else noise hides one sign
     unit = 2.0 ** (LOWEST + tenth - 1) if skewed else 0.0
     return Finding("linear", limits, core, sum(core) / 2, missing, zeros, logarithm=unit)
+
+
+def missing_share(shares: np.ndarray, sigma: float) -> float:
+    """Return the share of missing cells, whose noisy count is the last; 0 and 1 if noise hides that it is neither."""
+    least = max(Z * sigma, LEAST_MASS)
+    return 0.0 if shares[-1] <= least else 1.0 if shares[-1] >= 1 - least else float(shares[-1])
 
 
 def _believed(mass: np.ndarray, sigma: float) -> np.ndarray:

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from benchmarks.frames import load_frame
 from benchmarks.tables import data_directory
-from skdp import BudgetExceededError, DPLogisticRegression, NotPrivateWarning, PrivacyLedger
+from skdp import BudgetExceededError, DPLogisticRegression, LowSignalWarning, NotPrivateWarning, PrivacyLedger
 from skdp._model_files import load_model, save_model
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
 from skdp.preprocessing import _learned_schema as module
@@ -118,8 +119,50 @@ def test_the_transcript_is_the_schedule_and_spends_the_budget(adjacency, frame, 
     assert 0.999 <= spent <= 1.0 and model.privacy_spent_ == (pytest.approx(spent), 1e-7)
     mus = [1 / (release.mechanism.weight * gate._scale) for release in gate.transcript]
     assert math.hypot(*mus) == pytest.approx(gaussian_mu(1.0, 1e-7), rel=1e-6)
-    assert mus[0] ** 2 / mus[1] ** 2 == pytest.approx(10 / 7)  # seven columns are numbers
+    assert mus[0] ** 2 / mus[1] ** 2 == pytest.approx(10 / 6)  # six columns are numbers, without true and false
     assert mus[1] ** 2 / mus[2] ** 2 == pytest.approx(10)
+
+
+TRUTHS = ("bool", "boolean", "bool[pyarrow]", pd.SparseDtype(bool), pl.Boolean)
+
+
+@pytest.mark.parametrize("dtype", TRUTHS, ids=str)
+def test_a_column_of_true_and_false_has_the_bounds_0_and_1_whatever_the_noise(dtype, rng):
+    """Its type is public; a gap gets the indicator of missing cells if these are seen."""
+    cells = [bool(cell) for cell in rng.random(400) < 0.5]
+    if dtype is pl.Boolean:
+        if OLD:
+            pytest.skip("the ColumnTransformer of this scikit-learn does not know polars")
+        frame = pl.DataFrame({"member": cells})
+    else:
+        frame = pd.DataFrame({"member": pd.Series(cells, dtype=dtype)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LowSignalWarning)  # which this is about
+        model = learnt(frame, epsilon=0.01)
+    found = model.schema_.columns["member"]
+    assert found.bounds == found.learnt.core == (0, 1) and found.learnt.binary
+    assert model.privacy_report_.public["read_as"] == {"member": "true or false"}
+    assert [line.query for line in model.privacy_report_.releases] == ["ColumnHistograms"]  # nothing is left to narrow
+    model = learnt(frame, epsilon=10.0)
+    assert model.learnt_["member"]["kind"] == "integers"
+    assert np.unique(np.asarray(model.transform(frame))).size == 2 and model.schema_.n_features == 1
+
+
+def test_gaps_among_true_and_false_are_seen(rng):
+    cells = pd.Series(rng.random(N) < 0.1, dtype="boolean")
+    cells[rng.random(N) < 0.2] = pd.NA
+    model = learnt(pd.DataFrame({"member": cells}))
+    assert model.learnt_["member"]["missing"] == pytest.approx(0.2, abs=0.02)
+    assert model.schema_.columns["member"].fill == 0  # most cells are false
+    assert np.unique(model.transform(pd.DataFrame({"member": cells})), axis=0).shape == (3, 2)
+
+
+@pytest.mark.parametrize("word", ("number", "either"))
+def test_a_word_of_the_user_counts_more_than_the_type(word, frame):
+    """So the report does not assume that types are public."""
+    model = learnt(frame[["member"]], schema={"member": word})
+    assert "true or false" not in model.privacy_report_.public["read_as"].values()
+    assert "types of the columns" not in str(model.privacy_report_)
 
 
 def test_columns_far_from_zero_are_learnt_as_well_as_others(rng):

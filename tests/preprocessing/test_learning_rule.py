@@ -9,6 +9,7 @@ import pytest
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, nearer, number_or_text, on_one_scale, place_octaves
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
@@ -351,3 +352,26 @@ def test_a_window_is_hardly_wider_than_what_it_holds(width):
     even = np.where(np.abs(np.arange(1024) - 500) < width / 2, 1 / width, 0.0)
     low, high = refine(before, even, 1e-6).limits
     assert width < high - low < 1.2 * 1.85 * width and low < 500 - width / 2 and high > 500 + width / 2
+
+
+@pytest.mark.parametrize(("share", "centre"), ((0.1, 0.0), (0.5, 0.5), (0.9, 1.0)))
+def test_truths_are_0_and_1_and_most_of_them_are_mapped_to_0(share, centre):
+    x = np.where(np.arange(N) < share * N, 1.0, 0.0)
+    x[np.arange(N) % 20 == 0] = math.nan
+    found = place_truths(octaves(x), SIGMA)
+    assert (found.kind, found.limits, found.core, found.binary) == ("integers", (0, 1), (0, 1), True)
+    assert found.centre == centre and found.missing == pytest.approx(0.05) and not found.narrows
+    if centre != 0.5:
+        assert found.square == pytest.approx(0.1 / 3, rel=0.01)
+
+
+@pytest.mark.parametrize("sigma", (0.001, 0.1, 10.0))
+def test_noise_does_not_move_the_limits_of_truths(sigma, rng):
+    """Not even where it hides that there are any."""
+    for _ in range(20):
+        found = place_truths(rng.normal(scale=sigma, size=NUMBER_BINS), sigma)
+        number = found.number()
+        assert number.bounds == (0, 1) and number.fill in (0, 0.5, 1) and number.learnt.core == (0, 1)
+        assert 0 < number.mean_square < 3
+    empty = place_truths(octaves(np.full(N, math.nan)), SIGMA)
+    assert empty.kind == "undetermined" and empty.limits == (0, 1) and empty.missing == 1
