@@ -30,8 +30,8 @@ OF_WORDS = {"number": False, "category": True, "either": None}
 UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learnt yet
 LIKELY = Number((-1.0, 1.0), "linear", None, LearntScale((-1.0, 1.0), 0.0))
 TYPES = (
-    "the types of the columns are public, and decide which are read as numbers, which as true or false, and which as text; one cell "
-    "that is no number can make a whole column text"
+    "the types of the columns are public, and decide which are read as numbers, which as true or false, and which as text; one "
+    "cell that is no number can make a whole column text"
 )
 
 
