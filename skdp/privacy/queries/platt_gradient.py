@@ -1,5 +1,6 @@
-"""Sums gradients in slope and offset of a score, which calibrate a model (Platt scaling)."""
+"""Sums gradients in slope and offset of a score, and counts records by score: both calibrate a model (Platt scaling)."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ import numpy as np
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries._base import Loss, SumQuery
 
-__all__ = ["ScoreGradient"]
+__all__ = ["ScoreCounts", "ScoreGradient"]
 
 # Scores are clipped to [-LIMIT, LIMIT], in units of the raw prediction, and rounded to BINS evenly spaced numbers. Both are
 # choices, here a spacing of 0.01. They affect the accuracy of the calibration and the time, not the guarantee.
@@ -84,3 +85,48 @@ class ScoreGradient(SumQuery):
             residuals = counts[label] * np.clip(np.nan_to_num(residuals), -limits, limits)
             derivatives += [residuals @ scores, residuals.sum()]
         return derivatives
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCounts(SumQuery):
+    """Counts the records by class and score, in ranges of the score.
+
+    The score is that of `ScoreGradient`: the raw prediction by ``coef``, clipped to [-3, 3] and rounded to hundredths.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_coordinates, 1)
+        Coefficients of the score: an earlier release.
+    cuts : tuple of int
+        Least score of each range but the first, in hundredths, increasing.
+    """
+
+    coef: np.ndarray
+    cuts: tuple[int, ...]
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+    clip_norm: ClassVar[float] = 1.0
+    rounding: ClassVar[float] = 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of counts."""
+        return 2 * (len(self.cuts) + 1)
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the coefficients of the score."""
+        return (self.coef,)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
+
+        Proof. The score of a record depends on this record and on earlier releases only, and it is in one range. So a record adds
+        1 to one count. Replacing it moves 1 from one count to another, or changes nothing; a null record adds nothing.
+        """
+        return self.relative_sensitivity[adjacency]
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised counts: those of the first class by range, then those of the second."""
+        counts = rows.score_counts(self.coef, LIMIT, BINS)
+        starts = np.array([0, *(cut + BINS // 2 for cut in self.cuts)])
+        return np.add.reduceat(counts, starts, axis=1).ravel()

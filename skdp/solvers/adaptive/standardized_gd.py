@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import Loss, ScoreGradient, ShortenedGradient, StandardizedGradient
+from skdp.privacy.queries import Loss, ScoreCounts, ScoreGradient, ShortenedGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
@@ -17,6 +17,7 @@ from skdp.solvers._noise_limits import FAINT
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps, accelerated
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver
+from skdp.solvers.adaptive._counted_calibration import COUNTED, CUTS, UNIT, calibrated_line, share_of_counts
 from skdp.solvers.adaptive._few_passes import (
     FEW,
     LARGE,
@@ -126,7 +127,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
        (`skdp.losses.BoundedProper`), which are at most 1/2 and have the log-odds as their root, and a row weighs
        :math:`\min(1, .7 \sqrt\rho / \lVert z \rVert)`. The noise of a raw prediction is 2 then, and the longest path 3400.
     3. For two classes, 30 clipped gradients in two dimensions refit slope and offset of the score, because the clip of stage 2
-       leaves the order of predictions right but not their probabilities.
+       leaves the order of predictions right but not their probabilities. For the logistic loss and a signal-to-noise ratio below
+       150, one release counts the records by class and score instead, in eight ranges. Scores of a class count as normal there,
+       and slope and offset have the least log loss on average over the posterior, given the known noise.
 
     Above ten million records a pass over the data is what costs. Where the second stage would have more than 35 steps, and for at
     most 1024 features, one more release has the second moment of z. The steps are then 35 accelerated ones in coordinates in
@@ -148,10 +151,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
     moments_share : float, default=0.09
         Share for the moments of the features, in (0, 1).
     calibration_share : float or None, default=None
-        Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped. Not used
-        for more than two classes, nor where only the order counts.
+        Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped, and up to
+        0.2 for counts. Not used for more than two classes, nor where only the order counts.
     n_calibration_steps : int, default=30
-        Number of steps of the calibration.
+        Number of steps of the calibration. Not used for counts.
     clip : float or None, default=None
         Clip norm over the usual norm of a record's gradient, with which gradients are clipped whatever the size of the table.
         A short one makes a robust loss: its accuracy can be higher than without privacy, and its probabilities are biased. None
@@ -176,7 +179,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
     **Privacy.** One Gaussian release of the class frequencies (sensitivity 1; 2 under ``replace_one``, for more than two classes
     :math:`\sqrt 2`), one of the moments (:math:`\sqrt 2 R`; :math:`3 R / \sqrt 2` under ``replace_one``), in few passes one of
     the second moment (1; :math:`\sqrt 2` under ``replace_one``), T of clipped gradients (k C) and, in many passes, 30 of
-    slope and offset (2 k; 8 k for the squared hinge), whose Gaussian-DP parameters square and add up to that of the budget.
+    slope and offset (2 k; 8 k for the squared hinge) or one of counts (1; :math:`\sqrt 2` under ``replace_one``). Their
+    Gaussian-DP parameters square and add up to that of the budget.
     Centre, scale, weights of the classes, clip norm and step length depend on earlier releases only, and the noise multiplier of
     every release is fixed in advance. Weights do not enter the sensitivity: the clip is applied after them.
     Public: the shape of the table, the data norm R, and every parameter, including a given share of the second class.
@@ -246,8 +250,12 @@ class StandardizedGradientDescent(AdaptiveSolver):
         if labels is not None:
             weight = self._labels_share(problem) ** -0.5
             entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
-        if self._calibrates(problem):
-            weight = math.sqrt(self.n_calibration_steps / self._rule(problem).calibration_share)
+        share = self._rule(problem).calibration_share
+        if self._counts_scores(problem):
+            query = ScoreCounts(np.zeros(problem.shape), CUTS)
+            entries.append((1, Release(ScoreCounts, Gaussian(share**-0.5), query.clip_norm, query.size)))
+        elif self._calibrates(problem):
+            weight = math.sqrt(self.n_calibration_steps / share)
             release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
             entries.append((int(self.n_calibration_steps), release))
         return Schedule(tuple(entries))
@@ -265,7 +273,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
         descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
         average, steps = self._descend(problem, descent, ask)
         coef, slope_variance = self._shrunk(problem, descent, average), 0.0
-        if self._calibrates(problem):
+        if self._counts_scores(problem):
+            difference = float(cast(np.ndarray, counts)[0]), noise
+            coef, slope_variance = self._placed(problem, features, average, difference, ask)
+        elif self._calibrates(problem):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
@@ -345,6 +356,29 @@ class StandardizedGradientDescent(AdaptiveSolver):
         kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
         return kept
 
+    def _placed(
+        self, problem: Problem, standard: Standard, coef: np.ndarray, difference: tuple[float, float], ask: Ask
+    ) -> tuple[np.ndarray, float]:
+        """Coefficients with the slope and offset that noisy counts by class and score make likely, and the slope's variance."""
+        features = slice(problem.n_features)
+        length = math.sqrt(max(float((standard.variances[:, None] * coef[features] ** 2).sum()), 1e-300))
+        direction = UNIT / length * coef
+        direction[problem.n_features :] = 0.0
+        query = ScoreCounts(standard.to_rows(problem, direction), CUTS)
+        share = self._rule(problem).calibration_share
+        slope, offset, variance = calibrated_line(
+            ask(query).reshape(2, -1) / problem.n_samples,
+            mean_noise(problem, query, share),
+            problem.n_samples,
+            difference,
+            problem.class_weight,
+            penalty=problem.alpha * float((np.square(query.coef[features])).sum()),
+            intercept=bool(problem.intercept_scaling),
+        )
+        direction *= max(slope, LEAST_SLOPE)
+        direction[problem.n_features :] = offset
+        return direction, variance
+
     def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
         """Coefficients with a new slope and offset, and the relative variance of the slope."""
         features, signal, rule = slice(problem.n_features), problem.signal_to_noise, self._rule(problem)
@@ -411,6 +445,11 @@ class StandardizedGradientDescent(AdaptiveSolver):
         """Whether there is a calibration: for two classes, unless only the order counts, or a wide clip needs none."""
         return is_binary(problem) and "pointwise" in problem.offers and not self._few_passes(problem)
 
+    def _counts_scores(self, problem: Problem) -> bool:
+        """Whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
+        faint = problem.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
+        return faint and self._calibrates(problem) and labels_query(problem) is not None
+
     def _few_passes(self, problem: Problem) -> bool:
         """Whether passes are what costs, and whitening replaces most of them."""
         large = problem.n_samples > LARGE and problem.n_features <= MOST_WHITENED
@@ -420,6 +459,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
         """Constants of the steps, from public facts."""
         names = "clip", "noise", "calibration_share"
         given: dict[str, Any] = {name: float(value) for name in names if (value := getattr(self, name)) is not None}
+        if self._counts_scores(problem):
+            left = 1 - self._labels_share(problem) - float(self.moments_share)
+            given.setdefault("calibration_share", min(share_of_counts(problem.signal_to_noise), left / 2))
         return replace(WEIGHTED if self._weighs(problem) else CLIPPED, **given)
 
     def _weighs(self, problem: Problem) -> bool:

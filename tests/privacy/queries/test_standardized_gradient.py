@@ -16,6 +16,7 @@ from skdp.privacy.queries import (
     ClassCounts,
     LabelSum,
     Moments,
+    ScoreCounts,
     ScoreGradient,
     ShortenedGradient,
     Standardization,
@@ -238,6 +239,36 @@ def test_one_score_gradient_never_exceeds_the_clip_and_reaches_it(rng):
         rows = TrainingData(X, np.array([label], dtype=np.int8), data_norm=R, intercept_scaling=1.0)
         sizes.append(np.linalg.norm(ScoreGradient(Logistic(), coef, point, 0.9).evaluate(rows)))
     assert 0.99 * 0.9 < max(sizes) <= 0.9 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("null", (False, True))
+def test_counts_are_those_of_scores_between_the_cuts(storage, null, rng):
+    X, y = table(rng)
+    X = STORAGES[storage](X if storage != "float32" else X.clip(-1e15, 1e15))
+    rows, kept = TrainingData(X, y, data_norm=R, intercept_scaling=0.7), np.ones(50, dtype=bool)
+    if null:
+        rows, kept[NULL] = rows.without(NULL), False
+    coef, cuts = rng.normal(size=(5, 1)) / 3, (-60, -7, 0, 40)
+    u = np.clip(np.column_stack([clipped(X), np.full(50, 0.7)]) @ coef, -3, 3)[:, 0]
+    edges = [-np.inf, *((cut - 0.5) / 100 for cut in cuts), np.inf]
+    expected = [np.histogram(u[kept & (y == label)], edges)[0] for label in (0, 1)]
+    counts = ScoreCounts(coef, cuts).evaluate(rows)
+    np.testing.assert_array_equal(counts, np.concatenate(expected))
+    assert counts.size == ScoreCounts(coef, cuts).size and np.count_nonzero(counts) > 5
+
+
+def test_counts_move_as_far_as_the_sensitivity(rng):
+    query = ScoreCounts(np.array([[1.0], [0.0]]), (-200, 0, 200))
+    cells = [-1e300, -R, -0.005, -0.0, 0.0, 0.004, 0.005, R, 1e300, np.nan, np.inf]
+    values = [
+        query.evaluate(TrainingData(np.array([[x]]), np.array([label], dtype=np.int8), data_norm=R, intercept_scaling=1.0))
+        for x in np.nan_to_num(cells, posinf=1e308)
+        for label in (0, 1)
+    ]
+    assert all(value.sum() == 1 and set(value) == {0, 1} for value in values)
+    assert max(np.linalg.norm(a - b) for a in values for b in values) == query.sensitivity("replace_one")
+    assert max(np.linalg.norm(a) for a in values) == query.sensitivity("zero_out") == query.clip_norm
 
 
 def test_sensitivities_of_gradients_are_twice_the_clip_or_once(rng):

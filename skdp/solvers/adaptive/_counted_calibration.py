@@ -1,0 +1,128 @@
+"""Calibrates a score from one release of counts by class and score, by Bayesian post-processing: for small tables."""
+
+import math
+
+import numpy as np
+from scipy.special import expit, logit, ndtr
+
+__all__ = ["COUNTED", "CUTS", "EDGES", "UNIT", "calibrated_line", "share_of_counts"]
+
+# All constants were chosen on subsets of 300 to 3000 records of adult, ijcnn1, mammography and spambase, and on a table of breast
+# cancer (docs/defaults.md).
+
+# Signal-to-noise ratio below which there are counts. At 27 to 110 they had a lower log loss than clipped gradients of slope and
+# offset, and at 236 a higher one, because scores are not normal.
+COUNTED = 150.0
+
+# First score of each range but the first, in hundredths of `ScoreCounts`' units, and the edges between the ranges. Four sizes on
+# either side, because where noise hides the scale of the features, the size of the score is known to a factor of 16 only. A
+# choice; sizes up to 64 times smaller changed the mean accuracy by .003.
+CUTS = (-200, -50, -12, 0, 12, 50, 200)
+EDGES = np.concatenate([[-np.inf], (np.array(CUTS) - 0.5) / 100, [np.inf]])
+# A score of one standard deviation, by the released variances, in those units.
+UNIT = 2.0
+# Largest share of the squared Gaussian-DP parameter for the counts, which else is one over the root of the signal-to-noise ratio:
+# at 27 a share of .25 in place of .05 had a third of the excess log loss, and .01 less AUC; at 77 all that helped was .1.
+MOST_FOR_COUNTS = 0.2
+# Grid of the posterior: standard deviation within a class over `UNIT`, centre and distance of the classes over that standard
+# deviation, log-odds of the second class. Choices that reach beyond what a released score has shown.
+WITHIN, CENTRES = 2.0 ** np.arange(-6, 1.01, 0.5), np.arange(-1.5, 1.51, 0.5)
+DISTANCES, LOG_ODDS = np.array([0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0]), np.arange(-5, 5.01, 0.25)
+# Prior: normal centres with this standard deviation, and exponential distances with this mean for classes of the same size. For
+# others the mean falls with p (1 - p), as the gradients do from which the score was learnt.
+CENTRE_SPREAD, MEAN_DISTANCE = 1.0, 1.5
+# Points of the posterior below this share of the largest one are left out.
+NEGLIGIBLE = 1e-4
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+MOST_STEPS, LONGEST_STEP, SETTLED = 50, 2.0, 1e-9  # of Newton's method
+
+
+def share_of_counts(signal_to_noise: float) -> float:
+    """Return the share of the squared Gaussian-DP parameter for the counts, from public facts."""
+    return min(MOST_FOR_COUNTS, 1 / math.sqrt(signal_to_noise))
+
+
+def calibrated_line(
+    shares: np.ndarray,
+    noise: float,
+    n_samples: int,
+    difference: tuple[float, float],
+    class_weight: tuple[float, ...] | None = None,
+    *,
+    penalty: float = 0.0,
+    intercept: bool = True,
+) -> tuple[float, float, float]:
+    """Return slope and offset with the least expected log loss, and the relative variance of the slope.
+
+    The scores of each class count as normal with one variance. Variance, centre, distance of the classes and class frequencies
+    have a prior. The noise of the releases is known, which gives the posterior on a grid. The log loss of a line is averaged over
+    the posterior and over the scores.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (2, 8)
+        Released counts by class and range between ``EDGES``, over n.
+    noise : float
+        Standard deviation of their noise.
+    n_samples : int
+        Number of records.
+    difference : tuple of float
+        Released frequency of the second class less that of the first, and the standard deviation of its noise.
+    class_weight : tuple of float or None, default=None
+        Factor of each record's loss.
+    penalty : float, default=0.0
+        Strength of an L2 penalty on the slope.
+    intercept : bool, default=True
+        Whether there is an offset.
+
+    Returns
+    -------
+    tuple of float
+        Slope and offset, for scores in the units of ``EDGES``, and the relative variance of the slope.
+    """
+    within, centre, distance, rate = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
+    log_density = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate))
+    log_density -= (centre / CENTRE_SPREAD) ** 2 / 2
+    spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
+    log_density -= ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
+    means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
+    for share, mean, frequency in zip(shares, means, (1 - rate, rate), strict=True):
+        below = np.zeros_like(rate)
+        for observed, edge in zip(share, EDGES[1:], strict=True):
+            upto = ndtr((edge - mean) / within)
+            expected = frequency * (upto - below)
+            variance = noise**2 + expected / n_samples
+            log_density -= ((observed - expected) ** 2 / variance + np.log(variance)) / 2
+            below = upto
+    density = np.exp(log_density - log_density.max())
+    kept = density > NEGLIGIBLE
+    density, within, rate = density[kept] / density[kept].sum(), within[kept], rate[kept]
+    scores = [(mean[kept][:, None] + within[:, None] * NODES).ravel() for mean in means]
+    frequencies = [((density * share)[:, None] * WEIGHTS).ravel() for share in (1 - rate, rate)]
+    weights = np.concatenate([f * w for f, w in zip(frequencies, class_weight or (1.0, 1.0), strict=True)])
+    labels = np.repeat((0.0, 1.0), [len(s) for s in scores])
+    slope, offset = _least_log_loss(np.concatenate(scores), labels, weights, penalty, intercept)
+    slopes = distance[kept] / within
+    mean = float(density @ slopes)
+    return slope, offset, float(density @ (slopes - mean) ** 2) / max(mean, 1e-300) ** 2
+
+
+def _least_log_loss(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, penalty: float, intercept: bool
+) -> tuple[float, float]:
+    """Slope and offset of a logistic regression on weighted scores, by Newton's method."""
+    unit = float(np.sqrt(weights @ scores**2 / weights.sum()))
+    columns = np.column_stack([scores / unit, np.full(len(scores), float(intercept))])
+    ridge = np.array([penalty / unit**2, 0.0]) + 1e-9
+    line = np.array([0.0, logit(weights @ labels / weights.sum()) if intercept else 0.0])
+    for _ in range(MOST_STEPS):
+        p = expit(columns @ line)
+        gradient = columns.T @ (weights * (p - labels)) + ridge * line
+        bend = (columns * (weights * p * (1 - p))[:, None]).T @ columns + np.diag(ridge)
+        step = np.linalg.solve(bend, gradient)
+        step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+        line = line - step
+        if float(np.abs(step).max()) < SETTLED:
+            break
+    return float(line[0] / unit), float(line[1])
