@@ -33,6 +33,7 @@ def fits():
     )
     for solver in ("auto", "newton", Newton(hessian="direction")):
         yield DPLogisticRegression(solver=solver, **two), X, classes
+    yield DPLogisticRegression(**{**two, "epsilon": 0.02}), X, classes  # calibrated by counts
     yield DPLogisticRegression(epsilon=2.0, classes=[0, 1, 2], data_norm=1.0), X, np.digitize(score, [-0.1, 0.1])
     yield DPConstrainedRegression(solver="frank_wolfe", constraint="l1", alpha=0.1, fit_intercept=False, **bounds), X, numbers
     for solver in ("auto", SufficientStatistics(adaptive=True)):

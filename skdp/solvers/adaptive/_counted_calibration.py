@@ -53,7 +53,7 @@ def calibrated_line(
     penalty: float = 0.0,
     intercept: bool = True,
 ) -> tuple[float, float, float]:
-    """Return slope and offset with the least expected log loss, and the relative variance of the slope.
+    """Return slope and offset with the least expected log loss, and the posterior variance of the slope.
 
     The scores of each class count as normal with one variance. Variance, centre, distance of the classes and class frequencies
     have a prior. The noise of the releases is known, which gives the posterior on a grid. The log loss of a line is averaged over
@@ -79,33 +79,34 @@ def calibrated_line(
     Returns
     -------
     tuple of float
-        Slope and offset, for scores in the units of ``EDGES``, and the relative variance of the slope.
+        Slope and offset, for scores in the units of ``EDGES``, and the variance of the slope.
     """
-    within, centre, distance, rate = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
-    log_density = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate))
-    log_density -= (centre / CENTRE_SPREAD) ** 2 / 2
-    spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
-    log_density -= ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
-    means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
-    for share, mean, frequency in zip(shares, means, (1 - rate, rate), strict=True):
-        below = np.zeros_like(rate)
-        for observed, edge in zip(share, EDGES[1:], strict=True):
-            upto = ndtr((edge - mean) / within)
-            expected = frequency * (upto - below)
-            variance = noise**2 + expected / n_samples
-            log_density -= ((observed - expected) ** 2 / variance + np.log(variance)) / 2
-            below = upto
-    density = np.exp(log_density - log_density.max())
-    kept = density > NEGLIGIBLE
-    density, within, rate = density[kept] / density[kept].sum(), within[kept], rate[kept]
-    scores = [(mean[kept][:, None] + within[:, None] * NODES).ravel() for mean in means]
-    frequencies = [((density * share)[:, None] * WEIGHTS).ravel() for share in (1 - rate, rate)]
-    weights = np.concatenate([f * w for f, w in zip(frequencies, class_weight or (1.0, 1.0), strict=True)])
-    labels = np.repeat((0.0, 1.0), [len(s) for s in scores])
-    slope, offset = _least_log_loss(np.concatenate(scores), labels, weights, penalty, intercept)
-    slopes = distance[kept] / within
-    mean = float(density @ slopes)
-    return slope, offset, float(density @ (slopes - mean) ** 2) / max(mean, 1e-300) ** 2
+    with np.errstate(under="ignore"):  # densities far from the mode
+        within, centre, distance, rate = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
+        log_density = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate))
+        log_density -= (centre / CENTRE_SPREAD) ** 2 / 2
+        spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
+        log_density -= ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
+        means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
+        for share, mean, frequency in zip(shares, means, (1 - rate, rate), strict=True):
+            below = np.zeros_like(rate)
+            for observed, edge in zip(share, EDGES[1:], strict=True):
+                upto = ndtr((edge - mean) / within)
+                expected = frequency * (upto - below)
+                variance = noise**2 + expected / n_samples
+                log_density -= ((observed - expected) ** 2 / variance + np.log(variance)) / 2
+                below = upto
+        density = np.exp(log_density - log_density.max())
+        kept = density > NEGLIGIBLE
+        density, within, rate = density[kept] / density[kept].sum(), within[kept], rate[kept]
+        scores = [(mean[kept][:, None] + within[:, None] * NODES).ravel() for mean in means]
+        frequencies = [((density * share)[:, None] * WEIGHTS).ravel() for share in (1 - rate, rate)]
+        weights = np.concatenate([f * w for f, w in zip(frequencies, class_weight or (1.0, 1.0), strict=True)])
+        labels = np.repeat((0.0, 1.0), [len(s) for s in scores])
+        slope, offset = _least_log_loss(np.concatenate(scores), labels, weights, penalty, intercept)
+        slopes = distance[kept] / within
+        mean = float(density @ slopes)
+        return slope, offset, float(density @ (slopes - mean) ** 2)
 
 
 def _least_log_loss(

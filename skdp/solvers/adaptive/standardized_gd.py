@@ -71,6 +71,8 @@ DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
 # Smoothness up to which the longest step holds (that of softmax), and the smoothness that the mean of a loss with kinks is taken
 # to have. Choices; a larger KINK makes the steps of hinges shorter.
 ROUND, KINK = 0.5, 1.0
+# Least variance of a standardised feature in the size of a score: noise can leave no feature any. A choice.
+LEAST_SHOWN = 1e-3
 # Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
 # coefficients, so that a noisy slope does not reverse their order. Choices.
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02
@@ -361,7 +363,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
     ) -> tuple[np.ndarray, float]:
         """Coefficients with the slope and offset that noisy counts by class and score make likely, and the slope's variance."""
         features = slice(problem.n_features)
-        length = math.sqrt(max(float((standard.variances[:, None] * coef[features] ** 2).sum()), 1e-300))
+        shown = np.maximum(standard.variances, LEAST_SHOWN)[:, None]
+        length = math.sqrt(max(float((shown * coef[features] ** 2).sum()), 1e-300))
         direction = UNIT / length * coef
         direction[problem.n_features :] = 0.0
         query = ScoreCounts(standard.to_rows(problem, direction), CUTS)
@@ -375,9 +378,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
             penalty=problem.alpha * float((np.square(query.coef[features])).sum()),
             intercept=bool(problem.intercept_scaling),
         )
-        direction *= max(slope, LEAST_SLOPE)
+        slope = max(slope, LEAST_SLOPE)
+        direction *= slope
         direction[problem.n_features :] = offset
-        return direction, variance
+        return direction, variance / slope**2
 
     def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
         """Coefficients with a new slope and offset, and the relative variance of the slope."""
@@ -389,20 +393,18 @@ class StandardizedGradientDescent(AdaptiveSolver):
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
         point, average = np.array([length, offset]), np.zeros(2)
-        step = min(
-            1 / _sharpness(problem.loss),
-            rule.calibration_noise
-            * math.sqrt(rule.calibration_share)
-            * signal
-            / (CALIBRATION_CLIP * self.n_calibration_steps * problem.loss.lipschitz),
-        )
-        step /= problem.max_weight
+        path = rule.calibration_noise * math.sqrt(rule.calibration_share) * signal / (CALIBRATION_CLIP * problem.loss.lipschitz)
+        longest = self.n_calibration_steps / _sharpness(problem.loss)
+        momentum = min(max(1 - longest / path, 0.0), float(self.momentum))  # as much as the path needs: less noise
+        step = min(path * (1 - momentum), longest) / self.n_calibration_steps / problem.max_weight
         penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
-        free, shrinkage = np.array([1.0, float(bool(problem.intercept_scaling))]), np.array([1 + step * penalty, 1.0])
+        free, velocity = np.array([1.0, float(bool(problem.intercept_scaling))]), np.zeros(2)
+        shrinkage = np.array([1 + step / (1 - momentum) * penalty, 1.0])
         half = self.n_calibration_steps // 2
         for number in range(self.n_calibration_steps):
             gradient = ask(ScoreGradient(problem.loss, score, point, _calibration_clip(problem), weights))
-            point = (point - step * gradient / problem.n_samples * free) / shrinkage
+            velocity = momentum * velocity + gradient / problem.n_samples * free
+            point = (point - step * velocity) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
         slope = max(average[0] / length, LEAST_SLOPE)
@@ -411,7 +413,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         calibrated[problem.n_features :] = average[1]
         noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / rule.calibration_share) / signal
         bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
-        steps = NoisySteps(self.n_calibration_steps, half, step, 0.0, noise)
+        steps = NoisySteps(self.n_calibration_steps, half, step, momentum, noise)
         return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)
 
     def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
