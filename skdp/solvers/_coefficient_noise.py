@@ -1,13 +1,21 @@
 """Computes how much of released coefficients is noise, from releases alone."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from skdp.privacy.queries import Standardization
 
 __all__ = ["CoefficientNoise"]
+
+
+class Contraction(Protocol):
+    """Defines how noise is left by steps that contract it."""
+
+    def variances(self, curvature: np.ndarray) -> np.ndarray:
+        """Return the variances of released coordinates, for the variances (k,) of the features of k directions."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,8 @@ class CoefficientNoise:
         Factor of `standard_errors`: the value of a raw prediction of 1 in the units of the targets.
     centre_noise : float, default=0.0
         Standard deviation of the noise of each coordinate of the released centre, in the units of rows.
+    steps : Contraction or None, default=None
+        Steps from which the noise came; None where the curvature of the loss is not known.
 
     Notes
     -----
@@ -49,6 +59,28 @@ class CoefficientNoise:
     slope_variance: float = 0.0
     unit: float = 1.0
     centre_noise: float = 0.0
+    steps: Contraction | None = None
+
+    def covariance(self, columns: slice, gram: np.ndarray) -> np.ndarray:
+        """Return the covariance of the noise of some coefficients of features, as if the others had no effect.
+
+        Parameters
+        ----------
+        columns : slice
+            The features.
+        gram : ndarray of shape (k, k)
+            Covariance of these features over the records.
+
+        Returns
+        -------
+        ndarray of shape (k, k)
+            Covariance, for features in the user's units.
+        """
+        assert self.steps is not None
+        scale = self.geometry.scale[columns]
+        curvatures, directions = np.linalg.eigh(scale[:, None] * gram * scale)
+        roots = scale[:, None] * directions * np.sqrt(self.steps.variances(np.maximum(curvatures, 0.0)))
+        return np.asarray(roots @ roots.T)
 
     def standard_errors(self, rows: Any) -> np.ndarray:
         """Return standard deviations of linear combinations of the features' coefficients, over the noise.

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, PrivacyLedger
+from skdp.estimators.additive import _base
 from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.privacy import NotPrivateWarning
 from skdp.solvers import StandardizedGradientDescent, WhitenedGradientDescent
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Neither schema nor feature_bound
         (DPAdditiveRegressor, DPLinearRegression, WhitenedGradientDescent(10)),
     ],
 )
-def test_a_fit_is_the_ordinary_one_on_the_functions(kind, plain, solver, rng):
+def test_a_fit_is_the_ordinary_one_on_the_functions(kind, plain, solver, rng, monkeypatch):
+    """But for the smoothing of the released functions, which is post-processing."""
+    monkeypatch.setattr(_base, "smoothed", lambda basis, result: result)
     X, y = numbers(rng)
     model = fitted(kind, X, y, feature_bounds=BOUNDS, solver=solver, interactions=[(0, 1)], knots=3)
     basis = AdditiveBasis(model.basis_.facts, 3, [("x0", "x1")], dyadic=kind is DPAdditiveClassifier)

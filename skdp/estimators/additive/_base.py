@@ -26,6 +26,7 @@ from skdp.estimators.additive._reading import (
     number_of_records,
     training_columns,
 )
+from skdp.estimators.additive._smoothing import smoothed
 from skdp.estimators.additive._terms import (
     ShapeFunction,
     Shapes,
@@ -279,7 +280,7 @@ class AdditiveModel(DPEstimator):
         additive = Additive.of(plan.problem)
         if additive.front is not None:
             additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle))
-        return replace(super()._solved(plan, oracle, rng), particular=additive)
+        return replace(smoothed(additive.basis, super()._solved(plan, oracle, rng)), particular=additive)
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:

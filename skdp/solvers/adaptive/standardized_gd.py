@@ -29,7 +29,15 @@ from skdp.solvers.adaptive._few_passes import (
     moment_release,
     whitened,
 )
-from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration, clipped_bend, variances_left, weighted_bend
+from skdp.solvers.adaptive._iterate_noise import (
+    KnownSteps,
+    NoisySteps,
+    bend_of_calibration,
+    clipped_bend,
+    mean_bend,
+    variances_left,
+    weighted_bend,
+)
 from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MOST_PER_COEFFICIENT, WEIGHTED, StepRule
 
 __all__ = ["StandardizedGradientDescent"]
@@ -282,10 +290,14 @@ class StandardizedGradientDescent(AdaptiveSolver):
             coef, slope_variance = self._calibrated(problem, features, coef, ask)
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
-        bend = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
-        known = features, steps, self._penalty(problem, features), bend, average, coef
-        variances = variances_left(problem, *known, self.moments_share)
-        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread)
+        bend_of = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
+        bend, penalty = mean_bend(problem, features, bend_of, average), self._penalty(problem, features)
+        variances = variances_left(problem, features, steps, penalty, bend, average, coef, self.moments_share)
+        known = None
+        if bend and problem.budget.private and isinstance(steps, NoisySteps):
+            found, kept = (float(np.linalg.norm(some[: problem.n_features])) for some in (average, coef))
+            known = KnownSteps(steps, bend, float(penalty.min()), kept / max(found, 1e-300))
+        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread, steps=known)
         released = released_moments(problem, answer, spread)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)
 
