@@ -6,23 +6,33 @@ from typing import Any
 from skdp._surroundings import callers, is_one, is_private
 from skdp.privacy.errors import OutsideGuaranteeWarning, warn
 
-__all__ = ["look_at_preparation"]
+__all__ = ["FROZEN", "OF_TARGETS", "PARTS", "learns_without_noise", "look_at_preparation"]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
-    "SplineTransformer TargetEncoder KernelCenterer MultiLabelBinarizer KNNImputer IterativeImputer VarianceThreshold "
+    "TargetEncoder KernelCenterer MultiLabelBinarizer KNNImputer IterativeImputer VarianceThreshold "
     "SelectKBest SelectPercentile SelectFpr SelectFdr SelectFwe GenericUnivariateSelect RFECV SequentialFeatureSelector "
     "PCA IncrementalPCA KernelPCA SparsePCA MiniBatchSparsePCA TruncatedSVD FastICA FactorAnalysis NMF MiniBatchNMF "
     "DictionaryLearning MiniBatchDictionaryLearning LatentDirichletAllocation BernoulliRBM Isomap LocallyLinearEmbedding "
     "PLSRegression PLSCanonical PLSSVD CCA LinearDiscriminantAnalysis NeighborhoodComponentsAnalysis Nystroem "
     "KNeighborsTransformer RadiusNeighborsTransformer "
     "KMeans MiniBatchKMeans BisectingKMeans Birch FeatureAgglomeration RandomTreesEmbedding "
-    "DictVectorizer CountVectorizer TfidfVectorizer TfidfTransformer".split()
+    "DictVectorizer TfidfVectorizer TfidfTransformer".split()
 )
+
+
+def _counts(step: Any) -> bool:
+    """Return whether an encoder joins rare categories, which it counts."""
+    return step.min_frequency is not None or step.max_categories is not None
+
+
 LEARN_IF = {  # classes that learn from the records only with these parameters
-    "OneHotEncoder": lambda step: isinstance(step.categories, str),
-    "OrdinalEncoder": lambda step: isinstance(step.categories, str),
-    "SimpleImputer": lambda step: step.strategy != "constant",
+    "OneHotEncoder": lambda step: isinstance(step.categories, str) or _counts(step),
+    "OrdinalEncoder": lambda step: isinstance(step.categories, str) or _counts(step),
+    "SimpleImputer": lambda step: step.strategy != "constant" or step.add_indicator,
+    "MissingIndicator": lambda step: step.features != "all",
+    "SplineTransformer": lambda step: isinstance(step.knots, str),
+    "CountVectorizer": lambda step: step.vocabulary is None,
     "RFE": lambda step: not is_private(step.estimator),
     "SelectFromModel": lambda step: not (step.prefit or is_private(step.estimator)),
 }
@@ -60,8 +70,11 @@ def _learners(step: Any) -> Iterator[str]:
             yield from _learners(entry[1])
     if hasattr(step, "transformers"):
         yield from _learners(getattr(step, "remainder", None))
-    for kind in type(step).__mro__:
-        name = kind.__name__
-        if kind.__module__.startswith("sklearn.") and (name in LEARN or (name in LEARN_IF and LEARN_IF[name](step))):
-            yield type(step).__name__
-            return
+    if learns_without_noise(step):
+        yield type(step).__name__
+
+
+def learns_without_noise(step: Any) -> bool:
+    """Return whether a preparation of scikit-learn, with its parameters, learns from records."""
+    kinds = {kind.__name__ for kind in type(step).__mro__ if kind.__module__.startswith("sklearn.")}
+    return bool(kinds & LEARN) or any(LEARN_IF[name](step) for name in kinds & set(LEARN_IF))

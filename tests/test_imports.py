@@ -42,7 +42,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_surroundings": set(),
     "_prepared": {"_surroundings"},
     "_copying": {"_surroundings"},
-    "inspection": set(),
+    "inspection": {"_prepared", "_surroundings"},
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
     "solvers": {
         "losses",

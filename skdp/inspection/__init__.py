@@ -1,7 +1,8 @@
-"""Plot private models, ledgers and audits with display objects like those of scikit-learn."""
+"""Plot private models, ledgers and audits with display objects like those of scikit-learn, and check pipelines."""
 
 from skdp.inspection._additive_display import AdditiveDisplay
+from skdp.inspection._pipeline_check import CheckedStep, PipelineCheck, check_pipeline
 from skdp.inspection._timeline import BudgetTimelineDisplay
 from skdp.inspection._trade_off import TradeOffDisplay
 
-__all__ = ["AdditiveDisplay", "BudgetTimelineDisplay", "TradeOffDisplay"]
+__all__ = ["AdditiveDisplay", "BudgetTimelineDisplay", "CheckedStep", "PipelineCheck", "TradeOffDisplay", "check_pipeline"]

@@ -98,7 +98,7 @@ def test_targets_are_scaled_by_public_functions_only():
 
 PUBLIC = frozenset(  # transformers of scikit-learn that take nothing from the values of the records, or hold others
     "AdditiveChi2Sampler Binarizer ColumnTransformer FeatureHasher FeatureUnion FunctionTransformer GaussianRandomProjection "
-    "HashingVectorizer MissingIndicator Normalizer PatchExtractor PolynomialCountSketch PolynomialFeatures RBFSampler "
+    "HashingVectorizer Normalizer PatchExtractor PolynomialCountSketch PolynomialFeatures RBFSampler "
     "SkewedChi2Sampler SparseCoder SparseRandomProjection "
     "StackingClassifier StackingRegressor VotingClassifier VotingRegressor "
     "IsotonicRegression LabelBinarizer LabelEncoder TSNE".split()  # these are no steps

@@ -1,0 +1,217 @@
+"""Name the steps of a pipeline that learn from training records without noise, from its parameters alone."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils import get_tags
+
+from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
+from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private
+from skdp.privacy.errors import shown
+
+__all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
+
+PRIVATE, PUBLIC, LEARNS, UNKNOWN = "private", "public", "learns", "unknown"
+MARKS = {PRIVATE: "private", PUBLIC: "reads no records", LEARNS: "LEARNS WITHOUT NOISE", UNKNOWN: "unknown"}
+# Parameters by which a private step takes facts for public.
+FACTS = ("schema", "feature_bounds", "bounds", "data_norm", "target_bounds", "classes", "positive_rate", "categories")
+# Classes of scikit-learn without fitted state that depends on records, beside those whose tags say so. What they keep follows
+# from the shape of the table, from parameters, or from random numbers.
+STATELESS = frozenset(
+    "PolynomialFeatures RBFSampler SkewedChi2Sampler PolynomialCountSketch GaussianRandomProjection SparseRandomProjection "
+    "FixedThresholdClassifier DummyClassifier DummyRegressor".split()
+)
+CODE = frozenset(["FunctionTransformer"])  # runs code that nobody can see into
+WHOLE = ("Pipeline", "FeatureUnion", "ColumnTransformer")
+INNER = ("estimator", "regressor", "classifier", "base_estimator", "final_estimator", "transformer")
+
+
+@dataclass(frozen=True)
+class CheckedStep:
+    """Hold what a check says about one step.
+
+    Parameters
+    ----------
+    name : str
+        Place of the step, with two underscores between the names of nested steps.
+    kind : str
+        Its class.
+    verdict : {"private", "public", "learns", "unknown"}
+        Whether it adds noise, reads no records, learns from records without noise, or cannot be judged.
+    reason : str
+        What it does, or what to take instead.
+    """
+
+    name: str
+    kind: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PipelineCheck:
+    """Hold the verdicts on all steps of a pipeline.
+
+    Parameters
+    ----------
+    steps : tuple of CheckedStep
+        In the order of the pipeline.
+    """
+
+    steps: tuple[CheckedStep, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a private step, and every other step is known to read no records."""
+        verdicts = {step.verdict for step in self.steps}
+        return PRIVATE in verdicts and verdicts <= {PRIVATE, PUBLIC}
+
+    @property
+    def leaks(self) -> tuple[str, ...]:
+        """Names of the steps that learn from records without noise."""
+        return tuple(step.name for step in self.steps if step.verdict == LEARNS)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names of the steps that cannot be judged."""
+        return tuple(step.name for step in self.steps if step.verdict == UNKNOWN)
+
+    def __str__(self) -> str:
+        """Return a line per step, and a last one with the result."""
+        width = max((len(f"{step.name} ({step.kind})") for step in self.steps), default=0)
+        lines = [f"{f'{step.name} ({step.kind})':{width}}  {MARKS[step.verdict]}: {step.reason}" for step in self.steps]
+        if self.leaks:
+            end = f"Not private: {', '.join(self.leaks)}. No epsilon covers what these steps learn."
+        elif self.unknown:
+            end = f"Not known: {', '.join(self.unknown)}. The rest is private."
+        elif self.ok:
+            end = "Private: all that depends on the records has noise."
+        else:
+            end = "No step is private."
+        return "\n".join([*lines, end])
+
+
+def check_pipeline(pipeline: Any) -> PipelineCheck:
+    """Name the steps of a pipeline that learn from the training records without noise.
+
+    Only types and parameters are inspected. No data is needed, and none is touched.
+
+    Parameters
+    ----------
+    pipeline : estimator
+        A pipeline, a column transformer, a search or any other estimator, fitted or not.
+
+    Returns
+    -------
+    PipelineCheck
+        A verdict per step: `PipelineCheck.leaks` are the names of steps that learn without noise, and printing it shows all.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator.
+
+    Notes
+    -----
+    Known classes are those of skdp, and of scikit-learn by type and parameters. Other classes and functions are "unknown": ask
+    whether what they keep after ``fit`` depends on the records. A subclass of a known class counts as that class.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.inspection import check_pipeline
+    >>> check = check_pipeline(make_pipeline(StandardScaler(), DPLogisticRegression(epsilon=1.0, data_norm=3.0)))
+    >>> check.leaks
+    ('standardscaler',)
+    """
+    if isinstance(pipeline, type) or not (hasattr(pipeline, "fit") or hasattr(pipeline, "transform")):
+        raise TypeError(f"pipeline={shown(pipeline)}; expected an estimator with parameters, such as make_pipeline(...).")
+    return PipelineCheck(tuple(_checked("", pipeline)))
+
+
+def _checked(name: str, step: Any) -> Iterator[CheckedStep]:
+    kind = type(step).__name__
+    place = name or kind.lower()
+    if step is None or isinstance(step, str):
+        yield CheckedStep(place, shown(step), PUBLIC, "passes columns on, or drops them")
+    elif is_one(step, *FROZEN):
+        yield CheckedStep(place, kind, UNKNOWN, "it was fitted before: expected public records, or private ones within a budget")
+    elif any(hasattr(step, part) for part in PARTS) and _of_sklearn(step) and kind in WHOLE:
+        for part in PARTS:
+            for inner, entry, *_ in getattr(step, part, ()):
+                yield from _checked(_join(name, inner), entry)
+        if hasattr(step, "remainder"):
+            yield from _checked(_join(name, "remainder"), step.remainder)
+    elif is_private(step):
+        yield _private(place, step)
+    else:
+        yield from _around(name, step)
+
+
+def _around(name: str, step: Any) -> Iterator[CheckedStep]:
+    """Yield the verdict on a step that is not private, and those on the estimators that it holds."""
+    yield CheckedStep(name or type(step).__name__.lower(), type(step).__name__, *_verdict(step))
+    for inner, held in getattr(step, "estimators", None) or ():
+        yield from _checked(_join(name, inner), held)
+    for parameter in INNER:
+        held = getattr(step, parameter, None)
+        if hasattr(held, "fit") or (parameter == "transformer" and hasattr(held, "transform")):
+            yield from _checked(_join(name, parameter), held)
+
+
+def _verdict(step: Any) -> tuple[str, str]:
+    kind = type(step).__name__
+    inner = [held for parameter in INNER if hasattr(held := getattr(step, parameter, None), "fit")]
+    inner += [held for _, held in getattr(step, "estimators", None) or ()]
+    for of, (what, instead) in LEARNERS.items():
+        if is_one(step, *of):
+            return LEARNS, f"it learns {what} from the records; expected {instead}"
+    if isinstance(step, SEARCHES) or is_one(step, *HALVING):
+        return LEARNS, "it chooses by scores without noise, and every fit of the search spends the budget"
+    if is_one(step, *STACKS) and not is_private(step.final_estimator):
+        return LEARNS, "it learns its final_estimator from the records; expected a private one"
+    if is_one(step, *BAGS) and step.bootstrap:
+        return LEARNS, "it draws records with replacement, so that one counts more than once; expected bootstrap=False"
+    if is_one(step, *OF_TARGETS) or (_of_sklearn(step) and inner and not learns_without_noise(step)):
+        return PUBLIC, "it fits the estimators that it holds; each fit spends its budget"
+    if learns_without_noise(step):
+        return LEARNS, "expected public facts: from_schema or BoundedScaler, categories=[...], a constant, or LearnedSchema"
+    if hasattr(step, "fit_resample"):
+        return LEARNS, "it copies or drops records by looking at them, so that one record counts more than once"
+    if not _of_sklearn(step) or kind in CODE:
+        return UNKNOWN, "what it keeps may depend on the records"
+    if kind in STATELESS or not get_tags(step).requires_fit or _is_constant(step):
+        return PUBLIC, "what it keeps follows from its parameters"
+    if hasattr(step, "predict"):
+        return LEARNS, "its coefficients or trees depend on the records; expected an estimator of skdp"
+    return UNKNOWN, "this class of scikit-learn was not reviewed"
+
+
+def _is_constant(step: Any) -> bool:
+    """Return whether a step that can learn has parameters with which it does not."""
+    return type(step).__name__ in ("OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "SplineTransformer", "CountVectorizer")
+
+
+def _private(place: str, step: Any) -> CheckedStep:
+    """Return what a step of skdp spends, and what it takes for public."""
+    kind, given = type(step).__name__, step.get_params(deep=False)
+    facts = [f"{name}={shown(given[name])}" for name in FACTS if given.get(name) is not None]
+    takes = f"; takes for public: {', '.join(facts)}" if facts else ""
+    if "epsilon" not in given:
+        return CheckedStep(place, kind, PUBLIC, f"what it keeps follows from its parameters{takes}")
+    if given["epsilon"] == math.inf:
+        return CheckedStep(place, kind, LEARNS, "epsilon=inf adds no noise")
+    delta = "a default delta" if given.get("delta") is None else f"delta={given['delta']:g}"
+    return CheckedStep(place, kind, PRIVATE, f"spends epsilon={given['epsilon']:g}, {delta}{takes}")
+
+
+def _of_sklearn(step: Any) -> bool:
+    return any(kind.__module__.startswith("sklearn.") and kind.__name__ != "BaseEstimator" for kind in type(step).__mro__)
+
+
+def _join(name: str, inner: str) -> str:
+    return f"{name}__{inner}" if name else inner

@@ -1,0 +1,160 @@
+"""Steps of pipelines that learn from training records without noise are named, from types and parameters."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+
+import skdp
+from skdp import DPAdditiveClassifier, DPLinearRegression, DPLogisticRegression
+from skdp.inspection import check_pipeline
+from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper
+
+CLASSIFIER = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
+
+
+class Resampler(BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
+class Foreign(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+LEAKS = {  # of the kinds that users write
+    "scaler": (make_pipeline(StandardScaler(), CLASSIFIER), ("standardscaler",)),
+    "imputer": (make_pipeline(SimpleImputer(), RowNormClipper(1.0), CLASSIFIER), ("simpleimputer",)),
+    "indicator": (make_pipeline(SimpleImputer(strategy="constant", add_indicator=True), CLASSIFIER), ("simpleimputer",)),
+    "encoder in columns": (
+        make_pipeline(
+            ColumnTransformer([("town", OneHotEncoder(), ["town"]), ("age", BoundedScaler((0, 99)), ["age"])]), CLASSIFIER
+        ),
+        ("columntransformer__town",),
+    ),
+    "rare categories": (
+        make_pipeline(OneHotEncoder(categories=[["a", "b"]], min_frequency=5), CLASSIFIER),
+        ("onehotencoder",),
+    ),
+    "nested": (
+        make_pipeline(make_pipeline(PolynomialFeatures(), StandardScaler()), CLASSIFIER),
+        ("pipeline__standardscaler",),
+    ),
+    "union": (make_pipeline(FeatureUnion([("pca", PCA(2)), ("rest", "passthrough")]), CLASSIFIER), ("featureunion__pca",)),
+    "remainder": (
+        ColumnTransformer([("one", "passthrough", [0])], remainder=KBinsDiscretizer()),
+        ("remainder",),
+    ),
+    "selection": (make_pipeline(SelectKBest(), CLASSIFIER), ("selectkbest",)),
+    "target encoder": (make_pipeline(TargetEncoder(), CLASSIFIER), ("targetencoder",)),
+    "words": (make_pipeline(TfidfVectorizer(), CLASSIFIER), ("tfidfvectorizer",)),
+    "resampler": (make_pipeline(Resampler(), CLASSIFIER), ("resampler",)),
+    "search": (GridSearchCV(make_pipeline(StandardScaler(), CLASSIFIER), {}), ("gridsearchcv", "estimator__standardscaler")),
+    "calibration": (CalibratedClassifierCV(CLASSIFIER), ("calibratedclassifiercv",)),
+    "bag": (BaggingClassifier(CLASSIFIER), ("baggingclassifier",)),
+    "stack": (
+        StackingClassifier([("one", CLASSIFIER)], final_estimator=LogisticRegression()),
+        ("stackingclassifier", "final_estimator"),
+    ),
+    "targets": (
+        TransformedTargetRegressor(DPLinearRegression(1.0), transformer=StandardScaler()),
+        ("transformer",),
+    ),
+    "plain model": (make_pipeline(BoundedScaler((0, 1)), LogisticRegression()), ("logisticregression",)),
+    "no noise": (make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(epsilon=math.inf)), ("dplogisticregression",)),
+    "spline": (make_pipeline(SplineTransformer(), CLASSIFIER), ("splinetransformer",)),
+    "missing": (make_pipeline(make_union(MissingIndicator(), "passthrough"), CLASSIFIER), ("featureunion__missingindicator",)),
+}
+SAFE = {
+    "alone": CLASSIFIER,
+    "scaler": make_pipeline(BoundedScaler((0, 1)), RowNormClipper(1.0), CLASSIFIER),
+    "learnt": make_pipeline(LearnedSchema(epsilon=0.5), CLASSIFIER),
+    "columns": make_pipeline(
+        ColumnTransformer(
+            [("town", OneHotEncoder(categories=[["a", "b"]]), ["town"]), ("age", BoundedScaler((0, 99)), ["age"])],
+            remainder="drop",
+        ),
+        RowNormClipper(1.0),
+        CLASSIFIER,
+    ),
+    "stateless": make_pipeline(SimpleImputer(strategy="constant", fill_value=0), PolynomialFeatures(), Normalizer(), CLASSIFIER),
+    "knots": make_pipeline(SplineTransformer(knots=np.array([[0.0], [1.0]])), CLASSIFIER),
+    "words": make_pipeline(HashingVectorizer(), CLASSIFIER),
+    "known words": make_pipeline(CountVectorizer(vocabulary=["ill"]), CLASSIFIER),
+    "vote": VotingClassifier([("one", CLASSIFIER), ("two", DPAdditiveClassifier(1.0))]),
+    "bag": BaggingClassifier(CLASSIFIER, bootstrap=False),
+    "targets": TransformedTargetRegressor(DPLinearRegression(1.0), func=np.log1p, inverse_func=np.expm1),
+}
+
+
+@pytest.mark.parametrize("pipeline, names", LEAKS.values(), ids=LEAKS)
+def test_steps_that_learn_without_noise_are_named(pipeline, names):
+    check = check_pipeline(pipeline)
+    assert check.leaks == names and not check.ok
+    assert f"Not private: {', '.join(names)}." in str(check)
+
+
+@pytest.mark.parametrize("pipeline", SAFE.values(), ids=SAFE)
+def test_it_is_silent_on_the_others(pipeline):
+    check = check_pipeline(pipeline)
+    assert check.ok and not check.leaks and not check.unknown
+    assert str(check).endswith("Private: all that depends on the records has noise.")
+
+
+@pytest.mark.parametrize("kind", [kind for name in skdp.__all__ if isinstance(kind := getattr(skdp, name), type)])
+def test_estimators_of_skdp_are_private(kind):
+    if hasattr(kind, "fit") and kind is not skdp.DPMinimax:
+        assert check_pipeline(kind()).ok
+
+
+@pytest.mark.parametrize("step", (FunctionTransformer(np.log), Foreign(), FrozenEstimator(StandardScaler())), ids=str)
+def test_what_cannot_be_judged_is_said_to_be_unknown(step):
+    check = check_pipeline(make_pipeline(step, CLASSIFIER))
+    assert len(check.unknown) == 1 and not check.ok and not check.leaks
+    assert str(check).splitlines()[-1].startswith("Not known: ")
+
+
+def test_what_is_spent_and_taken_for_public_is_told():
+    check = check_pipeline(make_pipeline(LearnedSchema(epsilon=0.25, delta=1e-6), DPLogisticRegression(2.0, classes=[0, 1])))
+    first, second = check.steps
+    assert "spends epsilon=0.25, delta=1e-06" in first.reason
+    assert "spends epsilon=2, a default delta; takes for public: classes=[0, 1]" in second.reason
+
+
+@pytest.mark.parametrize("thing", (None, "scaler", DPLogisticRegression, np.zeros(3)))
+def test_things_that_are_no_estimators_are_refused(thing):
+    with pytest.raises(TypeError, match="expected an estimator"):
+        check_pipeline(thing)
+
+
+def test_pipelines_without_a_private_step_say_so():
+    assert str(check_pipeline(make_pipeline(BoundedScaler((0, 1))))).endswith("No step is private.")
