@@ -1,6 +1,7 @@
 """Smoothed functions of additive classifiers: posterior means, given the known noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from seeded import fitted as seeded_fit
 from skdp import DPAdditiveClassifier
 from skdp.estimators.additive import _base, _smoothing
 from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.preprocessing._schema import LearntScale
 from skdp.privacy.queries import Standardization
 from skdp.solvers import CoefficientNoise, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
@@ -156,3 +158,21 @@ def test_it_needs_noise_of_known_curvature(monkeypatch):
     seen.clear()
     seeded_fit(DPAdditiveClassifier(2.0, **given, classes=[0, 1, 2]), X, np.arange(1000) % 3)
     assert not any(seen)
+
+
+def test_learnt_numbers_stay_as_released():
+    facts = Schema.read({"columns": FACTS})
+    learnt = replace(facts.columns["x"], learnt=LearntScale((0.2, 0.8), 0.5))
+    basis = AdditiveBasis(replace(facts, columns={**facts.columns, "x": learnt}), 4)
+    assert [_smoothing._smooth_columns(basis, term) is None for term in basis.terms] == [True, False]
+
+
+def test_numbers_of_two_values_stay_as_released(rng):
+    basis = functions()
+    frame = pd.DataFrame({"x": rng.integers(0, 2, 5000).astype(float), "c": rng.choice(list("abcde"), 5000)})
+    noise = noise_of(basis, 2.0, np.asarray(basis.transform(frame).mean(axis=0)).ravel())
+    coef = rng.normal(size=basis.n_features + 1)
+    found = _smoothing.smoothed(basis, result_of(coef, noise)).coef[:, 0]
+    curve, bars = basis.terms
+    np.testing.assert_array_equal(found[curve.columns], coef[curve.columns])
+    assert (found[bars.columns] != coef[bars.columns]).all()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing import AdditiveBasis, Term
+from skdp.preprocessing import AdditiveBasis, Number, Term
 from skdp.solvers import SolverResult
 
 __all__ = ["smoothed"]
@@ -17,6 +17,8 @@ __all__ = ["smoothed"]
 OF_KNOTS, OF_CATEGORIES = np.geomspace(2.0, 30.0, 12), np.geomspace(1.0, 30.0, 16)
 # Fewest hats of a function that is smoothed. With two, nothing is between them.
 FEWEST_HATS = 3
+# Largest share of the records between the first and the last knot of a number that counts as one of two values. A choice.
+OF_TWO_VALUES = 0.03
 # Least share of the records at a knot or in a category, because released shares are noisy. A choice; a larger value takes more
 # noise off where hardly any record is.
 LEAST_SHARE = 1e-4
@@ -27,6 +29,8 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 
     The prior of a function of a number is a line and a random walk along the knots. That of categories is a common level and
     independent normal effects. The scale of each prior is averaged over its posterior. The mean prediction stays as it is.
+    Functions of numbers of two values, and of numbers that a fit learns, are as released: hats between two values stay at 0 because
+    nobody is there, not because the function is.
 
     Parameters
     ----------
@@ -51,6 +55,8 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
         if columns is None:
             continue
         walk, free, mean, gram = _prior(basis, term, columns, centre[columns])
+        if term.names[0] in basis.numbers and _at_ends(mean):
+            continue
         deviations = OF_KNOTS if term.names[0] in basis.numbers else OF_CATEGORIES
         found = _posterior(coef[columns], noise.covariance(columns, gram), walk, free, deviations)
         coef[-1] -= (found - coef[columns]) @ mean
@@ -64,9 +70,10 @@ def _smooth_columns(basis: AdditiveBasis, term: Term) -> slice | None:
     """Return the coefficients of a term that are smoothed together; None if there are too few."""
     if len(term.names) > 1:
         return None
-    hats = basis.hats_of(term)
-    if term.names[0] in basis.numbers:
-        return slice(term.columns.start, hats.stop) if hats.stop - hats.start >= FEWEST_HATS else None
+    hats, column = basis.hats_of(term), basis.facts.columns[term.names[0]]
+    if isinstance(column, Number):
+        stated = column.learnt is None
+        return slice(term.columns.start, hats.stop) if stated and hats.stop - hats.start >= FEWEST_HATS else None
     return term.columns if term.columns.stop - term.columns.start >= FEWEST_HATS else None
 
 
@@ -96,6 +103,11 @@ def _prior(basis: AdditiveBasis, term: Term, columns: slice, means: np.ndarray) 
     free = np.zeros((len(places) + 1, 2))
     free[0, 0], free[1:, 1] = 1.0, 1 / weights
     return walk, free, mean, to_functions @ squares @ to_functions.T - np.outer(mean, mean)
+
+
+def _at_ends(means: np.ndarray) -> bool:
+    """Return whether hardly any record is between the ends, by the means of the scaled value and the hats."""
+    return bool(means[2:-1].sum() < OF_TWO_VALUES * means[1:].sum())
 
 
 def _shares(means: np.ndarray) -> np.ndarray:
