@@ -29,8 +29,8 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 
     The prior of a function of a number is a line and a random walk along the knots. That of categories is a common level and
     independent normal effects. The scale of each prior is averaged over its posterior. The mean prediction stays as it is.
-    Functions of numbers of two values, and of numbers that a fit learns, are as released: hats between two values stay at 0 because
-    nobody is there, not because the function is.
+    Functions of numbers of two values, and of numbers that a fit learns, are as released: hats between two values stay at 0
+    because nobody is there, not because the function is.
 
     Parameters
     ----------
