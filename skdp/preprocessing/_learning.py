@@ -21,7 +21,7 @@ from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
 from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["LearningPlan", "Learnt", "in_words", "learn"]
+__all__ = ["LearningPlan", "Learnt", "counting_allowance", "in_words", "learn"]
 
 # By whether a column is text; None if each cell is a number or text.
 RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
@@ -139,7 +139,7 @@ class LearningPlan:
         scale = math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu
         largest = (n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1)
         allowances = tuple(
-            _allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
+            counting_allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
             for release in releases
         )
         return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths)
@@ -248,8 +248,25 @@ def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.
     return np.split(answer / plan.n_samples, np.cumsum(sizes)[:-1])
 
 
-def _allowance(release: Release, scale: float, n_samples: int, size: int, adjacency: str) -> float:
-    """Return the relative increase of the noise that covers rounding; counts are exact."""
+def counting_allowance(release: Release, scale: float, n_samples: int, size: int, adjacency: str) -> float:
+    """Return the relative increase of the noise that covers rounding; counts are exact.
+
+    Parameters
+    ----------
+    release : Release
+        Gaussian release of counts.
+    scale : float
+        Noise scale of the schedule.
+    n_samples, size : int
+        Number of records, and of counts.
+    adjacency : {"replace_one", "zero_out"}
+        Which tables are neighbours.
+
+    Returns
+    -------
+    float
+        For example 1e-4 for a hundredth of a percent.
+    """
     if not isinstance(release.mechanism, Gaussian):
         raise PrivacyAccountingError(f"{release.mechanism!r} has no noise multiplier; expected a Gaussian release.")
     sensitivity, weight = release.query.relative_sensitivity[adjacency], release.mechanism.weight

@@ -13,6 +13,7 @@ from sums import fits
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.privacy import queries
+from skdp.metrics import evaluate
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.partition import Chunk, chunks_of
@@ -109,6 +110,10 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
             assert not compared.broken
             kinds, compared.seen = kinds | compared.seen, set()
     if storage != "csr":
+        model, X, y = next(fits())
+        evaluate(fitted(model, STORAGES[storage](X), y), STORAGES[storage](X), y)
+        assert not compared.broken
+        kinds |= compared.seen
         every = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
         assert {kind.__name__ for kind in every - kinds - OF_SAMPLES - set(OF_CELLS) - {SumQuery}} == set()
 

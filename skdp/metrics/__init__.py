@@ -1,0 +1,6 @@
+"""Evaluate fitted classifiers on sensitive test records, with noise and with confidence intervals."""
+
+from skdp.metrics._evaluate import evaluate, plan_evaluation
+from skdp.metrics._evaluation import Evaluation, Metric
+
+__all__ = ["Evaluation", "Metric", "evaluate", "plan_evaluation"]

@@ -1,0 +1,239 @@
+"""Private evaluation of classifiers: releases, metrics from noisy counts, intervals, and what is refused."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, precision_score, recall_score, roc_auc_score
+
+from skdp import PrivacyLedger
+from skdp.metrics import Evaluation, evaluate, plan_evaluation
+from skdp.metrics._evaluate import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
+from skdp.metrics._noisy_table import METRICS, NoisyTable
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.errors import BudgetExceededError
+from skdp.privacy.queries import ScoreTree, tree
+from skdp.testing import reproducible_noise
+
+EVERY = tuple(METRICS)
+
+
+class Scores:
+    """A model whose log-odds are a multiple of the first column."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def predict_proba(self, X):
+        p = expit(self.factor * np.asarray(X)[:, 0])
+        return np.column_stack([1 - p, p])
+
+
+def records(n, rate=0.4, distance=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    ill = rng.random(n) < rate
+    log_odds = rng.normal((ill - 0.5) * distance**2, distance) + math.log(rate / (1 - rate))
+    return log_odds[:, None], np.where(ill, "yes", "no")
+
+
+def exact(X, y, factor=1.0):
+    """Metrics of scikit-learn."""
+    p, labels = expit(np.clip(factor * X[:, 0], -6, 6)), y == "yes"
+    return {
+        "accuracy": accuracy_score(labels, p > 0.5),
+        "roc_auc": roc_auc_score(labels, X[:, 0]),
+        "log_loss": log_loss(labels, p),
+        "brier_score": brier_score_loss(labels, p),
+        "recall": recall_score(labels, p > 0.5),
+        "specificity": recall_score(~labels, p <= 0.5),
+        "precision": precision_score(labels, p > 0.5),
+    }
+
+
+def fitted(n=2000, seed=0, **given):
+    with reproducible_noise(seed):
+        return evaluate(Scores(), *records(n), **given)
+
+
+@pytest.mark.parametrize("factor", (1.0, 0.2))
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_without_noise_the_metrics_are_those_of_scikit_learn(factor):
+    X, y = records(20_000)
+    found = evaluate(Scores(factor), X, y, metrics=EVERY, epsilon=math.inf)
+    for name, value in exact(X, y, factor).items():
+        tolerance = 1e-9 if name in ("accuracy", "recall", "specificity", "precision") else 2e-3
+        assert found[name].value == pytest.approx(value, abs=tolerance), name
+        assert found[name].low < value < found[name].high
+
+
+@pytest.mark.parametrize("size", (2, 8, 64))
+def test_the_tree_is_made_of_differences_of_halves(size, rng):
+    matrix, counts = tree(size), rng.integers(0, 9, size)
+    answer = matrix @ counts
+    assert answer[0] == counts.sum() and answer[1] == counts[: size // 2].sum() - counts[size // 2 :].sum()
+    np.testing.assert_allclose(np.linalg.inv(matrix) @ answer, counts)
+    np.testing.assert_allclose((matrix**2).sum(axis=0), 1 + math.log2(size))
+
+
+@pytest.mark.parametrize("size", (4, FIRST, INSIDE + 2 * OUTSIDE))
+def test_no_record_moves_a_release_further_than_the_sensitivity(size):
+    query = ScoreTree(COEF, _even(size))
+    cells = np.concatenate([np.linspace(-6, 6, 97), [1e-9, -1e-9]])
+    found = []
+    for label in (0, 1):
+        for z in cells:
+            rows = TrainingData(np.array([[z]]), np.array([label], dtype=np.int8), data_norm=6.0, intercept_scaling=1.0)
+            found.append(query.evaluate(rows))
+    found = np.array(found)
+    norms = np.linalg.norm(found, axis=1)
+    assert norms.max() == pytest.approx(query.sensitivity("zero_out")) and norms.min() == pytest.approx(norms.max())
+    apart = np.linalg.norm(found[:, None] - found[None], axis=2).max()
+    assert apart == pytest.approx(query.sensitivity("replace_one"), rel=1e-12)
+
+
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+def test_the_plan_is_the_report_and_the_noise_is_as_stated(adjacency):
+    planned = plan_evaluation(2000, epsilon=0.5, adjacency=adjacency)
+    report = fitted(epsilon=0.5, adjacency=adjacency).privacy_report
+    assert [str(line) for line in planned.releases] == [str(line) for line in report.releases]
+    assert 0.4999 < report.spent.epsilon == planned.spent.epsilon <= 0.5
+    X, y = records(2000)
+    exactly = ScoreTree(COEF, _even(FIRST)).evaluate(
+        TrainingData(np.clip(X, -6, 6), (y == "yes").astype(np.int8), data_norm=6.0, intercept_scaling=1.0)
+    )
+    line = report.releases[0]
+    seen, keep = [], NoisyTable.from_coefficients
+    for seed in range(30):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(
+                NoisyTable, "from_coefficients", lambda answer, *given: (seen.append(answer), keep(answer, *given))[1]
+            )
+            fitted(epsilon=0.5, adjacency=adjacency, seed=seed)
+    first = np.array(seen[::2]) - exactly
+    assert first.std() == pytest.approx(line.noise_multiplier * math.sqrt(7), rel=0.05)
+
+
+def test_the_unbiased_table_has_the_stated_covariance(rng):
+    counts, n = rng.integers(0, 200, (2, 8)).astype(float), 0
+    n, matrix = int(counts.sum()), tree(8)
+    found = []
+    for _ in range(4000):
+        answer = (counts @ matrix.T + 5.0 * rng.normal(size=(2, 8))).ravel()
+        table = NoisyTable.from_coefficients(answer, matrix, 5.0, np.linspace(-6, 6, 9), n)
+        assert table.counts.sum() == pytest.approx(n)
+        found.append(table.counts.ravel())
+    assert abs(table.covariance.sum()) < 1e-9 * np.trace(table.covariance)  # the number of records is known
+    np.testing.assert_allclose(np.mean(found, axis=0), counts.ravel(), atol=0.3)
+    np.testing.assert_allclose(np.cov(np.transpose(found)), table.covariance, atol=0.08 * table.covariance.max())
+
+
+@pytest.mark.parametrize("rate, factor", ((0.5, 1.0), (0.5, 0.2), (0.1, 1.0)))
+def test_intervals_cover_noise_and_sampling(rate, factor):
+    truth = exact(*records(400_000, rate, seed=10**6), factor)
+    covered = {name: 0 for name in EVERY}
+    repeats = 60
+    for seed in range(repeats):
+        X, y = records(2000, rate, seed=seed)
+        with reproducible_noise(seed):
+            found = evaluate(Scores(factor), X, y, metrics=EVERY, epsilon=1.0, adjacency="zero_out")
+        for name in EVERY:
+            covered[name] += found[name].low <= truth[name] <= found[name].high
+    assert min(covered.values()) >= 51  # 57 on average; 50 or fewer in one of a thousand
+
+
+def test_windows_hold_the_scores_and_have_an_edge_at_0(rng):
+    for centre, spread in ((0.0, 1.0), (-4.0, 0.1), (5.9, 0.05), (2.0, 3.0)):
+        z = np.clip(rng.normal(centre, spread, 10_000), -6, 6)
+        rows = TrainingData(z[:, None], np.zeros(10_000, dtype=np.int8), data_norm=6.0, intercept_scaling=1.0)
+        query = ScoreTree(COEF, _even(FIRST))
+        edges = np.concatenate([[-6.0], (np.array(query.cuts) - 1) / 50, [6.0]])
+        cuts = np.array(_window(NoisyTable.from_coefficients(query.evaluate(rows), tree(FIRST), 1.0, edges, 10_000)))
+        assert len(cuts) == INSIDE + 2 * OUTSIDE - 1 and (np.diff(cuts) > 0).all() and 1 in cuts
+        inside = (cuts - 1) / 50
+        assert np.mean((z > inside[OUTSIDE - 1]) & (z < inside[-OUTSIDE])) > 0.5 or abs(centre) > 5
+    assert -300 < cuts[0] and cuts[-1] < 301
+
+
+def test_few_records_have_no_value():
+    found = fitted(n=60, epsilon=0.1, metrics=EVERY)
+    assert math.isnan(found["roc_auc"].value) and (found["roc_auc"].low, found["roc_auc"].high) == (0.0, 1.0)
+    assert "roc_auc      not determined, [0.000, 1.000]: more test records" in str(found)
+
+
+def test_a_ledger_pays_once_and_a_report_says_what_was_stated(tmp_path):
+    with PrivacyLedger(epsilon=1.0, delta=1e-4) as ledger:
+        found = fitted(epsilon=0.4, metrics=EVERY, disjoint=True)
+        assert len(ledger.entries) == 1
+        with pytest.raises(BudgetExceededError):
+            fitted(epsilon=5.0)
+        assert len(ledger.entries) == 1
+    assert "other people than the training records, as the caller stated" in str(found.privacy_report)
+    assert "the budget adds to that of the fit" in str(fitted().privacy_report)
+
+
+def test_a_result_is_a_mapping_that_can_be_pickled():
+    found = pickle.loads(pickle.dumps(fitted(metrics="accuracy")))
+    assert isinstance(found, Evaluation) and list(found) == ["accuracy"] and len(found) == 1
+    assert found.to_dict()["accuracy"]["low"] == found["accuracy"].low
+    assert "accuracy" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    (
+        ({"metrics": ["f1"]}, "expected some of accuracy"),
+        ({"metrics": []}, "expected some of accuracy"),
+        ({"level": 1.0}, "expected a number from 0.5"),
+        ({"disjoint": "yes"}, "expected True or False"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"delta": 0}, "delta=0"),
+        ({"adjacency": "add"}, "adjacency"),
+    ),
+)
+def test_wrong_parameters_are_refused_before_anything_is_paid(changes, message):
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises((TypeError, ValueError), match=message):
+            evaluate(Scores(), *records(200), **changes)
+        assert not ledger.entries
+
+
+def test_wrong_records_are_refused_without_quoting_them():
+    X, y = records(200)
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises(ValueError, match="labels that the model does not know") as caught:
+            evaluate(Scores(), X, np.where(np.arange(200) == 7, "secret", y))
+        assert "secret" not in str(caught.value)
+        with pytest.raises(ValueError, match="differ in length"):
+            evaluate(Scores(), X[:-1], y)
+        with pytest.raises(ValueError, match="fewer than 50"):
+            evaluate(Scores(), X[:20], y[:20])
+        three = LogisticRegression().fit(X, np.arange(200) % 3)
+        for model in (LogisticRegression(), three, object()):
+            with pytest.raises(TypeError, match="predict_proba for two classes"):
+                evaluate(model, X, y)
+        assert not ledger.entries
+
+
+def test_other_records_with_the_same_answers_leave_the_same_result(monkeypatch):
+    answers = []
+    from skdp.privacy.oracle import Oracle
+
+    ask = Oracle.ask
+
+    def kept(oracle, query):
+        answers.append(ask(oracle, query))
+        return answers[-1]
+
+    monkeypatch.setattr(Oracle, "ask", kept)
+    with reproducible_noise(0):
+        first = evaluate(Scores(), *records(500), metrics=EVERY)
+    replay = iter(list(answers))
+    monkeypatch.setattr(Oracle, "ask", lambda oracle, query: (ask(oracle, query), next(replay))[1])
+    with reproducible_noise(1):
+        second = evaluate(Scores(), *records(500, 0.1, seed=9), metrics=EVERY)
+    assert first.metrics == second.metrics and np.array_equal(first.table.counts, second.table.counts)
