@@ -12,8 +12,8 @@ from sums import fits
 
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators.additive._base import AdditiveModel
-from skdp.privacy import queries
 from skdp.metrics import evaluate
+from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.partition import Chunk, chunks_of
