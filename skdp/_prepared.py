@@ -33,6 +33,7 @@ LEARN_IF = {  # classes that learn from the records only with these parameters
     "MissingIndicator": lambda step: step.features != "all",
     "SplineTransformer": lambda step: isinstance(step.knots, str),
     "CountVectorizer": lambda step: step.vocabulary is None,
+    "RBFSampler": lambda step: step.gamma == "scale",
     "RFE": lambda step: not is_private(step.estimator),
     "SelectFromModel": lambda step: not (step.prefit or is_private(step.estimator)),
 }

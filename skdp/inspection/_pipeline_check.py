@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.utils import get_tags
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
+from skdp._prepared import FROZEN, PARTS, learns_without_noise
 from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private
 from skdp.privacy.errors import shown
 
@@ -17,15 +18,21 @@ PRIVATE, PUBLIC, LEARNS, UNKNOWN = "private", "public", "learns", "unknown"
 MARKS = {PRIVATE: "private", PUBLIC: "reads no records", LEARNS: "LEARNS WITHOUT NOISE", UNKNOWN: "unknown"}
 # Parameters by which a private step takes facts for public.
 FACTS = ("schema", "feature_bounds", "bounds", "data_norm", "target_bounds", "classes", "positive_rate", "categories")
-# Classes of scikit-learn without fitted state that depends on records, beside those whose tags say so. What they keep follows
-# from the shape of the table, from parameters, or from random numbers.
+# Reviewed classes of scikit-learn without fitted state that depends on records: what they keep follows from the shape of the
+# table, from parameters, or from random numbers. Some learn with other parameters, which `learns_without_noise` tells.
 STATELESS = frozenset(
-    "PolynomialFeatures RBFSampler SkewedChi2Sampler PolynomialCountSketch GaussianRandomProjection SparseRandomProjection "
-    "FixedThresholdClassifier DummyClassifier DummyRegressor".split()
+    "Normalizer Binarizer PolynomialFeatures AdditiveChi2Sampler SkewedChi2Sampler PolynomialCountSketch "
+    "GaussianRandomProjection SparseRandomProjection HashingVectorizer FeatureHasher LabelBinarizer OneHotEncoder "
+    "OrdinalEncoder SimpleImputer MissingIndicator SplineTransformer CountVectorizer RBFSampler".split()
 )
-CODE = frozenset(["FunctionTransformer"])  # runs code that nobody can see into
-WHOLE = ("Pipeline", "FeatureUnion", "ColumnTransformer")
-INNER = ("estimator", "regressor", "classifier", "base_estimator", "final_estimator", "transformer")
+# Reviewed classes that fit the estimators that they hold, and learn nothing beside these from values of records.
+AROUND = frozenset(
+    "VotingClassifier VotingRegressor BaggingClassifier BaggingRegressor StackingClassifier StackingRegressor "
+    "OneVsRestClassifier OneVsOneClassifier MultiOutputClassifier MultiOutputRegressor TransformedTargetRegressor "
+    "FixedThresholdClassifier RFE SelectFromModel".split()
+)
+INNER = ("estimator", "regressor", "classifier", "final_estimator", "transformer")
+METHODS = ("fit", "fit_transform", "fit_resample", "transform", "predict", "get_params")
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class PipelineCheck:
         if self.leaks:
             end = f"Not private: {', '.join(self.leaks)}. No epsilon covers what these steps learn."
         elif self.unknown:
-            end = f"Not known: {', '.join(self.unknown)}. The rest is private."
+            end = f"Not known: {', '.join(self.unknown)}. Ask whether what they keep after fit depends on the records."
         elif self.ok:
             end = "Private: all that depends on the records has noise."
         else:
@@ -116,7 +123,8 @@ def check_pipeline(pipeline: Any) -> PipelineCheck:
     Notes
     -----
     Known classes are those of skdp, and of scikit-learn by type and parameters. Other classes and functions are "unknown": ask
-    whether what they keep after ``fit`` depends on the records. A subclass of a known class counts as that class.
+    whether what they keep after ``fit`` depends on the records. A subclass counts as its class of scikit-learn only if it has no
+    methods of its own that read records.
 
     Examples
     --------
@@ -140,33 +148,28 @@ def _checked(name: str, step: Any) -> Iterator[CheckedStep]:
         yield CheckedStep(place, shown(step), PUBLIC, "passes columns on, or drops them")
     elif is_one(step, *FROZEN):
         yield CheckedStep(place, kind, UNKNOWN, "it was fitted before: expected public records, or private ones within a budget")
-    elif any(hasattr(step, part) for part in PARTS) and _of_sklearn(step) and kind in WHOLE:
+    elif type(step).__module__.startswith("skdp."):
+        yield _private(place, step)
+    elif isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
+        if not _known(step):
+            yield CheckedStep(place, kind, UNKNOWN, "this subclass may do more than its steps")
         for part in PARTS:
             for inner, entry, *_ in getattr(step, part, ()):
                 yield from _checked(_join(name, inner), entry)
         if hasattr(step, "remainder"):
             yield from _checked(_join(name, "remainder"), step.remainder)
-    elif is_private(step):
-        yield _private(place, step)
     else:
-        yield from _around(name, step)
-
-
-def _around(name: str, step: Any) -> Iterator[CheckedStep]:
-    """Yield the verdict on a step that is not private, and those on the estimators that it holds."""
-    yield CheckedStep(name or type(step).__name__.lower(), type(step).__name__, *_verdict(step))
-    for inner, held in getattr(step, "estimators", None) or ():
-        yield from _checked(_join(name, inner), held)
-    for parameter in INNER:
-        held = getattr(step, parameter, None)
-        if hasattr(held, "fit") or (parameter == "transformer" and hasattr(held, "transform")):
-            yield from _checked(_join(name, parameter), held)
+        yield CheckedStep(place, kind, *_verdict(step))
+        for inner, held in getattr(step, "estimators", None) or ():
+            yield from _checked(_join(name, inner), held)
+        for parameter in INNER:
+            held = getattr(step, parameter, None)
+            if hasattr(held, "fit") or (parameter == "transformer" and hasattr(held, "transform")):
+                yield from _checked(_join(name, parameter), held)
 
 
 def _verdict(step: Any) -> tuple[str, str]:
-    kind = type(step).__name__
-    inner = [held for parameter in INNER if hasattr(held := getattr(step, parameter, None), "fit")]
-    inner += [held for _, held in getattr(step, "estimators", None) or ()]
+    """Return the verdict on a step that is neither of skdp nor a container, and the reason."""
     for of, (what, instead) in LEARNERS.items():
         if is_one(step, *of):
             return LEARNS, f"it learns {what} from the records; expected {instead}"
@@ -176,24 +179,28 @@ def _verdict(step: Any) -> tuple[str, str]:
         return LEARNS, "it learns its final_estimator from the records; expected a private one"
     if is_one(step, *BAGS) and step.bootstrap:
         return LEARNS, "it draws records with replacement, so that one counts more than once; expected bootstrap=False"
-    if is_one(step, *OF_TARGETS) or (_of_sklearn(step) and inner and not learns_without_noise(step)):
-        return PUBLIC, "it fits the estimators that it holds; each fit spends its budget"
     if learns_without_noise(step):
         return LEARNS, "expected public facts: from_schema or BoundedScaler, categories=[...], a constant, or LearnedSchema"
     if hasattr(step, "fit_resample"):
         return LEARNS, "it copies or drops records by looking at them, so that one record counts more than once"
-    if not _of_sklearn(step) or kind in CODE:
+    if not _known(step) or type(step).__name__ == "FunctionTransformer":
         return UNKNOWN, "what it keeps may depend on the records"
-    if kind in STATELESS or not get_tags(step).requires_fit or _is_constant(step):
+    names = {kind.__name__ for kind in type(step).__mro__}
+    if names & AROUND:
+        return PUBLIC, "it fits the estimators that it holds; each fit spends its budget"
+    if names & STATELESS:
         return PUBLIC, "what it keeps follows from its parameters"
     if hasattr(step, "predict"):
-        return LEARNS, "its coefficients or trees depend on the records; expected an estimator of skdp"
+        return LEARNS, "what it predicts depends on the records; expected an estimator of skdp"
     return UNKNOWN, "this class of scikit-learn was not reviewed"
 
 
-def _is_constant(step: Any) -> bool:
-    """Return whether a step that can learn has parameters with which it does not."""
-    return type(step).__name__ in ("OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "SplineTransformer", "CountVectorizer")
+def _known(step: Any) -> bool:
+    """Return whether all that a step does with records is code of scikit-learn."""
+    own = [kind for kind in type(step).__mro__ if not kind.__module__.startswith("sklearn.") and kind is not object]
+    return own == [] or (
+        own == list(type(step).__mro__[: len(own)]) and not any(m in vars(kind) for kind in own for m in METHODS)
+    )
 
 
 def _private(place: str, step: Any) -> CheckedStep:
@@ -207,10 +214,6 @@ def _private(place: str, step: Any) -> CheckedStep:
         return CheckedStep(place, kind, LEARNS, "epsilon=inf adds no noise")
     delta = "a default delta" if given.get("delta") is None else f"delta={given['delta']:g}"
     return CheckedStep(place, kind, PRIVATE, f"spends epsilon={given['epsilon']:g}, {delta}{takes}")
-
-
-def _of_sklearn(step: Any) -> bool:
-    return any(kind.__module__.startswith("sklearn.") and kind.__name__ != "BaseEstimator" for kind in type(step).__mro__)
 
 
 def _join(name: str, inner: str) -> str:

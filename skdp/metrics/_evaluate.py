@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.utils.validation import column_or_1d
 
+from skdp._data_validation import quoting_no_data
 from skdp._software import versions
 from skdp._validation import shown
 from skdp.metrics._evaluation import Evaluation, metric
@@ -190,17 +191,19 @@ def _scores(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
         raise TypeError("model has no predict_proba for two classes; expected a fitted classifier of two classes.")
-    labels = column_or_1d(y)
+    labels = quoting_no_data(y, lambda: column_or_1d(y))
     places = [labels == label for label in classes]
     if not np.logical_or(*places).all():
         raise ValueError(f"y holds labels that the model does not know; expected {shown(list(classes))} only.")
     if len(labels) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
-    probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
+    probabilities = quoting_no_data(X, lambda: np.asarray(model.predict_proba(X), dtype=np.float64))
     if probabilities.shape != (len(labels), 2):
         raise ValueError("X and y differ in length, or predict_proba does not return two columns; expected one row per label.")
+    if np.isnan(probabilities[:, 1]).any():
+        raise ValueError("predict_proba returns nan; expected a probability for every test record.")
     with np.errstate(divide="ignore"):
-        log_odds = np.clip(np.nan_to_num(logit(np.clip(probabilities[:, 1], 0.0, 1.0))), -LARGEST, LARGEST)
+        log_odds = np.clip(logit(np.clip(probabilities[:, 1], 0.0, 1.0)), -LARGEST, LARGEST)
     return log_odds, places[1].astype(np.int8)
 
 

@@ -8,14 +8,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier, VotingRegressor
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
@@ -49,6 +52,26 @@ class Foreign(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         return X
+
+
+class Renamed(Pipeline):
+    """A subclass with nothing of its own."""
+
+
+class SimpleImputer2(SimpleImputer):
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+
+class Around(BaseEstimator):
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        return self
+
+
+Foreign2 = type("OneHotEncoder", (Foreign,), {})  # a class of another library with a name of scikit-learn's
 
 
 LEAKS = {  # of the kinds that users write
@@ -91,6 +114,14 @@ LEAKS = {  # of the kinds that users write
     ),
     "plain model": (make_pipeline(BoundedScaler((0, 1)), LogisticRegression()), ("logisticregression",)),
     "no noise": (make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(epsilon=math.inf)), ("dplogisticregression",)),
+    "dummy": (VotingRegressor([("a", DummyRegressor()), ("b", DPLinearRegression(1.0))]), ("a",)),
+    "gaussian process": (VotingRegressor([("a", GaussianProcessRegressor()), ("b", DPLinearRegression(1.0))]), ("a",)),
+    "kernel": (make_pipeline(RBFSampler(gamma="scale"), CLASSIFIER), ("rbfsampler",)),
+    "subclass of a pipeline": (
+        make_pipeline(Renamed([("scale", StandardScaler()), ("clip", RowNormClipper(1.0))]), CLASSIFIER),
+        ("renamed__scale",),
+    ),
+    "boosted": (AdaBoostClassifier(CLASSIFIER), ("adaboostclassifier",)),
     "spline": (make_pipeline(SplineTransformer(), CLASSIFIER), ("splinetransformer",)),
     "missing": (make_pipeline(make_union(MissingIndicator(), "passthrough"), CLASSIFIER), ("featureunion__missingindicator",)),
 }
@@ -136,7 +167,20 @@ def test_estimators_of_skdp_are_private(kind):
         assert check_pipeline(kind()).ok
 
 
-@pytest.mark.parametrize("step", (FunctionTransformer(np.log), Foreign(), FrozenEstimator(StandardScaler())), ids=str)
+UNKNOWN = (
+    FunctionTransformer(np.log),
+    Foreign(),
+    Foreign2(),
+    SimpleImputer2(strategy="constant"),
+    FrozenEstimator(StandardScaler()),
+)
+
+
+def test_estimators_of_others_around_private_ones_are_unknown():
+    assert check_pipeline(Around(CLASSIFIER)).unknown == ("around",)
+
+
+@pytest.mark.parametrize("step", UNKNOWN, ids=str)
 def test_what_cannot_be_judged_is_said_to_be_unknown(step):
     check = check_pipeline(make_pipeline(step, CLASSIFIER))
     assert len(check.unknown) == 1 and not check.ok and not check.leaks

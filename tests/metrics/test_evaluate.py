@@ -219,6 +219,26 @@ def test_wrong_records_are_refused_without_quoting_them():
         assert not ledger.entries
 
 
+def test_errors_of_the_model_quote_no_record():
+    X, y = records(200)
+
+    class Quoting(Scores):
+        def predict_proba(self, X):
+            raise ValueError(f"could not convert {X[3, 0]!r}")
+
+    class Nan(Scores):
+        def predict_proba(self, X):
+            return super().predict_proba(X) * np.where(np.arange(len(X)) == 3, np.nan, 1.0)[:, None]
+
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises(ValueError) as caught:
+            evaluate(Quoting(), X, y)
+        assert repr(X[3, 0]) not in str(caught.value) and caught.value.__cause__ is None
+        with pytest.raises(ValueError, match="returns nan"):
+            evaluate(Nan(), X, y)
+        assert not ledger.entries
+
+
 def test_other_records_with_the_same_answers_leave_the_same_result(monkeypatch):
     answers = []
     from skdp.privacy.oracle import Oracle
