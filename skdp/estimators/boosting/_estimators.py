@@ -35,7 +35,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     schema : "learn", path-like, dict, Schema or None, default=None
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
         and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
@@ -222,7 +222,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
         must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
     schema : "learn", path-like, dict, Schema or None, default=None
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. Columns that it does not name are ignored. It must not be
+        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
         and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
