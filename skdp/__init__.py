@@ -40,8 +40,8 @@ __all__ = [
 __all__ += estimators.__all__
 
 SUBMODULES = (
-    *("audit", "constraints", "data", "estimators", "inspection", "losses", "minimax", "mirror_maps", "penalties"),
-    *("preprocessing", "privacy", "samplings", "scorers", "solvers", "testing"),
+    *("audit", "constraints", "data", "estimators", "inspection", "losses", "metrics", "minimax"),
+    *("mirror_maps", "penalties", "preprocessing", "privacy", "samplings", "scorers", "solvers", "testing"),
 )
 
 
