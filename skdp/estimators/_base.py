@@ -361,6 +361,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return further public choices for the report, by name."""
         return described_units(self)
 
+    def _left_out(self, plan: Plan) -> str:
+        """Return a warning for a part of the model that public facts leave out; "" if there is none."""
+        return ""
+
     def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients (n_outputs, n_features) and intercept in the units of X and y; projects again after rounding."""
         (centre, unit), constraint = self._units(), self._constraint()

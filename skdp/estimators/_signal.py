@@ -107,8 +107,10 @@ def needed(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = 
 
 
 def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> None:
-    """Warn, before anything is charged, if a fit is likely to be a constant; ``level`` as `needed` takes it."""
+    """Warn, before anything is charged, if a fit is likely to be a constant, or lacks a part; ``level`` as `needed` takes it."""
     if noise_level(plan) < 1:
+        if left_out := estimator._left_out(plan):
+            warn(left_out, LowSignalWarning)
         return
     problem, enough = plan.problem, needed(estimator, facts, plan, level)
     warn(

@@ -58,9 +58,9 @@ class SourceError(PrivacyAccountingError):
 
 
 class LowSignalWarning(UserWarning):
-    """Warns that the model is probably a constant, or that a coefficient has no interval, because the noise is large.
+    """Warns that the model is probably a constant or lacks a part, or that a coefficient has no interval: the noise is large.
 
-    The first is computed from public facts before the fit is charged, the second from releases.
+    The first two are computed from public facts before the fit is charged, the third from releases.
     """
 
 

@@ -1,9 +1,11 @@
 """Test that hopeless fits warn before the budget is spent, and that plans state what would be enough."""
 
 import json
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from saddles import Instrumented
 from seeded import fitted
@@ -17,6 +19,8 @@ from skdp import (
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
     DPGroupDROClassifier,
     DPLinearRegression,
     DPLinearSVC,
@@ -24,10 +28,13 @@ from skdp import (
     DPMinimax,
     DPQuantileRegressor,
     DPRobustRegressor,
+    DPTabularClassifier,
     LowSignalWarning,
     PrivacyLedger,
 )
 from skdp.audit import audit
+from skdp.estimators.boosting import _rule
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 
 BOUNDS = {"target_bounds": (-1.0, 1.0)}
 MODELS = (
@@ -132,6 +139,62 @@ def test_it_comes_before_the_charge():
         with pytest.raises(LowSignalWarning):
             DPLogisticRegression(0.1, delta=1e-6, classes=[0, 1]).fit(X, y)
         assert not ledger.entries
+
+
+BOOSTED = {
+    "classes": (DPGradientBoostingClassifier(classes=[0, 1], feature_bounds=1.0), 1500),
+    "many columns": (DPGradientBoostingClassifier(classes=[0, 1], feature_bounds=1.0), 2000),
+    "numbers": (DPGradientBoostingRegressor(**BOUNDS, feature_bounds=1.0), 300),
+    "learnt": (DPGradientBoostingClassifier(classes=[0, 1]), 1500),
+    "ignored": (DPGradientBoostingRegressor(**BOUNDS, schema={"c0": "ignore"}), 200),
+}
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_boosting_warns_once_that_it_fits_no_trees_before_the_charge(name, heard):
+    """The ratio is mu n / 2, of the second stage where columns are learnt; the plan, the report and the warning state it."""
+    model, least = BOOSTED[name]
+    model = clone(model).set_params(epsilon=1.0, delta=1e-6)
+    X, y = table(800, 50 if name == "many columns" else 3, name in ("numbers", "ignored"))
+    X = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])]) if name in ("learnt", "ignored") else X
+    mu = gaussian_mu(1.0, 1e-6)
+    words = f"and trees need {least} for {2 if name == 'ignored' else X.shape[1]} columns"
+    planned = model.plan(X).public["resolved"]["trees"]
+    ratio = float(re.search(r"the signal-to-noise ratio is ([\d.]+), ", planned)[1])
+    assert words in planned and planned.startswith("none")
+    assert (
+        0.94 * mu * 400 < ratio < 0.995 * mu * 400
+        if name in ("learnt", "ignored")
+        else ratio == pytest.approx(mu * 400, rel=1e-3)
+    )
+    with PrivacyLedger(epsilon=1.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        with pytest.raises(LowSignalWarning):
+            model.fit(X, y)
+        assert not ledger.entries
+    model.fit(X, y)
+    (warning,) = (item for item in heard() if "No trees will be fitted" in str(item.message))
+    assert warning.filename == __file__ and planned.partition("alone: ")[2] in str(warning.message)
+    assert model.privacy_report_.public["resolved"]["trees"] == planned and model.trees_ is None
+
+
+def test_trees_and_a_choice_between_models_give_no_such_warning(heard):
+    X, y = table(30_000, 2, False)
+    model = DPGradientBoostingClassifier(feature_bounds=1.0, classes=[0, 1])
+    assert "; the signal-to-noise ratio is " in model.plan(X).public["resolved"]["trees"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_rule, "N_TREES", 2)
+        model.fit(X, y)
+    DPTabularClassifier(feature_bounds=1.0, classes=[0, 1]).fit(X[:2000], y[:2000])
+    assert model.trees_ is not None and not heard()
+
+
+def test_a_pure_budget_has_no_trees(heard):
+    X, y = table(30_000, 2, False)
+    model = DPGradientBoostingClassifier(delta=0, feature_bounds=1.0, classes=[0, 1]).fit(X, y)
+    assert model.trees_ is None and "delta=0" in model.plan(X).public["resolved"]["trees"]
+    (warning,) = heard()
+    assert "Expected a positive delta" in str(warning.message)
 
 
 def test_plans_audits_and_fits_without_noise_are_silent(heard):

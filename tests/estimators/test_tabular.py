@@ -1,5 +1,6 @@
 """The estimators to start with: what public facts choose, and what the chosen estimator answers."""
 
+import re
 import warnings
 
 import numpy as np
@@ -20,6 +21,8 @@ from skdp import (
 )
 from skdp.data import chunks
 from skdp.estimators.boosting import _rule
+from skdp.estimators.boosting._rule import LEAST_OF_NUMBERS
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.testing import reproducible_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-8}
@@ -66,6 +69,29 @@ def test_a_fit_is_that_of_the_chosen_estimator(n, kind, rng, monkeypatch):
     for name in ("shape_functions_", "interactions_", "feature_importances_", "baseline_"):
         with pytest.raises(AttributeError, match="DPLogisticRegression, has no"):
             getattr(model, name)
+
+
+def test_what_columns_that_are_learnt_leave_decides(rng):
+    """Between the ratio of the whole budget and that of the second stage, an estimator with trees would fit none."""
+    frame, _ = table(4000, rng)
+    least = LEAST_OF_NUMBERS * 3
+    shares = set()
+    for n in range(3000, 3400, 20):
+        model = DPTabularRegressor(**BUDGET)
+        plan, whole = model.plan(frame[:n]), gaussian_mu(**BUDGET) * n / 2
+        ratio = float(re.search(r"ratio is ([\d.]+) for 3 columns", plan.public["family"])[1])
+        assert 0.9 * whole < ratio < 0.995 * whole
+        assert plan.public["family"].startswith("DPGradientBoosting") == (ratio >= least)
+        assert ("trees" in plan.public["resolved"]) == (ratio >= least)
+        assert "none" not in plan.public["resolved"].get("trees", "")
+        shares.add((ratio >= least, whole >= least))
+    assert (False, True) in shares
+
+
+def test_columns_that_are_ignored_do_not_count(rng):
+    frame, _ = table(4000, rng)
+    for schema, n in (({"wind": "ignore"}, 2), (None, 3)):
+        assert f" for {n} columns" in DPTabularRegressor(**BUDGET, schema=schema).plan(frame).public["family"]
 
 
 def test_a_fit_is_charged_once(rng):

@@ -15,7 +15,7 @@ from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._reading import Additive
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
-from skdp.estimators.boosting._rule import Rule, rule_of
+from skdp.estimators.boosting._rule import Rule, least_ratio, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
 from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
@@ -183,7 +183,10 @@ class BoostedModel(AdditiveModel):
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         problem = super()._problem(n_samples, n_features, loss, kind, **particular)
-        additive, rule = Additive.of(problem), self._rule(problem.signal_to_noise, len(Additive.of(problem).basis.facts.columns))
+        additive = Additive.of(problem)
+        if not problem.budget.delta:  # trees have Gaussian noise
+            return problem
+        rule = self._rule(problem.signal_to_noise, len(additive.basis.facts.columns))
         if rule is None:
             return problem
         back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
@@ -233,11 +236,33 @@ class BoostedModel(AdditiveModel):
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         if not _has_trees(plan):
-            return {**super()._described(plan), "trees": "none, whose noise would win: an additive model alone"}
+            return {**super()._described(plan), "trees": f"none, but an additive model alone: {self._why(plan)}"}
         rule = Boosted.of(plan.problem).rule
         assert rule is not None
         words = f"{rule.n_trees} of depth {rule.depth}, after an additive model with {rule.share:.0%} of the squared budget"
-        return {**super()._described(plan), "trees": words}
+        return {**super()._described(plan), "trees": f"{words}; {self._why(plan)}"}
+
+    def _why(self, plan: Plan) -> str:
+        """Return what decides whether there are trees, in words."""
+        problem = plan.problem
+        if not problem.budget.delta:
+            return "with delta=0 there is no Gaussian noise, which trees need"
+        ratio, n_columns = (
+            problem.signal_to_noise / np.sqrt(problem.particular.share),
+            len(Additive.of(problem).basis.facts.columns),
+        )
+        least = least_ratio(n_columns, self._of_classes)
+        return f"the signal-to-noise ratio is {ratio:.4g}, and trees need {least:.4g} for {n_columns} columns"
+
+    def _left_out(self, plan: Plan) -> str:
+        if _has_trees(plan):
+            return ""
+        more = "a positive delta" if self.delta == 0 else "more records, a larger epsilon or fewer columns"
+        kind = "Classifier" if self._of_classes else "Regressor"
+        return (
+            f"No trees will be fitted, but an additive model alone: {self._why(plan)}. Expected {more}; DPAdditive{kind} if "
+            f"that model is what you want; or DPTabular{kind}, which chooses by this ratio. plan tells you this before a fit."
+        )
 
 
 class Boosting:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["Rule", "rule_of"]
+__all__ = ["Rule", "least_ratio", "rule_of"]
 
 # Signal-to-noise ratio, mu n over the sensitivity, per column (of numbers and of classes) and in all for classes, below which
 # there are no trees. On bike, trees lost .11 of R2 between 40 and 100 per column and gained .14 above. Between 40 and 100 they
@@ -96,6 +96,24 @@ class Rule:
         return self.spread * signal / (self.clip * self.n_trees)
 
 
+def least_ratio(n_columns: int, of_classes: bool) -> float:
+    """Return the signal-to-noise ratio from which trees are worth their noise.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns of the table.
+    of_classes : bool
+        Whether labels are predicted.
+
+    Returns
+    -------
+    float
+        In the units of `Problem.signal_to_noise`.
+    """
+    return max(LEAST_PER_COLUMN * n_columns, LEAST_OF_CLASSES) if of_classes else LEAST_OF_NUMBERS * n_columns
+
+
 def rule_of(signal: float, n_columns: int, of_classes: bool) -> Rule | None:
     """Return the constants of a fit; None if trees are not worth their noise.
 
@@ -113,8 +131,7 @@ def rule_of(signal: float, n_columns: int, of_classes: bool) -> Rule | None:
     Rule or None
         From public facts alone.
     """
-    least = max(LEAST_PER_COLUMN * n_columns, LEAST_OF_CLASSES) if of_classes else LEAST_OF_NUMBERS * n_columns
-    if signal < least:
+    if signal < least_ratio(n_columns, of_classes):
         return None
     depth = DEEPEST if math.isinf(signal) else min(max(math.floor(math.log2(signal / PER_LEAF)), SHALLOWEST), DEEPEST)
     if not of_classes:

@@ -1,5 +1,6 @@
 """The estimators to start with: public facts choose among linear, additive and boosted models."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
 from skdp.data._dask import is_dask, table_of
+from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._planned_shape import read_shape
@@ -21,6 +23,8 @@ from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.preprocessing._frame_facts import leaves_to_learn
+from skdp.privacy.budget import Budget
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import signal_to_noise
 
@@ -53,7 +57,7 @@ class TabularModel(BoostedModel):
     _faint: ClassVar[Any]  # where noise would win over functions of columns, too
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
-        model, reason = self._chosen(*self._shape_of(X, y))
+        model, reason = self._chosen(*self._facts_of(X, y))
         if isinstance(model, DPLogisticRegression) and not hasattr(X, "columns") and not in_partitions(X):
             self._check_bounds()  # an array has no columns to learn
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
@@ -68,7 +72,7 @@ class TabularModel(BoostedModel):
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
         if hasattr(n_samples, "shape") or in_partitions(n_samples):
-            model, reason = self._chosen(*self._shape_of(n_samples, None))
+            model, reason = self._chosen(*self._facts_of(n_samples, None))
         else:
             shape = read_shape(n_samples, n_features)
             model, reason = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
@@ -78,10 +82,10 @@ class TabularModel(BoostedModel):
         family = {"family": f"{type(model).__name__}: {reason}"}
         return replace(report, estimator=type(self).__name__, public={**family, **report.public})
 
-    def _chosen(self, n_samples: int, n_columns: int) -> tuple[Any, str]:
-        """Return the estimator that is fitted, and why, from public facts alone."""
+    def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> tuple[Any, str]:
+        """Return the estimator that is fitted, and why, from public facts alone; None stands for the whole budget."""
         n_samples = max(n_samples, 2)
-        signal = signal_to_noise(self._known_budget(n_samples), n_samples)
+        signal = signal_to_noise(self._known_budget(n_samples) if budget is None else budget, n_samples)
         if self._rule(signal, n_columns) is not None:
             kind, why = self._boosted, "enough for trees"
         elif signal >= LEAST_OF_CURVES:
@@ -91,6 +95,19 @@ class TabularModel(BoostedModel):
         given = self.get_params(deep=False)
         model = kind(**{name: given[name] for name in kind._get_param_names() if name in given})
         return model, f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}"
+
+    def _facts_of(self, X: Any, y: Any) -> tuple[int, int, Budget | None]:
+        """Return the numbers of records and of columns, and the budget that columns which are learnt leave."""
+        n_samples, n_columns = self._shape_of(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the chosen estimator repeats them
+            try:
+                learning = learning_of(self, X)
+                if isinstance(learning, LearningInPartitions):
+                    learning = Learning.planned(self, replace(learning.facts, n_samples=n_samples))
+            except (TypeError, ValueError, PrivacyAccountingError):
+                return n_samples, n_columns, None  # the chosen estimator says what is wrong
+        return n_samples, *((n_columns, None) if learning is None else (len(learning.facts.likely().columns), learning.rest))
 
     def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
         """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
