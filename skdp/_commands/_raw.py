@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._commands._records import Labelled, held_out_records
+from skdp._data_validation import MOST_LABELS
 from skdp._files._tables import column_names, column_types, to_numbers
 from skdp.data import parquet
 from skdp.data._parquet import names_of
@@ -20,7 +21,6 @@ from skdp.preprocessing._schema import read_json
 __all__ = ["RawTable", "check_few", "content_of", "read_raw", "targets_of"]
 
 TASKS = ("classification", "regression")
-MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
 
 

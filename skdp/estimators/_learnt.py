@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data
+from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data, warn_of_many_labels
 from skdp._progress import asks_for_data
 from skdp._validation import shown
 from skdp.data._cells import Checks, loaded_cells, typed_columns
@@ -23,7 +23,7 @@ from skdp.estimators._report import brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
-from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
+from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Number, Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
@@ -218,7 +218,9 @@ class Learning:
             The fitted one.
         """
         estimator = self.estimator
-        _, facts, plan = self.second_plan(classes)
+        inner, facts, plan = self.second_plan(classes)
+        if classes is not None and inner._label_set() is None:
+            warn_of_many_labels(classes)
         warn_of_low_signal(estimator, facts, plan, self._level_of(classes, None))
         self.plan.warn_of_low_signal()
         noise = NoiseSource(estimator.random_state)
@@ -235,7 +237,9 @@ class Learning:
                 fit = replace(fit, statement=self.statement(fit.statement, learnt), columns=columns)
                 result = inner._released(fit, table)
             attributes = inner._attributes(fit, result, given)
-        return estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
+        estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
+        warn_of_unlearnt(learnt, self.plan)
+        return estimator
 
     def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:
         """Return the attributes of the fitted estimator, and of what callbacks get, that state the columns of the table."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts
+from skdp._data_validation import Facts, warn_of_many_labels
 from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
 from skdp.estimators._needs_memory import refuse_partitions
@@ -62,6 +62,8 @@ class PlannedFit:
         rng = _public_generator(estimator.random_state, noise)
         statement = report(estimator, plan, noise, facts)
         progress = Progress(estimator if owner is None else owner, len(plan.schedule), estimator.verbose)
+        if facts.classes is not None and owner is None and estimator._label_set() is None:
+            warn_of_many_labels(facts.classes)
         warn_of_low_signal(estimator, facts, plan)
         return cls(facts, plan, noise, rng, statement, progress)
 

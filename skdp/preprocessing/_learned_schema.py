@@ -16,7 +16,7 @@ from skdp._stated_partitions import public_partitions, trusted
 from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
 from skdp.preprocessing._lazily import is_lazy
-from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn
+from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
@@ -259,6 +259,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         learnt = learn(oracle.ask, plan)
         oracle.finish()
         self._commit(self._attributes(facts, learnt, statement))
+        warn_of_unlearnt(learnt, plan)
         return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:

@@ -21,7 +21,7 @@ from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
 from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["LearningPlan", "Learnt", "counting_allowance", "in_words", "learn"]
+__all__ = ["LearningPlan", "Learnt", "counting_allowance", "in_words", "learn", "warn_of_unlearnt"]
 
 # By whether a column is text; None if each cell is a number or text.
 RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
@@ -31,6 +31,7 @@ USUAL_SHARE = 0.1
 # Squared budget of the third release over that of the second. A choice: few columns are far from 0 for their spread, and these
 # have few bins.
 THIRD = 0.1
+MOST_NAMED = 10  # largest number of columns that a message lists
 FULL, PART, HARDLY = 120, 50, 30
 
 
@@ -237,6 +238,23 @@ def _refined(
     if target is not None:
         target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, n_bins=n_bins)
     return refined, target
+
+
+def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
+    """Warn about the columns of which nothing was learnt, as the releases tell; those of a boolean type have their bounds."""
+    names = [
+        name
+        for name, row in learnt.described().items()
+        if name not in plan.truths and (row["kind"] == "undetermined" or row.get("categories") == 0)
+    ]
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        warn(
+            f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, or empty. A "
+            f'model can make little of them. Expected "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which '
+            "lowers the noise for the other columns; bounds or categories from public knowledge; more records; a larger epsilon.",
+            LowSignalWarning,
+        )
 
 
 def in_words(described: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -58,9 +58,9 @@ class SourceError(PrivacyAccountingError):
 
 
 class LowSignalWarning(UserWarning):
-    """Warns that the model is probably a constant or lacks a part, or that a coefficient has no interval: the noise is large.
+    """Warns that the noise is large: the model is probably a constant or lacks a part, or a column or an interval stays unknown.
 
-    The first two are computed from public facts before the fit is charged, the third from releases.
+    What concerns the model is computed from public facts before the fit is charged, the rest from releases.
     """
 
 

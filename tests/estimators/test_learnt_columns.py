@@ -34,6 +34,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
 
 N = 3000
+MANY = "y has more than 50 different labels"
 LEARN = [DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPLinearRegression]
 
 
@@ -389,3 +390,44 @@ def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
     a, b = model.schema_.columns.values()
     assert a.bounds == (-9, 9) and b.learnt.core[1] < b.bounds[1] <= 2 * b.learnt.core[1]
     assert model.learnt_["b"]["high"] == b.bounds[1]
+
+
+@pytest.mark.parametrize("learns", (False, True))
+def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns):
+    """51 labels, of an array and of a frame whose columns are learnt; not where classes or a schema state them."""
+    y = np.arange(N) % 51
+    given = {} if learns else {"feature_bounds": 1.0}
+    X = pd.DataFrame({"a": np.linspace(-1, 1, N)}) if learns else np.linspace(-1, 1, N)[:, None]
+    with PrivacyLedger(epsilon=10.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", LowSignalWarning)
+        with pytest.raises(UserWarning, match=MANY):
+            DPLogisticRegression(1.0, **given).fit(X, y)
+        assert not ledger.entries
+        DPLogisticRegression(1.0, classes=np.arange(51), **given).fit(X, y)
+        DPLogisticRegression(1.0, **given).fit(X, y % 50)
+        if learns:
+            schema = {"columns": {"a": "learn"}, "target": "y", "classes": list(range(51))}
+            DPLogisticRegression(1.0, schema=schema).fit(X, y)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        DPLogisticRegression(1.0, **given).fit(X, y)
+    assert len([item for item in heard if MANY in str(item.message)]) == 1
+
+
+@pytest.mark.parametrize("kind", (DPLogisticRegression, LearnedSchema))
+def test_columns_of_which_nothing_is_learnt_warn_once_after_the_fit(kind):
+    """Empty columns of text and of numbers; not those of a boolean type, and not what is known."""
+    n = 20_000
+    frame = pd.DataFrame({"id": pd.Series([None] * n, dtype=object), "a": np.arange(n) % 24, "none": np.full(n, np.nan)})
+    frame["truth"] = pd.array([None] * n, dtype="boolean")
+    model = kind(3.0)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        fitted(model, frame, frame["a"] > 12)
+    (told,) = [item for item in heard if "Nothing was learnt of" in str(item.message)]
+    assert told.category is LowSignalWarning and "of ['id', 'none']:" in str(told.message)
+    assert model.learnt_["truth"]["kind"] == "undetermined" and model.learnt_["a"]["kind"] == "integers"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(kind(3.0, schema={"id": "ignore", "none": "ignore"}), frame, frame["a"] > 12)
