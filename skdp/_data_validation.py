@@ -25,7 +25,6 @@ from skdp.privacy.errors import warn
 
 __all__ = [
     "DTYPES",
-    "MOST_LABELS",
     "Facts",
     "LabelReader",
     "Part",
@@ -44,13 +43,11 @@ __all__ = [
     "read_unlabelled",
     "refuse_dates",
     "text_columns",
-    "warn_of_many_labels",
 ]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
 DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # X keeps these dtypes; any other one is converted to float64
-MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
 LARGEST_TARGET = 1e150  # without target_bounds, targets in units of the threshold are clipped to this, so squares are finite
 SAFE = re.compile(  # beginnings of messages of scikit-learn that quote only shapes and names, so users may see them
     r"Found array with|Found input variables with inconsistent|Input [Xy] contains|X has \d+ features|The feature names"
@@ -233,17 +230,6 @@ def check_label_set(labels: np.ndarray) -> None:
     """Raise ValueError unless there are two classes at least."""
     if labels.size < 2:
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
-
-
-def warn_of_many_labels(labels: np.ndarray) -> None:
-    """Warn, before anything is charged, if labels that are read from y, and so are public, are probably numbers or names."""
-    if labels.size > MOST_LABELS:
-        warn(
-            f"y has more than {MOST_LABELS} different labels. With classes=None they are read from y and are public: the fitted "
-            "model and its report show them. Expected a regressor if y is a number; no target that tells records apart, such as "
-            "a name; or classes=[...], which takes no label from y.",
-            UserWarning,
-        )
 
 
 def read_regression_table(

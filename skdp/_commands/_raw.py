@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from skdp._commands._records import Labelled, held_out_records
-from skdp._data_validation import MOST_LABELS
 from skdp._files._tables import column_names, column_types, to_numbers
 from skdp.data import parquet
 from skdp.data._parquet import names_of
+from skdp.estimators._planned_fit import MOST_LABELS
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, leaves_to_learn, parts_of

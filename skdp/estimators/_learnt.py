@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data, warn_of_many_labels
+from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data
 from skdp._progress import asks_for_data
 from skdp._validation import shown
 from skdp.data._cells import Checks, loaded_cells, typed_columns
@@ -18,7 +18,7 @@ from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import USUAL, in_partitions
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_fit import PlannedFit
+from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
 from skdp.estimators._report import brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, warn_of_many_labels
+from skdp._data_validation import Facts
 from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import report, spending
 from skdp.estimators._signal import warn_of_low_signal
+from skdp.privacy.errors import warn
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["PlannedFit"]
+__all__ = ["MOST_LABELS", "PlannedFit", "warn_of_many_labels"]
+
+MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,17 @@ class PlannedFit:
         if len(self.statement.releases) == 1 and self.statement.releases[0].noise_multiplier is not None:
             attributes["noise_multiplier_"] = self.statement.releases[0].noise_multiplier
         return attributes
+
+
+def warn_of_many_labels(labels: np.ndarray) -> None:
+    """Warn, before anything is charged, if labels that are read from y, and so are public, are probably numbers or names."""
+    if labels.size > MOST_LABELS:
+        warn(
+            f"y has more than {MOST_LABELS} different labels. With classes=None they are read from y and are public: the fitted "
+            "model and its report show them. Expected a regressor if y is a number; no target that tells records apart, such as "
+            "a name; or classes=[...], which takes no label from y.",
+            UserWarning,
+        )
 
 
 def _plan(estimator: Any, facts: Facts) -> Plan:
