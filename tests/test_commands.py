@@ -365,6 +365,7 @@ def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, fold
         (["--model", "model.pkl"], "expected a name that ends in one of .skops, .joblib"),
         (["--model", "nowhere/model.skops"], "cannot be written"),
         (["--report", "report.pdf"], "expected a name that ends in one of .html, .json, .txt"),
+        (["--report", ".html"], "after a stem, such as name.html"),
         (["--test", "2"], "test='2'; expected a share"),
         (["--test", "half"], "test='half'; expected a share"),
         (["--test", "colour=red"], "has no column 'colour'"),

@@ -61,4 +61,5 @@ def imported(name: str, advice: str = EXTRA) -> Any:
 def check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:
     """Raise an error unless a file name consists of a stem and one of the suffixes."""
     if not any(path.name.removesuffix(suffix) not in (path.name, "") for suffix in suffixes):
-        raise ValueError(f"{what} is {path}; expected a name that ends in one of {', '.join(suffixes)}.")
+        ends = f"{', '.join(suffixes)}, after a stem, such as name{suffixes[0]}"
+        raise ValueError(f"{what} is {path}; expected a name that ends in one of {ends}.")

@@ -184,9 +184,13 @@ def _functions(estimator: Any) -> dict[Any, Any]:
         return dict(estimator.shape_functions_)
     except NotFittedError:
         raise
-    except AttributeError:
-        given = type(estimator).__name__
-        raise TypeError(f"estimator is a {given}; expected an additive model, or a pipeline that ends in one.") from None
+    except AttributeError as error:
+        given, known = type(estimator).__name__, hasattr(type(estimator), "shape_functions_")  # as DPTabular estimators have
+        why = f" {error}" if known else ""
+        raise TypeError(
+            f"estimator is a {given}; expected an additive model, or a pipeline that ends in one, such as "
+            f"DPAdditiveClassifier or DPGradientBoostingRegressor.{why}"
+        ) from None
 
 
 def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:

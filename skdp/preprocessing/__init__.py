@@ -1,6 +1,7 @@
 """Prepare tables with public knowledge, which costs no privacy, or with a schema that `LearnedSchema` learns with a budget."""
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, Term
+from skdp.preprocessing._cells import hash_bucket
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._learned_schema import LearnedSchema
 from skdp.preprocessing._pipeline import from_schema
@@ -20,5 +21,6 @@ __all__ = [
     "SchemaColumns",
     "Term",
     "from_schema",
+    "hash_bucket",
     "read_table",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 from skdp.preprocessing._categories import spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = ["bucket_cells", "columns_of", "either_cells", "is_number", "is_truth", "number_cells", "without_cells"]
+__all__ = ["bucket_cells", "columns_of", "either_cells", "hash_bucket", "is_number", "is_truth", "number_cells", "without_cells"]
 
 # Types of pandas, polars and pyarrow whose cells are numbers, dates, periods or durations; every other type is text.
 NUMBERS = re.compile(
@@ -89,6 +89,35 @@ def bucket_cells(column: Any) -> np.ndarray:
     cells = values.astype(object).tolist()
     known = KnownBuckets() if set(map(type, cells)) <= UNLIKE else None
     return np.array(list(map(_bucket if known is None else known.__getitem__, cells)), dtype=np.float64)
+
+
+def hash_bucket(cell: Any) -> int | None:
+    """Return the bucket by which a learnt column knows a category.
+
+    Parameters
+    ----------
+    cell : object
+        A cell of a column that is learnt as text, such as ``"nurse"``.
+
+    Returns
+    -------
+    int or None
+        Number from 0 to 255; None for an empty cell, which has no bucket.
+
+    Notes
+    -----
+    **Privacy.** The hash is public. It reads no records, and whoever knows the spelling of a category can name its bucket.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import hash_bucket
+    >>> hash_bucket("nurse")
+    242
+    >>> hash_bucket(None) is None
+    True
+    """
+    found = bucket_cells(np.array([cell]) if isinstance(cell, np.generic) else np.fromiter([cell], dtype=object, count=1))[0]
+    return None if math.isnan(found) else int(found)
 
 
 def either_cells(column: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from seeded import fitted
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression, DPTabularClassifier
 from skdp.estimators.additive._terms import ShapeFunction
 from skdp.inspection import AdditiveDisplay
 
@@ -325,6 +325,9 @@ def test_only_fitted_additive_models_have_functions():
             TypeError, match="is a DPLogisticRegression; expected an additive model, or a pipeline that ends in one"
         ):
             AdditiveDisplay.from_estimator(estimator)
+    chosen = fitted(DPTabularClassifier(1.0, feature_bounds=1.0, classes=[0, 1]), X, y)
+    with pytest.raises(TypeError, match=r"DPTabularClassifier; expected .* The chosen estimator, DPLogisticRegression, has no"):
+        AdditiveDisplay.from_estimator(chosen)
     for estimator in (DPAdditiveClassifier(), make_pipeline(DPAdditiveClassifier())):
         with pytest.raises(NotFittedError, match="not fitted"):
             AdditiveDisplay.from_estimator(estimator)

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, number_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, hash_bucket, is_number, number_cells
 
 TEXTS = ["a", " a ", "A", "", "1", 1, 1.0, True, np.True_, np.int8(1), "1.0", None, math.nan, pd.NA, pd.NaT, -0.0, 0, 0.5, 2**60]
 TEXTS += ["\ud800", "ä", b"a", Decimal(1), {"a": 1}, [1], np.float32(0.5), "True", math.inf, 10**400]
@@ -22,6 +22,18 @@ VALUES = [1, 1.5, 2.5, 3, *[math.nan] * 6, -math.inf, 1, math.inf, -math.inf, 0.
 VALUES += [0.25, math.nan, 0.25, 1e300, math.nan, math.nan, 86400, 3600, 3600, 3600, 2 * 86400, 7.25, 90, math.nan]
 
 BUCKETS = {"Private": 222, "Self-emp-inc": 214, "ä": 57}
+
+
+@pytest.mark.parametrize(
+    "cell", (*BUCKETS, " Private ", 1, "1", 1.0, True, None, "", math.nan, date(2020, 1, 1), np.datetime64("2020-01-01"))
+)
+def test_the_bucket_of_a_spelling_is_that_of_its_column(cell):
+    """Alone, in a series and in an array of its type."""
+    found = hash_bucket(cell)
+    for column in (objects([cell]), pd.Series([cell]), np.array([cell])):
+        (bucket,) = bucket_cells(column)
+        assert (found is None and math.isnan(bucket)) or (type(found) is int and found == bucket)
+    assert found == BUCKETS.get(str(cell).strip(), found)
 
 
 def objects(cells):

@@ -197,7 +197,8 @@ class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
         and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget.
+        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
+        "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
@@ -316,7 +317,8 @@ class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
         and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget.
+        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
+        "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
         ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
