@@ -171,6 +171,12 @@ class BoundedProper(MarginLoss):
     smoothness: ClassVar[float] = 0.5
     bounded: ClassVar[bool] = True
     steepest: ClassVar[float] = 0.5
+    most_information: ClassVar[float] = 0.25
+
+    def information(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the derivative of the mean slope where raw predictions are the log-odds, shape (m, 1); it needs no labels."""
+        small = np.exp(-np.abs(raw))
+        return np.asarray(small / (2 * (1 + small)))
 
     def _value(self, margins: np.ndarray) -> np.ndarray:
         return np.where(margins > 0, np.exp(-np.maximum(margins, 0.0)), 1 - margins) / 2

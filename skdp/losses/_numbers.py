@@ -100,6 +100,11 @@ class Huber(RobustLoss):
     name: ClassVar[str] = "huber"
     convex: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
+    most_information: ClassVar[float] = 1.0
+
+    def information(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the second derivatives, shape (m, 1): 1 where the residual is below the threshold, else 0."""
+        return np.where(np.abs(self._relative(raw, labels)) < 1, 1.0, 0.0)
 
     def _value(self, size: np.ndarray) -> np.ndarray:
         inner = np.minimum(size, 1.0)

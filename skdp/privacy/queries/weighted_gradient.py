@@ -9,16 +9,22 @@ from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import SumQuery
 from skdp.privacy.queries.standardized_gradient import StandardizedGradient
 
-__all__ = ["ResidualSigns", "ShortenedGradient"]
+__all__ = ["ResidualSigns", "ShortenedGradient", "row_weights"]
+
+
+def row_weights(records: Records, bound: float, power: float) -> np.ndarray:
+    """Return the weights ``min(1, (bound / ||z||)**power)`` of records, shape (m,); 0 for a null record."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum(1.0, (bound * records.inverse_norms) ** power))
 
 
 @dataclass(frozen=True, eq=False)
 class ShortenedGradient(StandardizedGradient):
     """Sums gradients of a loss with bounded slope at ``offset + unit * raw``, with smaller weights for long rows.
 
-    The weight is ``min(1, C / (L ||z||))`` with the clip norm C and L, the ``lipschitz`` of the loss times ``largest_weight``. It
-    depends on the row and not on the residual, so the steep and the flat side of the loss keep their ratio. A clip would shorten
-    only the gradients on the steep side, and so turn one quantile, or one probability, into another.
+    The weight is ``min(1, (C / (L ||z||))**power)`` with the clip norm C and L, the ``lipschitz`` of the loss times
+    ``largest_weight``. It depends on the row and not on the residual, so the steep and the flat side of the loss keep their
+    ratio. A clip would shorten only the gradients on the steep side, and so turn one quantile, or one probability, into another.
 
     Parameters
     ----------
@@ -34,11 +40,14 @@ class ShortenedGradient(StandardizedGradient):
         A prediction is ``offset + unit * raw``; from earlier releases. The derivative is not multiplied by the unit.
     largest_weight : float, default=1.0
         Largest public weight of a record.
+    power : float, default=1.0
+        How fast the weight falls with the length of a row, at least 1.
     """
 
     offset: float = 0.0
     unit: float = 1.0
     largest_weight: float = 1.0
+    power: float = 1.0
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the point at which the gradient is taken, the geometry, and the unit."""
@@ -46,9 +55,8 @@ class ShortenedGradient(StandardizedGradient):
 
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
         residuals = super()._unclipped(self.offset + self.unit * raw, records)
-        residuals *= np.minimum(1.0, self.clip_norm / (self.loss.lipschitz * self.largest_weight) * records.inverse_norms)[
-            :, None
-        ]
+        bound = self.clip_norm / (self.loss.lipschitz * self.largest_weight)
+        residuals *= row_weights(records, bound, self.power)[:, None]
         return residuals
 
 
