@@ -35,6 +35,7 @@ from benchmarks.twins import (
     Segment,
     UnderstatedDiscriminantAnalysis,
     UnderstatedFrankWolfe,
+    UnderstatedInference,
     UnderstatedSufficientStatistics,
     UnderstatedSVRG,
     UnderstatedSVRGPlusPlus,
@@ -43,6 +44,7 @@ from benchmarks.twins import (
     UnscheduledReleasesQuantile,
     UnscheduledReleasesRanking,
     UnscheduledReleasesRegression,
+    UnscheduledReplicates,
     UnscheduledSelections,
     understated,
 )
@@ -61,6 +63,7 @@ from skdp.solvers import (
     DiscriminantAnalysis,
     FrankWolfe,
     GradientDescent,
+    InferenceDescent,
     Newton,
     ObjectivePerturbation,
     OutputPerturbation,
@@ -186,6 +189,7 @@ SLOW = {"path": STILL, "warm_up": 0.0, "moment_share": 1e-4}  # the same; 40 rec
 POINTED = {"path": STILL, "target_share": 1e-4, "moment_share": 1e-4}  # the same
 NEAR = {"n_inner": 2, "batch_size": N_SAMPLES // 2, "step_size": STILL, "snapshot_share": 0.99}  # nearly all for the snapshots
 RIGID = {"noise": 1e-3, "curvature_share": 0.01}  # a ridge that keeps the model at the start; nearly all for gradients
+WIDE = {"n_replicates": 1, "row_bound": 1e6}  # the canary, far from the centre of 39 zeros, keeps its weight
 SHORT = {"step_scale": STILL}
 SINGLE = {"n_rounds": 2, "n_inner": 2, "step_size": STILL}
 LATE = {"moments_share": 0.1}  # enough to clip the canary; the rest for the moments of the classes
@@ -241,6 +245,14 @@ AUDITED = {
         0.6,
         twins(RescaledGradientDescent(4, **POINTED), understated(RescaledGradientDescent)(4, **POINTED), DPQuantileRegressor),
         DPQuantileRegressor,
+    ),
+    "inference": Audited(
+        InferenceDescent(4, **WIDE),
+        0.4,
+        {
+            "noise halved": (HalvedNoise, InferenceDescent(4, **WIDE)),
+            "three replicates unscheduled": (UnscheduledReplicates, UnderstatedInference(4, **WIDE)),
+        },
     ),
     "frank_wolfe": Audited(
         FrankWolfe(8),

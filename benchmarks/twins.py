@@ -12,7 +12,7 @@ from skdp import DPAUCMaximizer, DPConstrainedClassifier, DPLinearRegression, DP
 from skdp.privacy import Schedule
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import ClassMoments, Gradient
+from skdp.privacy.queries import ClassMoments, Gradient, ShortenedGradient
 from skdp.privacy.schedule import Release
 from skdp.solvers import (
     SGD,
@@ -20,6 +20,7 @@ from skdp.solvers import (
     AcceleratedMirrorDescent,
     DiscriminantAnalysis,
     FrankWolfe,
+    InferenceDescent,
     ObjectivePerturbation,
     OutputPerturbation,
     Problem,
@@ -46,6 +47,7 @@ __all__ = [
     "Segment",
     "UnderstatedDiscriminantAnalysis",
     "UnderstatedFrankWolfe",
+    "UnderstatedInference",
     "UnderstatedSVRG",
     "UnderstatedSVRGPlusPlus",
     "UnderstatedSufficientStatistics",
@@ -54,6 +56,7 @@ __all__ = [
     "UnscheduledReleasesQuantile",
     "UnscheduledReleasesRanking",
     "UnscheduledReleasesRegression",
+    "UnscheduledReplicates",
     "UnscheduledSelections",
     "understated",
     "with_more",
@@ -213,6 +216,24 @@ class UnderstatedFrankWolfe(FrankWolfe):
     def schedule(self, problem: Problem) -> Schedule:
         """Return fewer releases than the solver will query."""
         return with_more(super().schedule(problem), -UnscheduledSelections.number)
+
+
+class UnderstatedInference(InferenceDescent):
+    """Makes more replicates than it states."""
+
+    def solve(self, problem: Problem, ask: Any, rng: Any) -> SolverResult:
+        """Solve with more replicates."""
+        return InferenceDescent(self.n_steps, n_replicates=1 + MORE, row_bound=self.row_bound).solve(problem, ask, rng)
+
+
+class UnscheduledReplicates(DPLogisticRegression):
+    """Answers more replicates than the schedule has."""
+
+    def _run(self, plan: Any, *arguments: Any) -> Any:
+        entries = list(plan.schedule.entries)
+        place = max(place for place, (_, release) in enumerate(entries) if release.query is ShortenedGradient)  # not the pilot
+        entries[place] = (1 + MORE) * entries[place][0], entries[place][1]
+        return super()._run(replace(plan, schedule=Schedule(tuple(entries))), *arguments)
 
 
 class ExactUpdates(AcceleratedMirrorDescent):

@@ -11,7 +11,19 @@ from skdp.losses import HuberHinge, Logistic, Multinomial, Quantile, Squared, We
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, AUCProblem, GroupDROProblem, MinimaxProblem, NoLoss, Problem
 
-__all__ = ["GIVEN", "KINDS", "LOSSES", "brief", "estimator_of", "fitting", "kinds_of", "labels_of", "of_kind", "released_by"]
+__all__ = [
+    "GIVEN",
+    "KINDS",
+    "LOSSES",
+    "brief",
+    "estimator_of",
+    "fitting",
+    "kinds_of",
+    "labels_of",
+    "needs_of",
+    "of_kind",
+    "released_by",
+]
 
 PLAIN = {"binary": Logistic(), "multinomial": Multinomial(3), "numbers": Squared()}
 RANKED = {"ranking binary": Logistic(), "network binary": Logistic()}
@@ -93,6 +105,11 @@ def kinds_of(name):
     return KINDS[name]
 
 
+def needs_of(solver):
+    """What an estimator needs with a solver, by its name or as an object."""
+    return {"data_norm": 3.7} if getattr(solver, "name", solver) == "inference" else {}
+
+
 def labels_of(kind):
     """Kind of labels of a kind of problem: "binary", "multinomial" or "numbers"."""
     return kind.split()[-1]
@@ -101,7 +118,8 @@ def labels_of(kind):
 def estimator_of(kind, **parameters):
     """An estimator of a kind of problem, with what it cannot fit without."""
     name = next(name for name, kinds in KINDS.items() if kind in kinds)
-    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **OF_KIND.get(kind, {}), **parameters})
+    needed = needs_of(parameters.get("solver"))
+    return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **OF_KIND.get(kind, {}), **needed, **parameters})
 
 
 def of_kind(estimator, kind):

@@ -14,7 +14,7 @@ from skdp.estimators import (
     DPQuantileRegressor,
 )
 from skdp.privacy.data.summation import BLOCK
-from skdp.solvers import Newton, SufficientStatistics
+from skdp.solvers import InferenceDescent, Newton, SufficientStatistics
 
 __all__ = ["fits"]
 
@@ -38,6 +38,7 @@ def fits():
     yield DPConstrainedRegression(solver="frank_wolfe", constraint="l1", alpha=0.1, fit_intercept=False, **bounds), X, numbers
     for solver in ("auto", SufficientStatistics(adaptive=True)):
         yield DPLinearRegression(solver=solver, **bounds), X, numbers
+    yield DPLinearRegression(solver=InferenceDescent(5, robust=True), **bounds), X, numbers
     yield DPLinearRegression(**{**bounds, "epsilon": 1e-4}), X, numbers  # an intercept alone
     for fit_intercept in (True, False):
         yield DPQuantileRegressor(epsilon=2.0, data_norm=1.0, fit_intercept=fit_intercept), X, 50 * numbers

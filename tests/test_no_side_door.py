@@ -16,7 +16,7 @@ import sklearn
 from grouped import brief as brief_groups
 from packaging.version import Version
 from pairwise import pairwise
-from products import GIVEN, brief, fitting, kinds_of, labels_of, of_kind, released_by
+from products import GIVEN, brief, fitting, kinds_of, labels_of, needs_of, of_kind, released_by
 from scipy import sparse
 from seeded import fitted
 from sklearn.base import clone
@@ -81,7 +81,9 @@ def every_estimator():
         kind = getattr(skdp.estimators, name)
         for solver in SOLVERS.values() if "solver" in kind(**GIVEN.get(name, {})).get_params() else ():
             if any(fitting(problem, solver) for problem in kinds_of(name)):
-                yield pytest.param(kind(solver=brief(solver), **GIVEN.get(name, {})), id=f"{name}-{solver.name}")
+                yield pytest.param(
+                    kind(solver=brief(solver), **GIVEN.get(name, {}), **needs_of(solver)), id=f"{name}-{solver.name}"
+                )
 
 
 ESTIMATORS = list(every_estimator())
@@ -108,7 +110,8 @@ def storages_of(estimator, names):
 
 def solved(estimator, solver, kind):
     """An estimator of a kind of problem with a solver of few steps, all by name."""
-    return of_kind(getattr(skdp.estimators, estimator)(solver=brief(SOLVERS[solver]), **GIVEN.get(estimator, {})), kind)
+    given = {**GIVEN.get(estimator, {}), **needs_of(solver)}
+    return of_kind(getattr(skdp.estimators, estimator)(solver=brief(SOLVERS[solver]), **given), kind)
 
 
 def every_storage(names):

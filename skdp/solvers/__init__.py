@@ -3,6 +3,7 @@
 from skdp.solvers._algorithms import *  # noqa: F403
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise
 from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._inference import Contrasts, Inference, WaldTest
 from skdp.solvers._registry import SOLVERS, choose_solver
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
@@ -15,7 +16,9 @@ __all__ = [
     "AUCProblem",
     "Ask",
     "CoefficientNoise",
+    "Contrasts",
     "GroupDROProblem",
+    "Inference",
     "MinimaxProblem",
     "NoLoss",
     "Problem",
@@ -23,6 +26,7 @@ __all__ = [
     "Solver",
     "SolverResult",
     "Uncertainty",
+    "WaldTest",
     "choose_solver",
     "signal_to_noise",
 ]

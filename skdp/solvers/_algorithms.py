@@ -3,6 +3,7 @@
 The names of `skdp.solvers`, `SOLVERS`, the classes that model files may hold and the tables of the site follow from these lines.
 """
 
+from skdp.solvers.adaptive.inference_descent import InferenceDescent as InferenceDescent
 from skdp.solvers.adaptive.rescaled_gd import RescaledGradientDescent as RescaledGradientDescent
 from skdp.solvers.adaptive.standardized_gd import StandardizedGradientDescent as StandardizedGradientDescent
 from skdp.solvers.adaptive.whitened_gd import WhitenedGradientDescent as WhitenedGradientDescent

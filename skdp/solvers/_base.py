@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator
 
 from skdp._particular import NOTHING, Particular
 from skdp.constraints import Box, Constraint
+from skdp.losses import Logistic, Squared
 from skdp.penalties import ElasticNet
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassLoss, CurvedLoss, Gradient, Loss, Query
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._inference import Inference
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
 
@@ -101,9 +103,15 @@ class Problem:
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",
             "squared": getattr(self.loss, "quadratic", False),
+            "inference": self._has_inference,
             "pointwise": True,
         }
         return frozenset(name for name, holds in facts.items() if holds)
+
+    @property
+    def _has_inference(self) -> bool:
+        """Whether there is a loss of bounded slope with the same minimiser in the population."""
+        return type(self.loss) in (Logistic, Squared) and self.class_weight is None
 
     @property
     def n_columns(self) -> int:
@@ -230,6 +238,8 @@ class SolverResult:
         Noise of the coefficients, if it is known.
     moments : ReleasedMoments or None, default=None
         Moments of the features and targets, if they were released.
+    inference : Inference or None, default=None
+        Covariance of the coefficients, if the solver releases it.
     particular : Particular, default=NOTHING
         Facts of one kind of fit, which its estimator adds.
     """
@@ -240,6 +250,7 @@ class SolverResult:
     dual: np.ndarray | None = None
     noise: CoefficientNoise | None = None
     moments: ReleasedMoments | None = None
+    inference: Inference | None = None
     particular: Particular = NOTHING
 
 

@@ -34,6 +34,7 @@ NEEDS = {
     "numbers": "a number to predict",
     "squared": "a number to predict, with the squared loss",
     "saddle": "a saddle problem, such as that of DPAUCMaximizer",
+    "inference": "two classes and the logistic loss, or a number to predict and the squared loss, without class weights",
     "pointwise": "a mean of losses of single records, which no saddle problem and no ranking is",
     "ranking": "two classes to rank, as for the area under the ROC curve",
 }

@@ -60,7 +60,7 @@ GENEROUS |= {"n_epochs": 8, "n_inner": 40, "step_scale": 2.0}
 LENGTHS = {"svrg++": {"n_inner": 4}, "skgd": {"n_rounds": 5, "n_inner": 200}}  # of epochs that double; of single coordinates
 ITS_OWN = ("newton", "standardized_gd", "whitened_gd")  # with steps of another kind
 OTHER_OPTIMUM = ("moments", "rescaled_gd", "standardized_gd", "whitened_gd", "ssp")  # penalties in the geometry of the features
-OTHER_OPTIMUM += ("sgda", "privatediff")  # saddle points
+OTHER_OPTIMUM += ("sgda", "privatediff", "inference")  # saddle points, and losses of its own
 TOLERANCES = {"frank_wolfe": 1e-2}
 
 

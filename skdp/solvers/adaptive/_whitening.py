@@ -32,6 +32,8 @@ __all__ = [
     "half_vector_noise",
     "hopeless",
     "hopelessness",
+    "outer_coefficients",
+    "ranges",
     "release_centre",
     "release_frame",
     "release_gradient_norm",
@@ -99,11 +101,14 @@ class Frame:
         Map from rows to z.
     curvature, penalty : ndarray of shape (n_coordinates,)
         Estimated second derivatives of the mean loss and of the penalty; their sum is at most 1.
+    errors : ndarray of shape (n_coordinates,)
+        Standard deviations of the noise of the second moment of z, on its diagonal; 0 for the intercept.
     """
 
     geometry: Standardization
     curvature: np.ndarray
     penalty: np.ndarray
+    errors: np.ndarray
 
     @property
     def size(self) -> float:
@@ -166,13 +171,13 @@ def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) ->
     if not shares.moment:
         size = trace / math.sqrt(d) + FLOOR * half_edge(half_vector_noise(problem), d) + ridge
         geometry = Standardization(unit.centre, unit.scale / math.sqrt(size), intercept, norm)
-        return _frame_of(geometry, np.full(d, trace / d), size, ridge)
+        return _frame_of(geometry, np.full(d, trace / d), size, ridge, 0.0)
     noise = half_vector_noise(problem) / math.sqrt(shares.moment)
     values, vectors = np.linalg.eigh(symmetric(ask(SecondMoment(unit)) / n, d))
     values = deconvolved(values, half_edge(noise, d), trace)
     sizes = values + max(FLOOR * half_edge(noise, d), SINGULAR) + ridge
     geometry = Whitening(unit.centre, vectors / np.sqrt(sizes) / (norm * radius), intercept, norm)
-    return _frame_of(geometry, values, sizes, ridge)
+    return _frame_of(geometry, values, sizes, ridge, noise)
 
 
 def release_gradient_norm(problem: Problem, shares: Shares, centre: Centre, frame: Frame, ask: Ask) -> tuple[float | None, float]:
@@ -198,10 +203,17 @@ def half_vector_noise(problem: Problem) -> float:
     return relative / problem.signal_to_noise
 
 
-def _frame_of(geometry: Standardization, values: np.ndarray, sizes: np.ndarray | float, ridge: float) -> Frame:
-    """Frame from eigenvalues and their divisors."""
-    intercept = float(geometry.intercept)
-    curvature, penalty = values / sizes, np.full(values.size, ridge) / sizes
-    if intercept:
-        curvature, penalty = np.append(curvature, 1.0), np.append(penalty, 0.0)
-    return Frame(geometry, curvature, penalty)
+def outer_coefficients(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
+    """Return coefficients for rows in the user's units, from those in the geometry."""
+    outer = geometry.to_rows(coef[:, None])
+    if problem.intercept_scaling:
+        outer[problem.n_features :] /= problem.intercept_scaling
+    return outer
+
+
+def _frame_of(geometry: Standardization, values: np.ndarray, sizes: np.ndarray | float, ridge: float, noise: float) -> Frame:
+    """Frame from eigenvalues, their divisors, and the noise of the second moment."""
+    curvature, penalty, errors = values / sizes, np.full(values.size, ridge) / sizes, np.full(values.size, noise) / sizes
+    if geometry.intercept:
+        curvature, penalty, errors = np.append(curvature, 1.0), np.append(penalty, 0.0), np.append(errors, 0.0)
+    return Frame(geometry, curvature, penalty, errors)

@@ -29,6 +29,7 @@ from skdp.solvers.adaptive._whitening import (
     Frame,
     Shares,
     hopeless,
+    outer_coefficients,
     release_centre,
     release_frame,
     release_gradient_norm,
@@ -189,7 +190,7 @@ class WhitenedGradientDescent(WhiteningSolver):
         uncertainty = Uncertainty(frame.geometry, estimates, plausible, widening, hidden_directions(frame.curvature))
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
         noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
-        coef = _outer(problem, frame.geometry, kept)
+        coef = outer_coefficients(problem, frame.geometry, kept)
         return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
 
     def _descend(
@@ -265,7 +266,9 @@ def mean_only(problem: Problem, ask: Ask) -> SolverResult:
     left_in = np.zeros((estimates.size, 1))  # all coefficients of features are 0
     left_in[d:] = (noise * LONE_PRIOR / (LONE_PRIOR + noise**2)) ** 2
     noise_left = CoefficientNoise(geometry, kept[:, None], left_in)
-    return SolverResult(_outer(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances), noise=noise_left)
+    return SolverResult(
+        outer_coefficients(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances), noise=noise_left
+    )
 
 
 def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
@@ -302,11 +305,3 @@ def _variances_left(
     variances *= np.square(np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size)))
     variances[d:] += centre.variance
     return variances
-
-
-def _outer(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
-    """Coefficients for rows in the user's units, from those in the geometry."""
-    outer = geometry.to_rows(coef[:, None])
-    if problem.intercept_scaling:
-        outer[problem.n_features :] /= problem.intercept_scaling
-    return outer

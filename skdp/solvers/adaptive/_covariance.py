@@ -1,0 +1,246 @@
+"""Estimates the curvature of a mean loss, and the errors of averaged steps over plausible curvatures; post-processing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.solvers.adaptive._plausible import hidden_directions
+from skdp.solvers.adaptive._whitening import Frame
+
+__all__ = ["Curvature", "Steps", "estimated_bread", "estimated_meat", "expected_bread"]
+
+# Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
+# of levels, equal correlations of .9, and independent columns (docs/user_guide/confidence_intervals.md has those of the check).
+
+# Least standard deviation by which a released second derivative differs from what the second moment implies, over the mean
+# second derivative: on the diagonal and off it. A larger value trusts the release more, which is right but noisier.
+MISMATCH, MISMATCH_BESIDE = 0.15, 0.045
+# The same in directions of which the second moment saw nothing.
+UNSEEN = 0.6
+# Least curvature that the Newton step and the covariance assume, over the mean one, and over the half edge of its noise.
+FLOOR, FLOOR_OF_EDGE = 0.08, 0.6
+# Least plausible curvature over the mean one. A smaller value makes intervals wider where noise hides a direction.
+LEAST = 0.06
+# Damping of the Newton step in directions that show and in hidden ones, over the mean curvature. A larger value has less noise
+# and takes back less of what the steps left undone.
+DAMPING, DAMPING_HIDDEN = 0.045, 0.15
+# Plausible curvatures in standard deviations of their noise, with weights: a normal law in five points.
+PLACES = np.array([-1.64, -0.8, 0.0, 0.8, 1.64])
+WEIGHTS = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Heavy-ball steps of one descent, whose last iterates and gradients are averaged.
+
+    Parameters
+    ----------
+    length, momentum : float
+        Step length ``length * (1 - momentum)``, and heavy-ball coefficient.
+    warm_up, n_steps : int
+        The averages run from step ``warm_up`` on.
+    noise : float
+        Standard deviation of a coordinate of each gradient.
+    """
+
+    length: float
+    momentum: float
+    warm_up: int
+    n_steps: int
+    noise: float
+
+    def run(self, gradient: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the averages of the iterates and of the gradients, from a start."""
+        theta, velocity = start.copy(), np.zeros(start.shape)
+        iterates, gradients = np.zeros(start.shape), np.zeros(start.shape)
+        for number in range(self.n_steps):
+            slope = gradient(theta)
+            if number >= self.warm_up:
+                iterates, gradients = iterates + theta, gradients + slope
+            velocity = self.momentum * velocity + slope
+            theta = theta - self.length * (1 - self.momentum) * velocity
+        kept = self.n_steps - self.warm_up
+        return iterates / kept, gradients / kept
+
+    def response(self, curvature: np.ndarray, finish: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is left of the start, and the variance from the noise of the gradients, after a Newton step.
+
+        The iteration is linear, so the start and the impulse of each gradient run through it side by side.
+
+        Parameters
+        ----------
+        curvature : ndarray of shape (q,)
+            Curvatures of q directions.
+        finish : ndarray of shape (q,)
+            Factor of the average gradient that is taken off the average of the iterates.
+
+        Returns
+        -------
+        rest : ndarray of shape (q,)
+            Factor of the start.
+        variances : ndarray of shape (q,)
+            Variances from the noise.
+        """
+        impulses, number = np.eye(self.n_steps + 1), iter(range(1, self.n_steps + 1))
+        start = np.tile(impulses[0], (curvature.size, 1))  # one column per impulse, the start first
+        iterates, gradients = self.run(lambda theta: curvature[:, None] * theta + impulses[next(number)], start)
+        left = iterates - finish[:, None] * gradients
+        return left[:, 0], self.noise**2 * np.square(left[:, 1:]).sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Eigenvalues and eigenvectors of an estimated matrix of second derivatives, with the noise that is left.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (k, k)
+        Variances of the entries.
+    values : ndarray of shape (k,)
+        Eigenvalues without the spread that noise adds; those that noise hides as they show, at least 0.
+    directions : ndarray of shape (k, k)
+        Eigenvectors, one per column.
+    shown : ndarray of bool of shape (k,)
+        Eigenvalues that stand out from the noise.
+    floored : ndarray of shape (k,)
+        Eigenvalues with a floor, for inverses.
+    mean : float
+        Mean curvature.
+    """
+
+    variances: np.ndarray
+    values: np.ndarray
+    directions: np.ndarray
+    shown: np.ndarray
+    floored: np.ndarray
+    mean: float
+
+    @property
+    def damped(self) -> np.ndarray:
+        """Eigenvalues for the Newton step."""
+        return np.asarray(self.floored + self.mean * np.where(self.shown, DAMPING, DAMPING_HIDDEN))
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """Inverse with floored eigenvalues."""
+        return np.asarray((self.directions / self.floored) @ self.directions.T)
+
+    @property
+    def newton(self) -> np.ndarray:
+        """Matrix of the Newton step."""
+        return np.asarray((self.directions / self.damped) @ self.directions.T)
+
+    @property
+    def plausible(self) -> np.ndarray:
+        """Curvatures that the release does not exclude, shape (n_places, k), to be weighted by ``WEIGHTS``."""
+        squares = np.square(self.directions)
+        spread = np.sqrt(_quadratic(self.variances, squares))
+        return np.asarray(np.maximum(self.values + PLACES[:, None] * spread, LEAST * self.mean))
+
+    def errors(self, pilot: Steps, steps: Steps, size: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return variances of descents from a pilot along the eigenvectors, averaged over plausible curvatures.
+
+        Parameters
+        ----------
+        pilot, steps : Steps
+            Steps of the pilot, from 0, and of the descents that start where it ends.
+        size : float
+            Mean square of a coefficient.
+
+        Returns
+        -------
+        own : ndarray of shape (k,)
+            Variance of one descent.
+        common : ndarray of shape (k,)
+            Variance and squared bias that all descents share.
+        """
+        own, common, none = np.zeros((3, self.values.size))
+        for weight, curvature in zip(WEIGHTS, self.plausible, strict=True):
+            rest_of_pilot, noise_of_pilot = pilot.response(curvature, none)
+            rest, noise = steps.response(curvature, 1 / self.damped)
+            own += weight * noise
+            common += weight * np.square(rest) * (noise_of_pilot + np.square(rest_of_pilot) * size)
+        return own, common
+
+    def moved(self, move: np.ndarray) -> np.ndarray:
+        """Return the covariance of ``E @ move`` for the error E of the matrix, whose entries are independent."""
+        squares = np.square(move)
+        return np.asarray(
+            np.diag(self.variances @ squares - np.diag(self.variances) * squares) + self.variances * np.outer(move, move)
+        )
+
+
+def expected_bread(frame: Frame, trace: float, least: float, most: float) -> tuple[np.ndarray, float]:
+    """Return the second derivatives that the second moment implies, and their mean; the factor is within [least, most]."""
+    factor = min(max(trace / max(float(frame.curvature.sum()), 1e-300), least), most)
+    return factor * np.diag(frame.curvature), factor
+
+
+def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: float, most: float) -> Curvature:
+    """Combine a released matrix with what the second moment implies, entry by entry and by precision.
+
+    Parameters
+    ----------
+    released : ndarray of shape (k, k)
+        Mean second derivatives with noise.
+    noise : float
+        Standard deviation of the noise of a diagonal entry.
+    frame : Frame
+        Geometry, with the second moment in it and its noise.
+    least, most : float
+        Range of the mean second derivative over the second moment.
+
+    Returns
+    -------
+    Curvature
+        The matrix.
+    """
+    expected, mean = expected_bread(frame, float(np.trace(released)), least, most)
+    k, half = len(released), _half(len(released))
+    hidden = hidden_directions(frame.curvature)
+    known = mean * np.sqrt(np.outer(frame.errors, frame.errors)) * half
+    noise_of_entries = noise * half
+    beyond = np.square(released - expected) - np.square(noise_of_entries) - np.square(known)
+    seen, diagonal = np.outer(~hidden, ~hidden), np.eye(k, dtype=bool)
+    mismatch = np.where(diagonal, MISMATCH, MISMATCH_BESIDE) * mean
+    for entries in (seen & diagonal, seen & ~diagonal):
+        if entries.any():
+            mismatch[entries] = np.sqrt(np.maximum(np.square(mismatch[entries]), beyond[entries].mean()))
+    prior = np.hypot(known, mismatch)
+    prior[hidden[:, None] | hidden] = np.maximum(prior, UNSEEN * mean * half)[hidden[:, None] | hidden]
+    trust = np.square(prior) / np.maximum(np.square(prior) + np.square(noise_of_entries), 1e-300)
+    variances = trust * np.square(noise_of_entries)
+    values, directions = np.linalg.eigh(expected + trust * (released - expected))
+    cleaned, shown, edges = _without_noise(values, directions, variances)
+    floored = np.maximum(cleaned, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
+    return Curvature(variances, cleaned, directions, shown, floored, mean)
+
+
+def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:
+    """Return the non-negative part of a released matrix, its eigenvalues without the spread of the noise."""
+    values, directions = np.linalg.eigh(released)
+    cleaned, shown, edges = _without_noise(values, directions, np.square(noise * _half(len(released))))
+    cleaned = np.where(shown, cleaned, np.maximum(cleaned, edges / 2))
+    return np.asarray((directions * cleaned) @ directions.T)
+
+
+def _without_noise(
+    values: np.ndarray, directions: np.ndarray, variances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eigenvalues without the spread of noise, which of them stand out, and the half edge of the noise in each direction."""
+    edges = np.sqrt(np.square(directions).T @ variances.sum(axis=1))
+    shown = values > 2 * edges
+    roots = np.sqrt(np.maximum(np.square(values) - 4 * np.square(edges), 0.0))
+    return np.where(shown, (values + roots) / 2, np.maximum(values, 0.0)), shown, edges
+
+
+def _half(order: int) -> np.ndarray:
+    """Factor of the noise of each entry of a matrix from a half-vector."""
+    return np.where(np.eye(order) > 0, 1.0, np.sqrt(0.5))
+
+
+def _quadratic(variances: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Variances of ``u' E u`` for the columns u whose squares are given, with independent entries of a symmetric E."""
+    twice = 2 * variances - np.diag(np.diag(variances))
+    return np.asarray((squares * (twice @ squares)).sum(axis=0))

@@ -1,0 +1,347 @@
+"""Fits linear and logistic models by replicated descents with bounded, unbiased scores, for confidence intervals."""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from skdp._validation import check_integer, check_number, shown
+from skdp.losses import BoundedProper, Huber
+from skdp.privacy.queries import (
+    Bread,
+    DistanceHistogram,
+    FeatureTargetSums,
+    InformedLoss,
+    Meat,
+    ResidualSizes,
+    SecondMoment,
+    ShortenedGradient,
+    half_vector_size,
+    symmetric,
+)
+from skdp.privacy.schedule import Schedule
+from skdp.solvers._base import Ask, Problem, SolverResult
+from skdp.solvers._inference import Inference
+from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, WhiteningSolver
+from skdp.solvers.adaptive._covariance import Curvature, Steps, estimated_bread, estimated_meat
+from skdp.solvers.adaptive._shrinkage import noisy_quantile
+from skdp.solvers.adaptive._whitening import (
+    BINS,
+    Centre,
+    Frame,
+    half_vector_noise,
+    hopelessness,
+    outer_coefficients,
+    ranges,
+    release_centre,
+    release_frame,
+    releases,
+)
+from skdp.solvers.adaptive._whitening import Shares as FirstShares
+
+__all__ = ["InferenceDescent"]
+
+# Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
+# of levels, equal correlations of .9, and independent columns. docs/user_guide/confidence_intervals.md has the check on others.
+
+# Steps of the pilot, how many of the last are averaged there and in the descents, and heavy-ball coefficient.
+PILOT_STEPS, PILOT_WARM_UP, WARM_UP, MOMENTUM = 30, 0.4, 0.35, 0.8
+# Steps for epsilon=inf, with which the results are exact to 1e-6 on well-conditioned tables.
+NOISELESS = 1500
+# Total step length over the inverse of the mean curvature, of the pilot and of a descent.
+PILOT_PATH, PATH = 30.0, 40.0
+# Largest noise of a raw prediction during the descents: log-odds, or residuals over the threshold. Larger noise makes the mean
+# slope that of a smoothed loss: at .4 and .8 the bias was .9 to 1.8 standard errors.
+MOST_NOISE = {"classes": 0.25, "numbers": 0.5}
+# Mean information of a classifier, and of a regression, before it is known; most and least over it that a release may say.
+USUAL_INFORMATION = {"classes": 0.22, "numbers": 1.0}
+LEAST_OF_USUAL, MOST_OF_USUAL = 0.2, 1.2
+# Bound b of the weights of rows, over the usual norm of z. A larger one is nearer to equal weights, and noisier; it holds a
+# model that is wrong closer to the unweighted fit, so robust fits have ROBUST_ROW_BOUND.
+ROW_BOUND, ROBUST_ROW_BOUND = 1.25, 1.8
+# Threshold of Huber's loss over the standard deviation of the residuals, for model-based and for robust fits.
+THRESHOLD, ROBUST_THRESHOLD = 1.5, 2.5
+# Quantile of residuals that sets the threshold, and its value over the standard deviation for a normal law.
+LEVEL, OF_NORMAL = 0.7, 1.036
+# Threshold for epsilon=inf: no residual reaches it.
+UNBOUNDED = 1e9
+# Least curvature for which the noise of the pilot is computed. A choice that keeps it finite where all is hidden.
+LEAST_CURVATURE = 0.05
+# Threshold of the pilot over that quantile.
+PILOT_THRESHOLD = 1.2
+# Share of the mean square of the coefficients that counts as variance in a direction that may be flat.
+FLAT = 0.3
+# Least number of records of the rarer class per coefficient for tests of a classifier (Peduzzi et al. 1996), and least number of
+# standard deviations of its noise.
+EVENTS, EVENTS_OVER_NOISE = 10, 4.0
+
+
+class Shares(NamedTuple):
+    """Shares of the squared Gaussian-DP parameter; they add up to 1."""
+
+    means: float
+    lengths: float
+    moment: float
+    pilot: float
+    residuals: float
+    bread: float
+    meat: float
+    steps: float
+
+
+class InferenceDescent(WhiteningSolver):
+    r"""Replicated descents with bounded, unbiased scores on privately whitened features, and a released sandwich covariance.
+
+    Confidence intervals need estimates without bias. So nothing is clipped by the size of a gradient, which depends on y: rows
+    are weighted by x alone, and the loss has bounded slopes whose mean is 0 at the true coefficients.
+
+    1. Sums of features and targets, a histogram of the lengths of the rows, and their second moment give the geometry z in which
+       the features are white, as in "whitened_gd".
+    2. A row weighs :math:`w = \min(1, (b / \|z\|)^2)` with b of 1.25 times the usual norm.
+    3. The loss is that of Huber for numbers, with a threshold of 1.5 standard deviations of the residuals, and the bounded proper
+       loss (`skdp.losses.BoundedProper`) for two classes, whose minimiser is the log-odds.
+    4. A pilot of 30 steps comes near. K descents of T steps start there, each with noise of its own, and average their iterates.
+    5. One release has the mean second derivatives J of the loss, the bread of the sandwich. Each descent ends with a damped
+       Newton step; the coefficients are the mean of all.
+    6. The variance of a linear combination is that of the noise, averaged over curvatures that the noise of J does not exclude
+       and pooled with the spread of the K results; that of pilot and bread; and that of sampling: :math:`J^{-1} / n` times a
+       factor of the loss, or :math:`J^{-1} V J^{-1} / n` with a released V, the meat.
+
+    Parameters
+    ----------
+    n_steps : int, default=40
+        Number of steps T of a descent, at least 2.
+    n_replicates : int, default=2
+        Number of descents K, at least 1. One more has a better estimate of the noise, and more passes.
+    robust : bool, default=False
+        Whether the meat is released. Intervals are then valid for errors whose size depends on the row, and wider.
+    row_bound : float or None, default=None
+        The bound b over the usual norm of z, at least 1. None takes 1.25, and 1.8 if ``robust``.
+
+    Notes
+    -----
+    The coefficients are not shrunk, so they predict less well than those of the default solvers where noise is large.
+
+    **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the sums
+    of ``(x / R, y)`` with sensitivity :math:`k \sqrt 2`; histograms of lengths and, for numbers, two of residuals, the second
+    moment, the bread and the meat, each with a sensitivity of its bound times 1 (``zero_out``) or :math:`\sqrt 2`
+    (``replace_one``); and 30 + K T weighted gradients with sensitivity k C. Geometry, b and thresholds depend on earlier
+    releases only, and the noise multiplier of every release is fixed in advance. Public: the shape of the table, the data norm R,
+    the range of the targets, and every parameter.
+
+    References
+    ----------
+    .. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35 (1964).
+    .. [2] M. Avella-Medina, C. Bradshaw, P.-L. Loh, "Differentially private inference via noisy optimization", Annals of
+       Statistics 51 (2023): intervals from noisy steps and a released sandwich.
+    .. [3] P. Peduzzi et al., "A simulation study of the number of events per variable in logistic regression analysis", Journal
+       of Clinical Epidemiology 49 (1996): ten records of the rarer class per coefficient.
+
+    Examples
+    --------
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.solvers import InferenceDescent
+    >>> model = DPLinearRegression(target_bounds=(0, 1), data_norm=1.0, solver=InferenceDescent(robust=True))
+    """
+
+    name = "inference"
+    title = "replicated descents with bounded unbiased scores, and a released covariance for confidence intervals"
+    needs = frozenset({"plain", "pointwise", "inference"})
+    constant = "an intercept"
+    histogram_share = 0.01  # of the squared Gaussian-DP parameter, on large tables
+
+    def noise_level(self, problem: Problem) -> float | None:
+        """Return 1 or more where noise hides all coefficients, else None."""
+        return max(hopelessness(problem) or 0.0, 1.0) if self._drowned(problem) else None
+
+    def __init__(self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool = False, row_bound: float | None = None) -> None:
+        self.n_steps = n_steps
+        self.n_replicates = n_replicates
+        self.robust = robust
+        self.row_bound = row_bound
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        self._check_unbiased(problem)
+        shares, d = self._shares(problem), problem.n_features
+        size, descents = half_vector_size(problem.shape[0]), self.n_replicates * self._n_steps(problem)
+        return Schedule(
+            releases(
+                [
+                    (1, shares.means, FeatureTargetSums, math.sqrt(2), d + 1),
+                    (1, shares.lengths, DistanceHistogram, 1.0, BINS),
+                    (1, shares.moment, SecondMoment, 1.0, half_vector_size(d)),
+                    (1, shares.residuals / 2, ResidualSizes, 1.0, BINS),
+                    (PILOT_STEPS, shares.pilot, ShortenedGradient, None, None),
+                    (1, shares.residuals / 2, ResidualSizes, 1.0, BINS),
+                    (descents, shares.steps, ShortenedGradient, None, None),
+                    (1, shares.bread, Bread, None, size),
+                    (1, shares.meat, Meat, None, size),
+                ]
+            )
+        )
+
+    def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        shares, n, kind = self._shares(problem), problem.n_samples, problem.loss.targets
+        centre = release_centre(problem, FirstShares(shares.means, shares.lengths, shares.moment, 0.0, 0.0), ask)
+        frame = release_frame(problem, FirstShares(shares.means, shares.lengths, shares.moment, 0.0, 0.0), centre, ask)
+        bound = self._bound(problem, frame)
+        start, loss = self._start(problem, shares, centre, frame, ask)
+        pilot = self._steps_of(problem, frame, bound, loss, shares.pilot, True)
+        slope = partial(self._slope, problem, frame, bound, ask)
+        first, _ = pilot.run(partial(slope, loss), start)
+        size_of_errors = 1.0
+        if kind == "numbers":
+            loss, size_of_errors = self._threshold(problem, shares, frame, pilot, first, ask)
+        steps = self._steps_of(problem, frame, bound, loss, shares.steps, False)
+        ends = [steps.run(partial(slope, loss), first) for _ in range(self.n_replicates)]
+        iterates, gradients = (np.array(each) for each in zip(*ends, strict=True))
+        middle = iterates.mean(axis=0)
+        bread = self._released_bread(problem, shares, frame, bound, loss, middle, ask)
+        moves = -gradients @ bread.newton
+        replicates = iterates + moves
+        estimates = replicates.mean(axis=0)
+        if shares.meat:
+            answer = ask(Meat(loss, estimates[:, None], bound, frame.geometry)) / n
+            noise = half_vector_noise(problem) * (bound * loss.lipschitz) ** 2 / math.sqrt(shares.meat)
+            meat = estimated_meat(symmetric(answer, estimates.size), noise)
+            sampling = bread.inverse @ meat @ bread.inverse / n
+        else:
+            sampling = size_of_errors * bread.inverse / n
+        d = problem.n_features
+        square = float(np.square(estimates[:d]).mean())
+        own, common = bread.errors(pilot, steps, square)
+        inference = Inference(
+            geometry=frame.geometry,
+            estimates=estimates,
+            replicates=replicates,
+            directions=bread.directions,
+            shown=bread.shown,
+            own=own / self.n_replicates,
+            common=common,
+            flat=np.where(bread.shown, 0.0, FLAT * square),
+            step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
+            sampling=sampling,
+            identified=not self._drowned(problem) and self._shows_both_classes(problem, centre),
+        )
+        coef = outer_coefficients(problem, frame.geometry, estimates)
+        return SolverResult(coef, self._n_steps(problem), moments=centre.released, inference=inference)
+
+    def _start(self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, ask: Ask) -> tuple[np.ndarray, InformedLoss]:
+        """Coefficients of a constant prediction, and the loss of the pilot."""
+        start, d = np.zeros(problem.shape[0]), problem.n_features
+        if problem.loss.targets == "classes":
+            if centre.released is not None:
+                least = min(max(1 / problem.n_samples, centre.released.target_noise), 0.5)
+                rate = min(max(centre.released.target or 0.0, least), 1 - least)
+                start[d:] = math.log(rate / (1 - rate))
+            return start, BoundedProper()
+        start[d:] = centre.target
+        quantile = self._residual(problem, frame, start, ask)
+        return start, Huber(PILOT_THRESHOLD * quantile if problem.budget.private else UNBOUNDED)
+
+    def _threshold(
+        self, problem: Problem, shares: Shares, frame: Frame, pilot: Steps, first: np.ndarray, ask: Ask
+    ) -> tuple[InformedLoss, float]:
+        """Loss of the descents, and the sampling variance over the inverse bread for normal errors."""
+        if not problem.budget.private:
+            return Huber(UNBOUNDED), (self._residual(problem, frame, first, ask) / OF_NORMAL) ** 2
+        shown_spread = self._residual(problem, frame, first, ask) / OF_NORMAL
+        _, variances = pilot.response(np.maximum(frame.curvature, LEAST_CURVATURE), np.zeros(first.size))
+        of_pilot = float(frame.curvature @ variances)
+        spread = math.sqrt(max(shown_spread**2 - of_pilot, shown_spread**2 / 4))
+        wanted = ROBUST_THRESHOLD if self.robust else THRESHOLD
+        threshold = min(wanted * spread, 1.0)
+        ratio = threshold / spread
+        inside, density = 2 * float(ndtr(ratio)) - 1, math.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
+        square = inside - 2 * ratio * density + ratio**2 * (1 - inside)
+        return Huber(threshold), square * spread**2 / inside
+
+    def _residual(self, problem: Problem, frame: Frame, coef: np.ndarray, ask: Ask) -> float:
+        """Released quantile of the sizes of the residuals."""
+        edges = ranges(2.0)
+        counts = ask(ResidualSizes(coef[:, None], edges, frame.geometry))
+        return noisy_quantile(counts, edges, LEVEL, problem.n_samples)
+
+    def _released_bread(
+        self, problem: Problem, shares: Shares, frame: Frame, bound: float, loss: InformedLoss, coef: np.ndarray, ask: Ask
+    ) -> Curvature:
+        answer = ask(Bread(loss, coef[:, None], bound, frame.geometry)) / problem.n_samples
+        noise = half_vector_noise(problem) * loss.most_information * bound**2 / math.sqrt(shares.bread)
+        usual = USUAL_INFORMATION[problem.loss.targets]
+        limits = (LEAST_OF_USUAL * usual, MOST_OF_USUAL * usual) if problem.budget.private else (0.0, math.inf)
+        return estimated_bread(symmetric(answer, coef.size), noise, frame, *limits)
+
+    def _slope(self, problem: Problem, frame: Frame, bound: float, ask: Ask, loss: InformedLoss, theta: np.ndarray) -> np.ndarray:
+        query = ShortenedGradient(loss, theta[:, None], bound * loss.lipschitz, frame.geometry, power=2.0)
+        return ask(query) / problem.n_samples
+
+    def _steps_of(self, problem: Problem, frame: Frame, bound: float, loss: InformedLoss, share: float, of_pilot: bool) -> Steps:
+        """Steps whose noise leaves the loss as it is; ``share`` is that of all replicates."""
+        kind, private = problem.loss.targets, problem.budget.private
+        n_steps = PILOT_STEPS if of_pilot else self._n_steps(problem)
+        releases = n_steps if of_pilot else n_steps * self.n_replicates
+        noise = bound * loss.lipschitz * math.sqrt(releases / share) / problem.signal_to_noise if private else 0.0
+        usual, path = USUAL_INFORMATION[kind], PILOT_PATH if of_pilot else PATH
+        most = MOST_NOISE[kind] * (loss.lipschitz if kind == "numbers" else 1.0)
+        stable = 0.9 * (1 + MOMENTUM) / (1 - MOMENTUM) / usual
+        length = min(path / usual / n_steps, stable) if private else stable / 2
+        if noise:
+            length = min(length, 2 * most**2 * usual / (max(frame.size, 1.0) * noise**2))
+        return Steps(length, MOMENTUM, round((PILOT_WARM_UP if of_pilot else WARM_UP) * n_steps), n_steps, noise)
+
+    def _bound(self, problem: Problem, frame: Frame) -> float:
+        if not problem.budget.private and self.row_bound is None:
+            return frame.geometry.largest_norm
+        given = self.row_bound or (ROBUST_ROW_BOUND if self.robust else ROW_BOUND)
+        return min(given * math.sqrt(max(frame.size, 1.0)), frame.geometry.largest_norm)
+
+    def _drowned(self, problem: Problem) -> bool:
+        """Whether noise hides the features, or every quantile."""
+        return problem.budget.private and (hopelessness(problem) is not None or not self._histogram_share(problem))
+
+    def _shows_both_classes(self, problem: Problem, centre: Centre) -> bool:
+        """Whether a release shows enough records of both classes."""
+        if problem.loss.targets != "classes" or centre.released is None:
+            return True
+        rate = min(float(centre.released.target or 0.0), 1 - float(centre.released.target or 0.0))
+        return rate * problem.n_samples >= EVENTS * problem.shape[0] and rate >= EVENTS_OVER_NOISE * centre.released.target_noise
+
+    def _shares(self, problem: Problem) -> Shares:
+        histogram = self._histogram_share(problem) or MOST_FOR_HISTOGRAM
+        first = Shares(
+            means=0.05 if problem.intercept_scaling else 0.0,
+            lengths=histogram,
+            moment=0.12,
+            pilot=0.12,
+            residuals=2 * histogram if problem.loss.targets == "numbers" else 0.0,
+            bread=0.10,
+            meat=0.08 if self.robust else 0.0,
+            steps=0.0,
+        )
+        return first._replace(steps=1 - sum(first))
+
+    def _check_unbiased(self, problem: Problem) -> None:
+        """Raise ValueError for settings that would bias intervals, before anything is spent."""
+        if problem.alpha:
+            raise ValueError(f"alpha={problem.alpha!r}: a penalty biases intervals; expected None or 0 with solver='inference'.")
+        if problem.clip_norm < math.inf:
+            raise ValueError(
+                f"clip_norm={problem.clip_norm!r}: clipped gradients bias intervals; expected None with solver='inference'."
+            )
+        if problem.n_features > MOST_WHITENED:
+            raise ValueError(f"solver='inference' takes at most {MOST_WHITENED} features, but there are {problem.n_features}.")
+
+    def _n_steps(self, problem: Problem) -> int:
+        return self.n_steps if problem.budget.private else NOISELESS
+
+    def _settled(self, problem: Problem) -> Any:
+        check_integer("n_steps", self.n_steps, minimum=2, maximum=10**6)
+        check_integer("n_replicates", self.n_replicates, minimum=1, maximum=1000)
+        check_number("row_bound", self.row_bound, minimum=1.0, maximum=1e6, optional=True)
+        if not isinstance(self.robust, (bool, np.bool_)):
+            raise TypeError(f"robust={shown(self.robust)}; expected True or False.")
+        settled = self._with_floats(*(("row_bound",) if self.row_bound is not None else ()))
+        settled.n_steps, settled.n_replicates, settled.robust = int(self.n_steps), int(self.n_replicates), bool(self.robust)
+        return settled

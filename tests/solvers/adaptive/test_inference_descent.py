@@ -1,0 +1,221 @@
+"""inference: shares of the budget, exactness without noise beside statsmodels, coverage, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.optimize import minimize
+from scipy.special import expit
+from seeded import fitted
+
+from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.losses import BoundedProper, Huber, Logistic, Squared
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.accounting.noise_calibration import calibrate
+from skdp.privacy.budget import Budget
+from skdp.privacy.queries import Whitening, half_vector, symmetric
+from skdp.solvers import InferenceDescent, Problem
+from skdp.solvers.adaptive._covariance import Steps, estimated_bread, estimated_meat, expected_bread
+from skdp.solvers.adaptive._whitening import Frame
+
+N, D = 4000, 4
+Y_BOUNDS = (-2.0, 2.0)
+
+
+def problem(loss, epsilon=1.0, adjacency="zero_out", n=20_000, d=8, **more):
+    budget = Budget(epsilon, 1e-6, adjacency)
+    return Problem(n, d, loss, budget, **{"data_norm": 1.0, "intercept_scaling": 1.0, **more})
+
+
+def sample(seed=0, n=N, d=D, uneven=True):
+    """Rows in [-1, 1] with two related columns, targets with uneven errors, and classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    X[:, 1] = 0.7 * X[:, 0] + 0.3 * X[:, 1]
+    coef = np.linspace(-0.5, 0.4, d)
+    error = 0.1 * (1 + 2 * np.abs(X[:, 0])) if uneven else 0.2
+    y = X @ coef + 0.1 + error * rng.normal(size=n)
+    return X, y, (rng.random(n) < expit(4 * (X @ coef))).astype(int)
+
+
+def noiseless(kind, X, y, **params):
+    bounds = {"target_bounds": Y_BOUNDS} if kind is DPLinearRegression else {}
+    model = kind(math.inf, feature_bounds=1.0, solver=InferenceDescent(**params), **bounds)
+    with pytest.warns(UserWarning, match="not private"):
+        return model.fit(X, y)
+
+
+@pytest.mark.parametrize("robust", (False, True))
+@pytest.mark.parametrize("loss", (Squared(), Logistic()), ids=("numbers", "classes"))
+@pytest.mark.parametrize("intercept", (0.0, 1.0))
+@pytest.mark.parametrize("n", (50, 20_000))
+def test_the_schedule_spends_the_budget_in_the_stated_shares(loss, robust, intercept, n):
+    setting = problem(loss, intercept_scaling=intercept, n=n)
+    schedule = InferenceDescent(robust=robust).schedule(setting)
+    scale, mu = calibrate(schedule, setting.budget), gaussian_mu(setting.budget.epsilon, setting.budget.delta)
+    spent = [(r.query.__name__, c, c / (r.mechanism.weight * scale * mu) ** 2) for c, r in schedule.entries]
+    assert sum(share for *_, share in spent) == pytest.approx(1.0)
+    expected = {"SecondMoment": 0.12, "Bread": 0.1} | ({"Meat": 0.08} if robust else {})
+    expected |= {"FeatureTargetSums": 0.05} if intercept else {}
+    found = {name: share for name, _, share in spent if name in {*expected, "Meat", "FeatureTargetSums"}}
+    assert found == pytest.approx(expected)
+    assert [count for name, count, _ in spent if name == "ShortenedGradient"] == [30, 80]
+    assert [name for name, *_ in spent].count("ResidualSizes") == (2 if isinstance(loss, Squared) else 0)
+
+
+def test_without_noise_it_is_least_squares_with_the_sandwich_of_statsmodels():
+    X, y, _ = sample()
+    model = noiseless(DPLinearRegression, X, y, robust=True)
+    known = sm.OLS(y, np.column_stack([X, np.ones(N)])).fit(cov_type="HC0")
+    found = model.contrast(np.eye(D + 1))
+    np.testing.assert_allclose(found.estimate, known.params, atol=1e-8)
+    np.testing.assert_allclose(found.standard_error, known.bse, rtol=1e-6)
+    np.testing.assert_allclose(np.column_stack([found.lower, found.upper]), known.conf_int(), atol=1e-6)
+    np.testing.assert_allclose(found.pvalue, known.pvalues, atol=1e-6)
+    assert found.noise_share.max() < 1e-12
+    both = np.eye(D)[[0, 1]]
+    theirs = known.wald_test(np.column_stack([both, np.zeros(2)]), use_f=True, scalar=True)
+    assert model.wald_test(both).statistic == pytest.approx(theirs.statistic, rel=1e-6)
+    np.testing.assert_allclose([*model.coef_, model.intercept_], known.params, atol=1e-8)
+
+
+def test_without_noise_it_is_the_minimum_of_the_bounded_proper_loss_with_its_sandwich():
+    X, _, y = sample()
+    model, Z = noiseless(DPLogisticRegression, X, y, robust=True), np.column_stack([X, np.ones(N)])
+    loss = BoundedProper()
+
+    def mean(coef):
+        raw = (Z @ coef)[:, None]
+        return loss.value(raw, y).mean(), Z.T @ loss.derivative(raw, y)[:, 0] / N
+
+    coef = minimize(mean, np.zeros(D + 1), jac=True, tol=1e-12).x
+    raw = (Z @ coef)[:, None]
+    bread = Z.T @ (Z * loss.information(raw, y)) / N
+    meat = Z.T @ (Z * np.square(loss.derivative(raw, y))) / N
+    errors = np.sqrt(np.diag(np.linalg.inv(bread) @ meat @ np.linalg.inv(bread)) / N)
+    found = model.contrast(np.eye(D + 1))
+    np.testing.assert_allclose(found.estimate, coef, atol=1e-4)
+    np.testing.assert_allclose(found.standard_error, errors, rtol=1e-3)
+    known = sm.Logit(y, Z).fit(disp=0)
+    assert (np.abs(found.estimate - known.params) < known.bse).all()
+    assert (np.abs(found.standard_error / known.bse - 1) < 0.05).all()  # its efficiency is .97 to .99
+    of_model = noiseless(DPLogisticRegression, X, y).contrast(np.eye(D + 1)).standard_error
+    assert (of_model >= found.standard_error).all() and (of_model < 1.3 * found.standard_error).all()
+
+
+def test_information_is_the_derivative_of_the_mean_slope():
+    raw = np.linspace(-3, 3, 13)[:, None]
+    for t in raw[:, 0]:
+        p, ends = expit(t), []
+        for u in (t - 1e-6, t + 1e-6):
+            slopes = BoundedProper().derivative(np.full((2, 1), u), np.array([1, 0]))[:, 0]
+            ends.append(p * slopes[0] + (1 - p) * slopes[1])
+        information = BoundedProper().information(np.array([[t]]), np.array([0])).item()
+        assert information == pytest.approx((ends[1] - ends[0]) / 2e-6, rel=1e-4) or t == 0
+    assert BoundedProper().information(raw, None).max() == BoundedProper.most_information == 0.25
+    assert Huber(0.5).information(np.array([[0.4], [0.6], [-0.6]]), np.zeros(3)).tolist() == [[1.0], [0.0], [0.0]]
+
+
+def test_the_response_of_steps_is_that_of_a_simulation(rng):
+    curvature, finish = np.array([0.05, 0.4, 1.0]), np.array([3.0, 2.0, 0.9])
+    steps = Steps(1.7, 0.8, 14, 40, 0.3)
+    rest, variances = steps.response(curvature, finish)
+    start, ends = np.array([1.0, -2.0, 0.5]), []
+    for _ in range(4000):
+        average, gradient = steps.run(lambda theta: curvature * theta + 0.3 * rng.normal(size=3), start)
+        ends.append(average - finish * gradient)
+    np.testing.assert_allclose(np.mean(ends, axis=0), rest * start, atol=5 * np.sqrt(variances / 4000).max())
+    np.testing.assert_allclose(np.var(ends, axis=0), variances, rtol=0.12)
+
+
+def frame(curvature, errors):
+    k = len(curvature)
+    geometry = Whitening(np.zeros(k - 1), np.eye(k - 1), True, 1.0)
+    return Frame(geometry, np.asarray(curvature), np.zeros(k), np.asarray(errors))
+
+
+def test_a_released_bread_is_combined_by_precision(rng):
+    """Much noise leaves what the second moment implies, none the release; in between the error has the stated variance."""
+    k = 6
+    truth = 0.8 * np.eye(k) + 0.1 * np.ones((k, k))
+    about = frame(np.ones(k), np.full(k, 1e-3))
+    exact = estimated_bread(truth, 0.0, about, 0.1, 2.0)
+    np.testing.assert_allclose(exact.directions * exact.values @ exact.directions.T, truth, atol=1e-12)
+    assert exact.shown.all() and not exact.variances.any()
+    noisy = estimated_bread(truth, 1e3, about, 0.1, 2.0)
+    expected, _ = expected_bread(about, float(np.trace(truth)), 0.1, 2.0)
+    np.testing.assert_allclose(noisy.directions * noisy.values @ noisy.directions.T, expected, atol=0.05)
+    draws, size = [], 0.1
+    move = rng.normal(size=k)
+    for _ in range(3000):
+        draws.append(symmetric(half_vector(np.zeros((k, k))) + size * rng.normal(size=k * (k + 1) // 2), k))
+    flat = estimated_bread(truth, size, frame(np.full(k, 1e-3), np.full(k, 1e3)), 0.1, 2.0)  # the second moment saw nothing
+    trust = flat.variances / (np.square(size) * np.where(np.eye(k) > 0, 1.0, 0.5))
+    shrunk = np.array([trust**0.5 * draw for draw in draws])
+    np.testing.assert_allclose(np.cov((shrunk @ move).T), flat.moved(move), atol=0.1 * flat.moved(move).max())
+
+
+def test_noise_is_taken_off_a_released_meat(rng):
+    k = 30
+    truth = np.diag(np.linspace(0.5, 2.0, k))
+    released = truth + symmetric(0.1 * rng.normal(size=k * (k + 1) // 2), k)
+    assert np.linalg.eigvalsh(estimated_meat(released, 0.1)).min() > 0
+    spread = np.linalg.eigvalsh(released).max() - 2.0
+    assert abs(np.linalg.eigvalsh(estimated_meat(released, 0.1)).max() - 2.0) < max(spread, 0.05)
+    hidden = symmetric(0.1 * rng.normal(size=k * (k + 1) // 2), k)
+    assert np.linalg.eigvalsh(estimated_meat(hidden, 0.1)).min() >= 0
+
+
+@pytest.mark.parametrize("robust", (False, True))
+@pytest.mark.parametrize("kind", (DPLinearRegression, DPLogisticRegression))
+def test_intervals_cover(kind, robust):
+    """Forty samples and fits; the benchmark has 400, and more designs."""
+    coef, held, n_known = np.append(np.linspace(-0.5, 0.4, D), 0.1), 0, 0
+    coef = 4 * coef * (np.arange(D + 1) < D) if kind is DPLogisticRegression else coef
+    bounds = {"target_bounds": Y_BOUNDS} if kind is DPLinearRegression else {"classes": [0, 1]}
+    for seed in range(40):
+        X, numbers, classes = sample(seed, uneven=robust)
+        model = kind(1.0, feature_bounds=1.0, solver=InferenceDescent(robust=robust), **bounds)
+        found = fitted(model, X, numbers if kind is DPLinearRegression else classes, seed=seed).contrast(np.eye(D + 1))
+        known = found.estimable
+        held += (((found.lower <= coef) & (coef <= found.upper)) & known).sum()
+        n_known += known.sum()
+    assert n_known > 0.6 * 40 * (D + 1)
+    assert held / n_known > 0.92
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"alpha": 0.1}, "alpha=0.1: a penalty biases intervals"),
+        ({"clip_norm": 1.0}, "clip_norm=1.0: clipped gradients bias"),
+        ({"class_weight": {0: 1.0, 1: 2.0}}, "without class weights"),
+        ({"classes": [0, 1, 2]}, "two classes and the logistic loss"),
+        ({"l1_ratio": 0.5}, "without l1 penalty"),
+        ({"delta": 0}, "does not support pure epsilon-DP"),
+    ],
+)
+def test_what_would_bias_intervals_is_refused(given, message):
+    model = DPLogisticRegression(feature_bounds=1.0, inference=True, **given)
+    with pytest.raises(ValueError, match=message):
+        model.plan(5000, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"n_steps": 1}, ValueError),
+        ({"n_replicates": 0}, ValueError),
+        ({"row_bound": 0.5}, ValueError),
+        ({"robust": "yes"}, TypeError),
+    ],
+)
+def test_parameters_are_checked(given, error):
+    with pytest.raises(error, match=next(iter(given))):
+        InferenceDescent(**given).schedule(problem(Squared()))
+
+
+def test_more_than_1024_features_are_refused():
+    with pytest.raises(ValueError, match="at most 1024 features"):
+        InferenceDescent().schedule(problem(Squared(), d=1025))
