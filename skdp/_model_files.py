@@ -68,6 +68,7 @@ TRUSTED = (
     "skdp.scorers.LinearScorer",
     "skdp.scorers.MLPScorer",
     "skdp.solvers._coefficient_noise.CoefficientNoise",
+    "skdp.solvers._inference.Inference",
     "skdp.solvers._uncertainty.Uncertainty",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",

@@ -59,6 +59,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
         *("_copying", "_prepared", "_stated_partitions", "_projections"),
+        "_files",  # inside functions that return a data frame
     },
 }
 LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")

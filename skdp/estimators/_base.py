@@ -152,7 +152,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     def _plan_of(self, facts: Facts) -> Plan:
         """Plan the fit from public facts."""
         problem, by_column = self._problem_of(facts), facts.storage == "CSC"
-        return Plan.make(problem, self.solver, self.alpha, self.clip_norm, by_column)
+        return Plan.make(problem, self._algorithm(), self.alpha, self.clip_norm, by_column)
+
+    def _algorithm(self) -> Any:
+        """Return the solver that the parameters ask for: "auto", a name or an object."""
+        return self.solver
 
     @told_when_interrupted()
     def _released(self, fit: PlannedFit, table: "Table | PartitionedTable") -> SolverResult:

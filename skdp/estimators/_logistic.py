@@ -3,13 +3,14 @@
 from typing import Any
 
 from skdp.estimators._classifier import DPProbabilisticClassifier
+from skdp.estimators._inference import InferenceMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPLogisticRegression"]
 
 
-class DPLogisticRegression(DPProbabilisticClassifier):
+class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -69,6 +70,10 @@ class DPLogisticRegression(DPProbabilisticClassifier):
     class_weight : dict or None, default=None
         Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
         from y.
+    inference : bool, default=False
+        Whether the fit also releases what confidence intervals and tests need, within the same budget; for two classes, with
+        ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and `predict_interval` use
+        it. The solver is then "inference", whose coefficients are not shrunk: they predict less well where noise is large.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -83,6 +88,8 @@ class DPLogisticRegression(DPProbabilisticClassifier):
         Released coefficients; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercept; zero if ``fit_intercept=False``.
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
     n_iter_ : int
         Number of steps, which is public. Absent for "objective" and "output", whose number of steps depends on the data.
     noise_multiplier_ : float
@@ -158,6 +165,7 @@ class DPLogisticRegression(DPProbabilisticClassifier):
         intercept_scaling: float = 1.0,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
+        inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -175,5 +183,6 @@ class DPLogisticRegression(DPProbabilisticClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
+        self.inference = inference
         self.random_state = random_state
         self.verbose = verbose

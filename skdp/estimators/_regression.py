@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
 from skdp._validation import check_number
+from skdp.estimators._inference import InferenceMixin
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._unsupported import explain_refusals
@@ -17,7 +18,7 @@ from skdp.solvers import Solver, SolverResult, Uncertainty
 __all__ = ["DPLinearRegression"]
 
 
-class DPLinearRegression(DPRegressor):
+class DPLinearRegression(InferenceMixin, DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -75,6 +76,10 @@ class DPLinearRegression(DPRegressor):
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" sets its own constant.
+    inference : bool, default=False
+        Whether the fit also releases what confidence intervals and tests need, within the same budget; with ``feature_bounds`` or
+        ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and `predict_interval` use it. The solver is
+        then "inference", whose coefficients are not shrunk: they predict less well where noise is large.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -91,6 +96,8 @@ class DPLinearRegression(DPRegressor):
         Range of the predictions.
     uncertainty_ : Uncertainty
         Data of the intervals. Present only if the solver reports them.
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
     n_iter_ : int
         Number of steps, which is public; 0 if only the mean of y was estimated. Absent for "ssp".
     noise_multiplier_ : float
@@ -161,6 +168,7 @@ class DPLinearRegression(DPRegressor):
         clip_norm: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -177,6 +185,7 @@ class DPLinearRegression(DPRegressor):
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
 

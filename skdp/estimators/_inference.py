@@ -1,0 +1,283 @@
+"""Adds confidence intervals, tests and a summary to linear models that are fitted for inference."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data_validation import Facts
+from skdp._files._suffixes import imported
+from skdp._validation import check_number, column_labels, shown
+from skdp.estimators._plan import Plan
+from skdp.estimators._summary import Summary
+from skdp.privacy.errors import LowSignalWarning, warn
+from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
+
+__all__ = ["InferenceMixin"]
+
+INTERCEPT = "(intercept)"
+KINDS = ("confidence", "noise")
+# Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
+LARGEST_CONDITION = 1e10
+
+
+class InferenceMixin:
+    """Adds ``inference=True`` to a linear model: intervals, contrasts, Wald tests and a summary, by post-processing alone.
+
+    Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
+    """
+
+    inference: Any
+    solver: Any
+
+    def confidence_intervals(self, level: float = 0.95, kind: str = "confidence") -> Any:
+        """Return an interval for each coefficient, the intercept last.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval holds its coefficient, in (0, 1).
+        kind : {"confidence", "noise"}, default="confidence"
+            "confidence" is for the coefficient of the population from which the records come. "noise" is for the coefficient
+            that these records would have without privacy noise.
+
+        Returns
+        -------
+        DataFrame of shape (n_coefficients, 2) or ndarray of the same shape
+            Lower and upper ends; infinite where the budget does not identify a coefficient. A DataFrame if pandas is installed.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        ValueError
+            If ``level`` or ``kind`` is not valid.
+        """
+        found = self._contrasts(*self._each(), level, kind)
+        ends = np.column_stack([found.lower, found.upper])
+        return framed(ends, found.names, ["lower", "upper"])
+
+    def contrast(self, L: Any, names: Any = None, *, level: float = 0.95, kind: str = "confidence") -> Contrasts:
+        """Return estimates, intervals and tests of linear combinations of the coefficients.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict
+            Factors of the coefficients; the factor of the intercept is the last of ``n_features + 1``, and else 0. A dict has
+            factors by the names of the columns (x0, x1, ... for arrays), and "(intercept)".
+        names : list of str or None, default=None
+            Names of the combinations.
+        level : float, default=0.95
+            Probability that an interval holds its combination, in (0, 1).
+        kind : {"confidence", "noise"}, default="confidence"
+            As in `confidence_intervals`.
+
+        Returns
+        -------
+        Contrasts
+            With the fields estimate, standard_error, df, statistic, pvalue, lower, upper, estimable and noise_share.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        ValueError
+            If the shape of L or of ``names`` does not fit.
+        """
+        rows, constant = self._combinations(L)
+        given = np.array([f"c{i}" for i in range(len(rows))] if names is None else [str(name) for name in names])
+        if given.shape != (len(rows),):
+            raise ValueError(f"There are {given.size} names; expected {len(rows)}, one for each row of L.")
+        return self._contrasts(rows, constant, given, level, kind)
+
+    def wald_test(self, L: Any) -> WaldTest:
+        """Return the test that all of some linear combinations of the coefficients are 0.
+
+        Parameters
+        ----------
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict
+            Factors of the coefficients, as in `contrast`; the rows are linearly independent.
+
+        Returns
+        -------
+        WaldTest
+            With the fields statistic, df, pvalue and estimable.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        ValueError
+            If the shape of L does not fit, or its rows are linearly dependent.
+        """
+        rows, constant = self._combinations(L)
+        both = np.column_stack([rows, constant])
+        lengths = np.linalg.norm(both, axis=1, keepdims=True)
+        if (lengths == 0).any() or np.linalg.cond(both / np.where(lengths > 0, lengths, 1)) > LARGEST_CONDITION:
+            raise ValueError("The rows of L are linearly dependent; expected one row for each independent combination.")
+        return self._inferred().wald(rows, constant)
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
+        """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+        level : float, default=0.95
+            Probability that an interval holds the mean, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends: for numbers within ``target_bounds_``, for probabilities within [0, 1]. They are the whole range
+            where the budget does not identify a prediction.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        """
+        self._inferred()
+        table = self._rows_of(X)  # type: ignore[attr-defined]
+        rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
+        constant = np.full(len(rows), float(self.fit_intercept))  # type: ignore[attr-defined]
+        found = self._contrasts(rows, constant, np.arange(len(rows)).astype(str), level, "confidence")
+        ends = np.column_stack([found.lower, found.upper])
+        return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return a table of the coefficients with standard errors, tests and intervals, for print, HTML and data frames.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the intervals, in (0, 1).
+
+        Returns
+        -------
+        Summary
+            ``print(summary)`` shows a text, a notebook a table, and ``summary.to_frame()`` returns a DataFrame.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        """
+        return Summary(
+            type(self).__name__,
+            self._contrasts(*self._each(), level, "confidence"),
+            level,
+            self.privacy_report_,  # type: ignore[attr-defined]
+            hasattr(self, "classes_"),
+        )
+
+    def _algorithm(self) -> Any:
+        """Return the solver, or the one for inference."""
+        automatic = isinstance(self.solver, str) and self.solver == "auto"
+        return "inference" if automatic and self.inference is True else self.solver
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
+        return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        if not isinstance(self.inference, (bool, np.bool_)):
+            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
+        for_inference = _for_inference(self._algorithm())
+        if self.inference and not for_inference:
+            raise ValueError(
+                f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
+            )
+        if not for_inference:
+            return
+        if self.schema is not None:  # type: ignore[attr-defined]
+            raise ValueError(
+                "inference=True with schema=...: rows that a schema prepares are scaled down to length 1, which would bias "
+                "confidence intervals. Expected columns of numbers, with feature_bounds or data_norm."
+            )
+        if self.feature_bounds is None and self.data_norm is None:  # type: ignore[attr-defined]
+            raise ValueError(
+                "inference=True needs feature_bounds or data_norm, from public knowledge: without them longer rows would be "
+                "scaled down, which would bias confidence intervals. Expected bounds that all records keep."
+            )
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
+        if (inference := result.inference) is not None:
+            offset, unit = self._units()  # type: ignore[attr-defined]
+            if plan.scaling is not None:
+                inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
+            model["inference_"] = replace(inference, offset=offset, unit=unit)
+        return model
+
+    def _inferred(self) -> Any:
+        check_is_fitted(self)
+        if not hasattr(self, "inference_"):
+            raise AttributeError("This model was not fitted for inference; expected inference=True, and a new fit.")
+        return self.inference_
+
+    def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows for each coefficient, the intercept last if there is one."""
+        self._inferred()
+        d: int = self.n_features_in_  # type: ignore[attr-defined]
+        names = column_labels(getattr(self, "feature_names_in_", None), d)
+        rows = np.eye(d + 1)[: d + bool(self.fit_intercept)]  # type: ignore[attr-defined]
+        return rows[:, :d], rows[:, d], np.array([*map(str, names), INTERCEPT][: len(rows)])
+
+    def _combinations(self, L: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Factors of the coefficients and of the intercept, checked."""
+        self._inferred()
+        d: int = self.n_features_in_  # type: ignore[attr-defined]
+        given = np.atleast_2d(np.asarray(self._by_name(L), dtype=np.float64))
+        if given.ndim != 2 or given.shape[1] not in (d, d + 1) or not len(given):
+            raise ValueError(f"L has shape {np.shape(L)}; expected (m, {d}), or (m, {d + 1}) with factors of the intercept.")
+        if not np.isfinite(given).all():
+            raise ValueError("L has entries that are not finite; expected numbers.")
+        constant = given[:, d] if given.shape[1] > d else np.zeros(len(given))
+        if constant.any() and not self.fit_intercept:  # type: ignore[attr-defined]
+            raise ValueError("L has factors of the intercept, but the model has none.")
+        return given[:, :d], constant
+
+    def _by_name(self, L: Any) -> Any:
+        """Rows of factors, from dicts of them."""
+        given = [L] if isinstance(L, Mapping) else L
+        if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
+            return L
+        names = [*map(str, column_labels(getattr(self, "feature_names_in_", None), self.n_features_in_)), INTERCEPT]  # type: ignore[attr-defined]
+        if unknown := sorted({str(name) for row in given for name in row} - set(names)):
+            raise ValueError(f"L names {unknown}; expected some of {names}.")
+        return [[row.get(name, 0.0) for name in names] for row in given]
+
+    def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
+        inference = self._inferred()
+        check_number("level", level, above=0.0, below=1.0)
+        if kind not in KINDS:
+            raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
+        found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind)
+        if not (unknown := np.count_nonzero(~found.estimable)):
+            return found
+        warn(
+            f"{unknown} of {len(rows)} combinations of coefficients are not identified at this budget: their intervals are "
+            "infinite, and they have no p-value. Take more records or a larger epsilon, leave out features that others nearly "
+            "determine, and leave one level of each category out.",
+            LowSignalWarning,
+        )
+        return found
+
+
+def framed(values: np.ndarray, index: np.ndarray, columns: list[str]) -> Any:
+    """Return a DataFrame if pandas is installed, else the array."""
+    try:
+        return imported("pandas").DataFrame(values, index=index, columns=columns)
+    except ImportError:
+        return values
+
+
+def _for_inference(solver: Any) -> bool:
+    """Whether a solver, by name or as an object, is that for inference."""
+    return isinstance(solver, InferenceDescent) or (isinstance(solver, str) and solver == InferenceDescent.name)

@@ -1,0 +1,124 @@
+"""Shows the coefficients of a model with standard errors, tests and intervals, as text, HTML and data frame."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from skdp._files._suffixes import imported
+from skdp.privacy.report.statement import PrivacyReport
+from skdp.solvers import Contrasts
+
+__all__ = ["Summary"]
+
+UNKNOWN = "not identified at this budget"
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Table of coefficients in the manner of statistical packages; post-processing of a private fit.
+
+    Parameters
+    ----------
+    title : str
+        Name of the estimator.
+    contrasts : Contrasts
+        One entry per coefficient.
+    level : float
+        Level of the intervals.
+    report : PrivacyReport
+        Report of the fit.
+    odds : bool
+        Whether coefficients are logarithms of odds ratios.
+    """
+
+    title: str
+    contrasts: Contrasts
+    level: float
+    report: PrivacyReport
+    odds: bool
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, one row per coefficient.
+
+        Columns: coef, se, noise (share of the variance that is privacy noise), t, p, lower, upper, estimable, and for two classes
+        odds_ratio, odds_lower and odds_upper.
+        """
+        return imported("pandas").DataFrame(self._columns(), index=self.contrasts.names)
+
+    def __str__(self) -> str:
+        """Return the table as text."""
+        rows = [self._heads(), *self._rows()]
+        first = max(len(row[0]) for row in rows)
+        widths = [max(len(row[place]) for row in rows if len(row) > 2) for place in range(1, len(rows[0]))]
+        lines = []
+        for row in rows:
+            if len(row) == 2:
+                lines.append(f"{row[0]:<{first}}  {row[1]}")
+            else:
+                cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
+                lines.append("  ".join([f"{row[0]:<{first}}", *cells]))
+        rule = "-" * max(map(len, lines))
+        return "\n".join([self._head(), rule, lines[0], rule, *lines[1:], rule, *self._notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{escape(head)}</th>" for head in self._heads())
+        body = []
+        for row in self._rows():
+            cells = row[1:] if len(row) > 2 else ()
+            rest = f'<td colspan="{len(self._heads()) - 1}">{UNKNOWN}</td>' if not cells else ""
+            body.append(f"<tr><th>{escape(row[0])}</th>{rest}{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+        notes = "<br>".join(map(escape, self._notes()))
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        return f"<div><p>{escape(self._head())}</p>{table}<p>{notes}</p></div>"
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        found = self.contrasts
+        columns = {
+            "coef": found.estimate,
+            "se": found.standard_error,
+            "noise": found.noise_share,
+            "t": found.statistic,
+            "p": found.pvalue,
+            "lower": found.lower,
+            "upper": found.upper,
+        }
+        if self.odds:
+            with np.errstate(over="ignore"):
+                ratios = (np.exp(ends) for ends in (found.estimate, found.lower, found.upper))
+                columns |= dict(zip(("odds_ratio", "odds_lower", "odds_upper"), ratios, strict=True))
+        return {**columns, "estimable": found.estimable}
+
+    def _heads(self) -> tuple[str, ...]:
+        tail = (1 - self.level) / 2
+        ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
+        return "", "coef", "se", "noise %", "t", "P>|t|", *ends, *(("odds ratio",) if self.odds else ())
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        columns = self._columns()
+        rows: list[tuple[str, ...]] = []
+        for place, name in enumerate(self.contrasts.names):
+            cell = {key: values[place] for key, values in columns.items()}
+            if not cell["estimable"]:
+                rows.append((str(name), UNKNOWN))
+                continue
+            pvalue = "<.001" if cell["p"] < 0.001 else f"{cell['p']:.3f}"
+            shares = f"{100 * cell['noise']:.0f}", f"{cell['t']:.2f}", pvalue
+            ends = f"{cell['lower']:.4g}", f"{cell['upper']:.4g}", *((f"{cell['odds_ratio']:.4g}",) if self.odds else ())
+            rows.append((str(name), f"{cell['coef']:.4g}", f"{cell['se']:.4g}", *shares, *ends))
+        return rows
+
+    def _head(self) -> str:
+        return (
+            f"{self.title}: n = {self.report.public['n_samples']}, epsilon = {self.report.spent.epsilon:.4g}, "
+            f"delta = {self.report.spent.delta:.2g}"
+        )
+
+    def _notes(self) -> list[str]:
+        return [
+            "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",
+            "Computed from the releases of the fit: reading it costs nothing.",
+        ]

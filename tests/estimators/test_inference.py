@@ -1,0 +1,260 @@
+"""Models fitted for inference: intervals, contrasts, tests and summaries, their units, and what is refused."""
+
+import pickle
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse, stats
+from scipy.special import expit
+from seeded import fitted
+from sklearn.base import clone
+
+import skdp
+from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.privacy import PrivacyLedger
+from skdp.privacy.errors import LowSignalWarning
+from skdp.solvers import InferenceDescent
+
+N, NAMES = 6000, ["age", "dose", "rest"]
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1, 1, (N, 3))
+SCORE = X @ [0.8, -0.5, 0.0] + 0.2
+NUMBERS = SCORE + 0.3 * RNG.normal(size=N)
+CLASSES = (RNG.random(N) < expit(2 * SCORE)).astype(int)
+GIVEN = {"feature_bounds": 1.0, "inference": True}
+LINEAR = DPLinearRegression(1.0, target_bounds=(-3, 3), **GIVEN)
+LOGISTIC = DPLogisticRegression(1.0, classes=[0, 1], **GIVEN)
+BOTH = pytest.mark.parametrize(("model", "y"), [(LINEAR, NUMBERS), (LOGISTIC, CLASSES)], ids=("linear", "logistic"))
+
+
+def of(model, y, rows=X, **changes):
+    return fitted(clone(model).set_params(**changes), rows, y)
+
+
+@BOTH
+def test_contrasts_are_those_of_coefficients(model, y):
+    model = of(model, y)
+    coef = np.append(np.ravel(model.coef_), np.ravel(model.intercept_))
+    each = model.contrast(np.eye(4))
+    np.testing.assert_allclose(each.estimate, coef)
+    ends = np.asarray(model.confidence_intervals())
+    np.testing.assert_allclose(ends.mean(axis=1), coef)
+    np.testing.assert_allclose(ends[:, 0], each.lower)
+    half = stats.t.ppf(0.975, each.df) * each.standard_error
+    np.testing.assert_allclose(each.upper - each.estimate, half)
+    np.testing.assert_allclose(each.pvalue, 2 * stats.t.sf(np.abs(each.estimate / each.standard_error), each.df))
+    mixed = model.contrast([[1, -1, 0], [0, 2, 0]], ["difference", "twice"])
+    np.testing.assert_allclose(mixed.estimate, [coef[0] - coef[1], 2 * coef[1]])
+    assert mixed.standard_error[1] == pytest.approx(2 * each.standard_error[1]) and mixed.names.tolist() == [
+        "difference",
+        "twice",
+    ]
+    wide, narrow = (np.asarray(model.confidence_intervals(level)) for level in (0.99, 0.5))
+    assert (wide[:, 1] > ends[:, 1]).all() and (narrow[:, 1] < ends[:, 1]).all()
+    noise = np.asarray(model.confidence_intervals(kind="noise"))
+    assert (noise[:, 1] - noise[:, 0] < ends[:, 1] - ends[:, 0]).all()
+    assert ((each.noise_share > 0.1) & (each.noise_share < 0.95)).all()
+
+
+@BOTH
+def test_a_wald_test_of_one_row_is_the_square_of_its_t(model, y):
+    model = of(model, y)
+    one, single = model.wald_test([0, 1, 0]), model.contrast([0, 1, 0])
+    assert one.statistic == pytest.approx(single.statistic[0] ** 2) and one.df == pytest.approx((1, single.df[0]))
+    assert one.pvalue == pytest.approx(single.pvalue[0])
+    both = model.wald_test(np.eye(3)[:2])
+    assert both.pvalue < 1e-6 and both.df[0] == 2
+    again = model.wald_test([[1, 1, 0], [0, -3, 0]])  # the same hypothesis
+    assert again.statistic == pytest.approx(both.statistic, rel=0.05)
+
+
+def test_intervals_of_predictions_are_within_their_range_and_hold_them():
+    linear, logistic = of(LINEAR, NUMBERS), of(LOGISTIC, CLASSES)
+    rows = np.vstack([X[:5], [[1e3, 0, 0], [1e308, 0, 0]]])
+    with np.errstate(all="raise"), pytest.warns(UserWarning, match="10 times as long"):
+        numbers, chances = linear.predict_interval(rows), logistic.predict_interval(rows)
+    predicted = linear.predict(X[:5])
+    assert ((numbers[:5, 0] < predicted) & (predicted < numbers[:5, 1])).all()
+    assert numbers.min() >= -3 and numbers.max() <= 3 and chances.min() >= 0 and chances.max() <= 1
+    probability = logistic.predict_proba(X[:5])[:, 1]
+    assert ((chances[:5, 0] < probability) & (probability < chances[:5, 1])).all()
+    np.testing.assert_allclose(linear.predict_interval(sparse.csr_matrix(X[:5])), numbers[:5])
+
+
+@pytest.mark.parametrize("unit", (1e-6, 1.0, 1e6))
+def test_units_of_columns_and_targets_are_those_of_the_user(unit):
+    """Other units of X and y, with the same noise, give the same tests."""
+    model = DPLinearRegression(1.0, target_bounds=(-3 * unit, 3 * unit), data_norm=2 / unit, inference=True)
+    found = fitted(model, X / unit, NUMBERS * unit).contrast(np.eye(4))
+    plain = fitted(DPLinearRegression(1.0, target_bounds=(-3, 3), data_norm=2.0, inference=True), X, NUMBERS).contrast(np.eye(4))
+    factor = np.array([unit**2] * 3 + [unit])
+    np.testing.assert_allclose(found.statistic, plain.statistic, rtol=1e-3)
+    np.testing.assert_allclose(found.standard_error, plain.standard_error * factor, rtol=1e-3)
+
+
+def test_shifted_bounds_and_a_shifted_target_move_the_intercept_alone():
+    shifted = fitted(
+        DPLinearRegression(1.0, target_bounds=(97, 103), feature_bounds=(9, 11), inference=True), X + 10, NUMBERS + 100
+    )
+    found = shifted.contrast(np.eye(4))
+    np.testing.assert_allclose(found.estimate[:3], [0.8, -0.5, 0.0], atol=0.1)
+    assert found.lower[3] < 100.2 - 10 * 0.3 < found.upper[3]
+    row = shifted.contrast([[10, 10, 10, 1]])
+    assert row.lower[0] < 100.2 < row.upper[0] and row.standard_error[0] < 0.1
+
+
+def test_names_of_columns_are_kept():
+    for frame in (pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)):
+        model = of(LOGISTIC, CLASSES, frame)
+        named = model.contrast([{"age": 1, "dose": -2}, {"(intercept)": 1}])
+        np.testing.assert_allclose(named.estimate, model.contrast([[1, -2, 0, 0], [0, 0, 0, 1]]).estimate)
+        with pytest.raises(
+            ValueError, match=r"L names \['height'\]; expected some of \['age', 'dose', 'rest', '\(intercept\)'\]"
+        ):
+            model.wald_test({"height": 1})
+        table = model.summary().to_frame()
+        assert list(table.index) == list(model.confidence_intervals().index) == [*NAMES, "(intercept)"]
+        np.testing.assert_allclose(table["odds_ratio"], np.exp(table["coef"]))
+        np.testing.assert_allclose(table["odds_upper"], np.exp(table["upper"]))
+    assert "odds_ratio" not in of(LINEAR, NUMBERS).summary().to_frame()
+
+
+def test_a_summary_is_text_and_html():
+    model = of(LOGISTIC, CLASSES, pd.DataFrame(X, columns=["<b>", "dose", "rest"]))
+    text, page = str(model.summary(0.9)), model.summary(0.9)._repr_html_()
+    assert text.splitlines()[0].startswith("DPLogisticRegression: n = 6000, epsilon = 1, delta = 2.8e-08")
+    for word in ("coef", "noise %", "P>|t|", "[0.05", "0.95]", "odds ratio", "dose", "(intercept)"):
+        assert word in text and word.replace(">", "&gt;") in page
+    assert "<b>" not in page and "&lt;b&gt;" in page and page.count("<tr>") == 5
+    assert len({len(line) for line in text.splitlines()[1:8]}) == 1  # columns are aligned
+
+
+def test_what_the_budget_does_not_identify_is_said_and_has_no_interval():
+    few = X[:500]
+    model = DPLogisticRegression(0.2, classes=[0, 1], **GIVEN)
+    with pytest.warns(LowSignalWarning, match="drown the signal"):
+        model.fit(few, CLASSES[:500])
+    with pytest.warns(LowSignalWarning, match="4 of 4 combinations of coefficients are not identified"):
+        found = model.contrast(np.eye(4))
+    assert not found.estimable.any() and np.isnan(found.pvalue).all() and np.isinf(found.upper).all()
+    with pytest.warns(LowSignalWarning):
+        text = str(model.summary())
+    assert text.count("not identified at this budget") == 4
+    test = model.wald_test(np.eye(3))
+    assert not test.estimable and np.isnan(test.pvalue)
+    with pytest.warns(LowSignalWarning):
+        assert model.predict_interval(few[:2]).tolist() == [[0, 1], [0, 1]]
+
+
+def test_a_single_class_identifies_nothing():
+    model = of(LOGISTIC, np.zeros(N, dtype=int))
+    with pytest.warns(LowSignalWarning, match="4 of 4"):
+        assert not model.contrast(np.eye(4)).estimable.any()
+    rare = (RNG.random(N) < 0.004).astype(int)  # 24 records for 4 coefficients
+    with pytest.warns(LowSignalWarning, match="4 of 4"):
+        assert not of(LOGISTIC, rare).contrast(np.eye(4)).estimable.any()
+
+
+def test_all_levels_of_a_category_are_not_identified_but_their_difference_is(rng):
+    levels = np.eye(3)[rng.integers(0, 3, 20_000)]
+    y = levels @ [0.5, 0.0, -0.5] + 0.3 * rng.normal(size=20_000)
+    model = fitted(DPLinearRegression(3.0, target_bounds=(-2, 2), data_norm=1.0, inference=True), levels, y)
+    with pytest.warns(LowSignalWarning):
+        assert not model.contrast(np.eye(4)).estimable.any()
+    found = model.contrast([[1, -1, 0], [1, 0, -1]])
+    assert found.estimable.all() and (found.lower < [0.5, 1.0]).all() and (found.upper > [0.5, 1.0]).all()
+
+
+@BOTH
+def test_pickles_and_files_keep_the_inference(model, y, tmp_path):
+    model = of(model, y)
+    path = tmp_path / "model.skops"
+    skdp.save_model(model, path)
+    for other in (pickle.loads(pickle.dumps(model)), skdp.load_model(path)):
+        for field in fields(model.inference_):
+            one, two = getattr(model.inference_, field.name), getattr(other.inference_, field.name)
+            if field.name != "geometry":
+                np.testing.assert_array_equal(one, two)
+        np.testing.assert_allclose(other.contrast(np.eye(4)).lower, model.contrast(np.eye(4)).lower)
+
+
+@BOTH
+def test_the_inference_of_another_fit_is_gone(model, y):
+    model = of(model, y)
+    fitted(model.set_params(inference=False), X, y)
+    for call in (
+        model.summary,
+        model.confidence_intervals,
+        lambda: model.contrast([1, 0, 0]),
+        lambda: model.predict_interval(X[:2]),
+    ):
+        with pytest.raises(AttributeError, match="not fitted for inference; expected inference=True"):
+            call()
+
+
+@BOTH
+def test_a_solver_object_is_for_inference_too(model, y):
+    given = {"solver": InferenceDescent(20, n_replicates=3, robust=True), "inference": False}
+    found = of(model, y, **given)
+    assert found.inference_.replicates.shape == (3, 4)
+    assert "Meat" in [line.query for line in found.privacy_report_.releases]
+    with pytest.raises(ValueError, match="feature_bounds or data_norm"):
+        of(model, y, **given, feature_bounds=None)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"feature_bounds": None}, ValueError, "inference=True needs feature_bounds or data_norm"),
+        ({"feature_bounds": None, "schema": "learn"}, ValueError, "inference=True with schema="),
+        ({"solver": "gd"}, ValueError, "inference=True with solver='gd'; expected 'auto', 'inference'"),
+        ({"inference": "yes"}, TypeError, "inference='yes'; expected True or False"),
+        ({"alpha": 1.0}, ValueError, "a penalty biases intervals"),
+    ],
+)
+@BOTH
+def test_mistakes_cost_nothing(model, y, given, error, message):
+    frame, ledger = pd.DataFrame(X, columns=NAMES), PrivacyLedger(epsilon=1.5, delta=1e-5)
+    wrong = clone(model).set_params(**given)
+    with ledger, pytest.raises(error, match=message):
+        wrong.fit(frame, y)
+    assert not ledger.entries
+    with ledger:
+        of(model, y)
+    assert len(ledger.entries) == 1
+
+
+@BOTH
+def test_combinations_are_checked(model, y):
+    model = of(model, y)
+    for rows, message in (
+        (np.eye(2), r"L has shape \(2, 2\); expected \(m, 3\), or \(m, 4\)"),
+        ([np.nan, 0, 0], "not finite"),
+        (np.zeros((0, 3)), "expected"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.contrast(rows)
+    for dependent in ([[1, 0, 0], [2, 0, 0]], [[0, 0, 0]], [[1, 0, 0, 0], [1e-14, 0, 0, 0]]):
+        with pytest.raises(ValueError, match="linearly dependent"):
+            model.wald_test(dependent)
+    assert model.wald_test([[0, 0, 0, 1.0]]).df[0] == 1  # of the intercept alone
+    with pytest.raises(ValueError, match="2 names; expected 1"):
+        model.contrast([1, 0, 0], ["a", "b"])
+    with pytest.raises(ValueError, match="kind='both'"):
+        model.confidence_intervals(kind="both")
+    with pytest.raises(ValueError, match="level"):
+        model.confidence_intervals(95)
+    without = of(model, y, fit_intercept=False)
+    assert len(without.summary().to_frame()) == 3
+    with pytest.raises(ValueError, match="the model has none"):
+        without.contrast([0, 0, 0, 1])
+
+
+def test_a_plan_says_what_a_fit_for_inference_releases():
+    report = LOGISTIC.plan(5000, 3)
+    assert report.solver == "inference" and [line.query for line in report.releases][-1] == "Bread"
+    assert "inference=True" in str(report)
+    assert report.solver_reason == "chosen by inference=True"
