@@ -2,7 +2,8 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
 ``constants`` varies the constants of the defaults, ``defaults`` compares the default for two classes with other ways to bound
-gradients, ``floor`` searches for problems on which a constant prediction is better,
+gradients, ``inference`` measures the coverage of confidence intervals, ``floor`` searches for problems on which a constant
+prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, boosting, constants, curve, defaults, floor, margins, raw, resources, scale
+from benchmarks import additive, audit, boosting, constants, curve, defaults, floor, inference, margins, raw, resources, scale
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -55,6 +56,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_curve,
         add_constants,
         add_defaults,
+        add_inference,
         add_floor,
         add_papers,
         add_margins,
@@ -160,6 +162,30 @@ def add_defaults(commands: Any) -> None:
             given.tables, given.epsilons, given.adjacencies, given.ways, given.repeats, given.jobs, given.out
         )
     )
+
+
+def add_inference(commands: Any) -> None:
+    """Command that measures the coverage of confidence intervals."""
+    command = commands.add_parser("inference", help="coverage of confidence intervals; writes inference.json and .md")
+    command.add_argument("--families", type=names(inference.FAMILIES), default="all", help="default: all")
+    command.add_argument("--designs", type=names(inference.DESIGNS), default="all", help="default: all")
+    command.add_argument("--n-samples", type=positive, default=5000, help="records of a sample; default: %(default)s")
+    command.add_argument("--columns", type=numbers, default="5,20", help="numbers of features; default: %(default)s")
+    command.add_argument("--epsilons", type=epsilons, default="0.5,1,3", help="default: %(default)s")
+    command.add_argument("--adjacency", choices=ADJACENCIES, default="replace_one", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=400, help="samples and fits per cell; default: %(default)s")
+    command.add_argument("--seed", type=int, default=0, help="of truths and samples; default: %(default)s")
+    command.add_argument("--robust", action="store_true", help="release the meat, too")
+    command.add_argument("--jobs", type=positive, help="processes; default: 1")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_inference)
+
+
+def start_inference(given: argparse.Namespace) -> None:
+    """Measure the coverage of confidence intervals."""
+    sizes = {"n": given.n_samples, "columns": given.columns, "epsilons": given.epsilons}
+    sizes |= {"adjacency": given.adjacency, "seed": given.seed}
+    inference.measure(given.families, given.designs, sizes, given.repeats, given.robust, given.jobs, given.out)
 
 
 def add_floor(commands: Any) -> None:
@@ -318,6 +344,11 @@ def epsilons(text: str) -> list[float]:
     if not values or not all(0 < value <= LARGEST_EPSILON for value in values):
         raise argparse.ArgumentTypeError(f"{text!r}; expected positive numbers up to 1e6 with commas between")
     return values
+
+
+def numbers(text: str) -> list[int]:
+    """Read a list of positive whole numbers."""
+    return [positive(word.strip()) for word in text.split(",")]
 
 
 def positive(text: str) -> int:
