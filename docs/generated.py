@@ -30,7 +30,16 @@ MODULES = (
 )  # every name of skdp.estimators is one of skdp
 
 EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee
-    *("privacy_utility", "how_many_records", "bounds", "ledger", "publish_score", "additive_adult", "additive_bike"),
+    *(
+        "privacy_utility",
+        "how_many_records",
+        "bounds",
+        "ledger",
+        "odds_ratios",
+        "publish_score",
+        "additive_adult",
+        "additive_bike",
+    ),
     *(
         "boosting_bike",
         "outliers",
