@@ -41,7 +41,7 @@ __all__ += estimators.__all__
 
 SUBMODULES = (
     *("audit", "constraints", "data", "estimators", "inspection", "losses", "metrics", "minimax"),
-    *("mirror_maps", "penalties", "preprocessing", "privacy", "samplings", "scorers", "solvers", "testing"),
+    *("mirror_maps", "model_selection", "penalties", "preprocessing", "privacy", "samplings", "scorers", "solvers", "testing"),
 )
 
 

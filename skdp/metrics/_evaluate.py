@@ -173,6 +173,16 @@ def plan_evaluation(
     return _report(None, tuple(METRICS), int(n_samples), budget, schedule, scale, NoiseSource(), planned=True, disjoint=False)
 
 
+def accuracy_noise(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
+    """Return the standard deviation of the noise of an accuracy, from public facts."""
+    budget, schedule, scale = _planned(n_samples, epsilon, delta, adjacency)
+    size = INSIDE + 2 * OUTSIDE
+    std = _noise(schedule.entries[1][1], scale, budget)
+    table = NoisyTable.from_coefficients(np.zeros(2 * size), tree(size), std, _edges(_even(size)), n_samples)
+    right = np.repeat([1.0, 0.0, 0.0, 1.0], size // 2)
+    return math.sqrt(max(float(right @ table.covariance @ right), 0.0)) / n_samples
+
+
 def _checked_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     unknown = [name for name in names if name not in METRICS]

@@ -1,15 +1,31 @@
 """Charges a fit to every active ledger, and to the ledgers to which its estimator is bound."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.ledger.ledger import PrivacyLedger
 
-__all__ = ["pay"]
+__all__ = ["gaussian_mu_of", "pay", "prepaid", "scheduled"]
+
+# Relative amount by which a part may exceed its share of a charge. It covers the rounding of square roots; shares are rounded
+# down by more than this.
+ROUNDING = 1e-9
+
+Bound = Iterable[tuple[str, str]]
+# What is done with a charge in this thread in place of charging the ledgers; a new thread begins without.
+_instead: ContextVar[Callable[[Spending, Bound], None] | None] = ContextVar("instead of charging", default=None)
 
 
-def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
+class _Scheduled(Exception):
+    """Ends a fit at its charge."""
+
+
+def pay(spending: Spending, bound: Bound = ()) -> None:
     """Charge a fit once to each active account and to each ledger to which its estimator is bound.
 
     Parameters
@@ -25,6 +41,9 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
         If one of them refuses the charge, or if two are copies of one file. None is charged then, unless another fit is charged
         to them at the same time.
     """
+    if (instead := _instead.get()) is not None:
+        instead(spending, bound)
+        return
     accounts = {account.identity: account for account in active.active()}
     for path, identity in bound:
         if identity in accounts:
@@ -35,3 +54,95 @@ def pay(spending: Spending, bound: Iterable[tuple[str, str]] = ()) -> None:
         account.check(spending)
     for account in accounts.values():
         account.charge(spending)
+
+
+@contextmanager
+def prepaid(mu: float, adjacency: str) -> Iterator[None]:
+    """Admit one fit or evaluation, which was charged as a part of a larger whole, up to a Gaussian-DP parameter.
+
+    Parameters
+    ----------
+    mu : float
+        Largest Gaussian-DP parameter of the part.
+    adjacency : {"replace_one", "zero_out"}
+        Which tables are neighbours.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        For a second charge, and for one that exceeds the part.
+    """
+    parts = [mu]
+
+    def take(spending: Spending, bound: Bound) -> None:
+        if not parts or spending.adjacency != adjacency or not gaussian_mu_of(spending) <= parts.pop() * (1 + ROUNDING):
+            raise PrivacyAccountingError("A part of a search would spend more than was charged for it; nothing was released.")
+
+    token = _instead.set(take)
+    try:
+        yield
+    finally:
+        _instead.reset(token)
+
+
+def scheduled(fit: Callable[[], object]) -> tuple[Spending, tuple[tuple[str, str], ...]]:
+    """Run a fit up to its charge, so that it checks its parameters and its records, and return what it would spend.
+
+    Parameters
+    ----------
+    fit : callable
+        Fits an estimator; the records never reach the oracle.
+
+    Returns
+    -------
+    tuple of Spending and tuple
+        What the fit would charge, and the tokens of the ledgers to which its estimator is bound.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        If the fit charges nothing.
+    """
+    found: list[tuple[Spending, tuple[tuple[str, str], ...]]] = []
+
+    def stop(spending: Spending, bound: Bound) -> None:
+        found.append((spending, tuple(bound)))
+        raise _Scheduled
+
+    token = _instead.set(stop)
+    try:
+        fit()
+    except _Scheduled:
+        return found[0]
+    finally:
+        _instead.reset(token)
+    raise PrivacyAccountingError("A fit would release something without a charge; expected an estimator of skdp.")
+
+
+def gaussian_mu_of(spending: Spending) -> float:
+    """Return the Gaussian-DP parameter of full-data Gaussian releases.
+
+    Parameters
+    ----------
+    spending : Spending
+        What a fit would spend.
+
+    Returns
+    -------
+    float
+        The parameter; ``inf`` without noise.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        For other releases.
+    """
+    if spending.epsilon == math.inf:
+        return math.inf
+    composition = spending.composition
+    if composition is None or composition.sampled or composition.selections:
+        raise PrivacyAccountingError(
+            f"{spending.estimator} has releases other than Gaussian ones of all records, which cannot share the budget of a "
+            "search; expected a solver of full-data Gaussian releases, as 'auto' chooses. Nothing was charged."
+        )
+    return math.sqrt(composition.full)

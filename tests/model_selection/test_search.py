@@ -1,0 +1,377 @@
+"""Searches under one budget: what is spent, what leaves, what is refused, and that they choose."""
+
+import math
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+from scipy.special import ndtr
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skdp import (
+    BudgetExceededError,
+    DPAdditiveClassifier,
+    DPLogisticRegression,
+    LowSignalWarning,
+    OutsideGuaranteeWarning,
+    PrivacyAccountingError,
+    PrivacyLedger,
+)
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, _search
+from skdp.preprocessing import LearnedSchema
+from skdp.privacy.ledger import charging
+from skdp.privacy.ledger.charging import pay, prepaid
+from skdp.privacy.oracle import Oracle
+from skdp.solvers import SGD
+from skdp.testing import reproducible_noise
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.LowSignalWarning")
+MODEL = DPLogisticRegression(data_norm=2.0, classes=[0, 1])
+GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
+BOTH = ("composition", "random_stopping")
+
+
+def records(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    return X, (2 * X[:, 0] - X[:, 1] + rng.logistic(size=n) / 2 > 0).astype(int)
+
+
+def fitted(search=None, seed=0, **given):
+    with reproducible_noise(seed):
+        return (DPGridSearchCV(MODEL, GRID, **given) if search is None else search).fit(*records())
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Squared Gaussian-DP parameters of what oracles are built for, with the number of their records."""
+    found, init = [], Oracle.__init__
+
+    def kept(oracle, rows, schedule, budget, scale, *given):
+        found.append(
+            (rows.n_samples, sum(count / (release.mechanism.weight * scale) ** 2 for count, release in schedule.entries))
+        )
+        init(oracle, rows, schedule, budget, scale, *given)
+
+    monkeypatch.setattr(Oracle, "__init__", kept)
+    return found
+
+
+@pytest.mark.parametrize("refit", (True, False))
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+def test_composition_spends_what_an_independent_program_says(asked, refit, adjacency):
+    search = fitted(mechanism="composition", refit=refit, adjacency=adjacency, epsilon=0.7, delta=1e-6)
+    sizes = [n for n, _ in asked]
+    assert sizes == [2400, 600] * 3 + [3000] * refit
+    fits, scores, last = (sum(mu2 for n, mu2 in asked if n == size) for size in (2400, 600, 3000))
+    accountant = PLDAccountant()
+    accountant.compose(dp_event.GaussianDpEvent(1 / math.sqrt(max(fits, scores) + last)))
+    assert 0.699 < accountant.get_epsilon(1e-6) < 0.7001
+    assert 0.699 < search.privacy_spent_.epsilon <= 0.7 and search.privacy_spent_.delta == 1e-6
+
+
+@pytest.mark.parametrize("refit", (True, False))
+def test_random_stopping_spends_what_an_independent_program_says(asked, refit):
+    search = fitted(mechanism="random_stopping", refit=refit, epsilon=0.7, delta=1e-6)
+    mu2 = max(mu2 for n, mu2 in asked if n != 3000)
+    last = sum(mu2 for n, mu2 in asked if n == 3000)
+    order, mean = np.geomspace(1.01, 1e4, 20_000), search.plan_.mean_trials
+    e, mu = np.log(order / (order - 1)), math.sqrt(mu2)
+    of_trial = ndtr(mu / 2 - e / mu) - np.exp(e) * ndtr(-mu / 2 - e / mu)
+    curve = order * (mu2 + last) / 2 + mean * of_trial + math.log(mean) / (order - 1)
+    spent = (curve + np.log1p(-1 / order) - np.log(1e-6 * order) / (order - 1)).min()
+    assert 0.698 < spent < 0.7005 and (last > 0) == refit
+    assert search.privacy_spent_.epsilon <= 0.7
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_one_charge_comes_before_the_first_fit(mechanism, monkeypatch):
+    with PrivacyLedger(epsilon=1.0, delta=1e-5) as ledger:
+        seen, init = [], Oracle.__init__
+        monkeypatch.setattr(Oracle, "__init__", lambda *given: (seen.append(len(ledger.entries)), init(*given))[1])
+        fitted(mechanism=mechanism, refit=True, epsilon=0.5, delta=1e-6)
+        assert set(seen) == {1} and len(ledger.entries) == 1
+        assert ledger.entries[0].spending.epsilon <= 0.5
+        assert ledger.entries[0].spending.estimator == "DPGridSearchCV"
+        del seen[:]
+        with pytest.raises(BudgetExceededError):
+            fitted(mechanism=mechanism, epsilon=1.2, delta=1e-6)
+        assert not seen and len(ledger.entries) == 1
+        with pytest.raises(BudgetExceededError):
+            clone(MODEL).set_params(epsilon=1.2).fit(*records())  # the search leaves nothing paid in advance
+
+
+def test_a_part_that_spends_more_than_its_share_is_refused(monkeypatch):
+    """The twin: a refit with the whole budget, and scores with it."""
+    plan = fitted(mechanism="composition").plan_
+    real = _search._DPSearch._candidate
+
+    def greedy(search, candidate, epsilon=None, budget=None):
+        model = real(search, candidate, epsilon, budget)
+        return model.set_params(epsilon=1.0) if budget is not None and epsilon == plan.epsilon_refit else model
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_search._DPSearch, "_candidate", greedy)
+        with pytest.raises(PrivacyAccountingError, match="more than was charged"):
+            fitted(mechanism="composition")
+    evaluate = _search.evaluate
+    monkeypatch.setattr(_search, "evaluate", lambda *given, **named: evaluate(*given, **{**named, "epsilon": 1.0}))
+    with pytest.raises(ValueError, match="No candidate could be fitted"):
+        fitted(mechanism="composition")
+
+
+def test_what_is_paid_in_advance_is_one_part_of_this_thread():
+    model = DPLogisticRegression(epsilon=0.1, delta=1e-6, data_norm=2.0)
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger, prepaid(1.0, "replace_one"):
+        thread = threading.Thread(target=lambda: clone(model).fit(*records()))
+        thread.start()
+        thread.join()
+        assert len(ledger.entries) == 1  # another thread pays
+        spending, _ = charging.scheduled(lambda: model.fit(*records()))
+        pay(spending)
+        with pytest.raises(PrivacyAccountingError):
+            pay(spending)
+        assert len(ledger.entries) == 1
+    with prepaid(1.0, "zero_out"), pytest.raises(PrivacyAccountingError):
+        pay(spending)
+    with pytest.raises(PrivacyAccountingError, match="without a charge"):
+        charging.scheduled(lambda: None)
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_only_released_results_leave(mechanism):
+    search = fitted(mechanism=mechanism)
+    results = pd.DataFrame(search.cv_results_)
+    assert len(results) == (3 if mechanism == "composition" else 1)
+    assert set(results) == {"params", "param_alpha", "mean_test_score", "rank_test_score"}
+    best = results.loc[results["rank_test_score"] == 1].iloc[0]
+    assert best["params"] == search.best_params_ == list(search._candidates(0))[search.best_index_]
+    assert best["mean_test_score"] == search.best_score_
+    assert search.best_estimator_.alpha == search.best_params_["alpha"]
+    assert search.plan_.refit == (mechanism == "composition")
+    X, _ = records()
+    patterns = {value.tobytes() for value in X.ravel()}
+    content = pickle.dumps(search)
+    assert not any(pattern in content for pattern in patterns)
+
+
+def test_scores_are_noisy():
+    scores = set()
+    for seed in range(5):
+        search = fitted(mechanism="composition", refit=False, random_state=0, seed=seed, epsilon=3.0)
+        scores.add(search.best_score_)
+    assert len(scores) == 5
+
+
+def test_other_records_with_the_same_answers_leave_the_same_result(monkeypatch):
+    """Nothing that leaves depends on the records beside the answers of the oracle and the labels."""
+    answers, ask = [], Oracle.ask
+    monkeypatch.setattr(Oracle, "ask", lambda oracle, query: (answers.append(ask(oracle, query)), answers[-1])[1])
+    first = fitted(mechanism="composition", random_state=0)
+    replies = iter(list(answers))
+
+    def again(oracle, query):
+        ask(oracle, query)
+        return next(replies)
+
+    monkeypatch.setattr(Oracle, "ask", again)
+    X, y = records(seed=5)
+    with reproducible_noise(0):
+        second = DPGridSearchCV(MODEL, GRID, mechanism="composition", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(first.cv_results_["mean_test_score"], second.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(first.best_estimator_.coef_, second.best_estimator_.coef_)
+
+
+def test_the_division_depends_on_the_number_of_records_alone(monkeypatch):
+    parts = []
+    fit = DPLogisticRegression.fit
+
+    def kept(model, X, y, **given):
+        parts.append(X[:, -1].astype(int).tolist())
+        return fit(model, X, y, **given)
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", kept)
+    for seed in (0, 1):
+        X, y = records(600, seed=seed)
+        search = DPGridSearchCV(DPLogisticRegression(data_norm=2.0), {"alpha": [0.1]}, mechanism="composition", random_state=3)
+        with reproducible_noise(0):
+            search.fit(np.column_stack([X, np.arange(600)]), y)
+    half = len(parts) // 2
+    assert parts[:half] == parts[half:] and {len(part) for part in parts} == {480, 600}
+
+
+def test_the_secret_draws_do_not_follow_from_random_state(monkeypatch):
+    numbers = []
+    trial = _search._DPSearch._trial
+    monkeypatch.setattr(
+        _search._DPSearch, "_trial", lambda search, *given: (numbers.append(given[0]["alpha"]), trial(search, *given))[1]
+    )
+    runs = []
+    for _ in range(4):
+        DPGridSearchCV(MODEL, GRID, mechanism="random_stopping", random_state=0).fit(*records(500))
+        runs.append(tuple(numbers))
+        del numbers[:]
+    assert len(set(runs)) > 1  # equal in less than one of a million
+
+
+def test_the_number_of_trials_is_poisson(monkeypatch):
+    numbers = []
+    monkeypatch.setattr(_search._DPSearch, "_trial", lambda *given: (numbers.append(1), (1.0, MODEL))[1])
+    search, totals = DPGridSearchCV(MODEL, GRID, mechanism="random_stopping", mean_trials=6), []
+    X, y = records(300)
+    parts = [X[:200], X[200:], y[:200], y[200:]]
+    candidates = search._candidates(0)
+    plan = search.plan(300)
+    for _ in range(2000):
+        try:
+            search._searched(plan, candidates, [], parts, _search.NoiseSource())
+        except RuntimeError as error:
+            assert "no trial" in str(error)
+        totals.append(len(numbers))
+        del numbers[:]
+    assert 5.7 < np.mean(totals) < 6.3 and 5.0 < np.var(totals) < 7.1  # five standard deviations
+    assert 0 in totals  # e^-6 of 2000 is 5: missed in less than one of a hundred
+
+
+def test_no_output_tells_of_a_trial_that_is_secret(capsys):
+    loud = clone(MODEL).set_params(verbose=2)
+    with warnings.catch_warnings(record=True) as seen, reproducible_noise(0):
+        warnings.simplefilter("always")
+        DPGridSearchCV(loud, GRID, mechanism="random_stopping").fit(*records())
+    assert capsys.readouterr().out == ""
+    assert len(seen) <= 3  # one per candidate at most, before the charge
+
+
+def test_it_chooses_the_estimator_that_suits():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(20_000, 2))
+    y = (np.abs(X[:, 0]) + rng.normal(size=20_000) / 4 > 0.5).astype(int)
+    models = [DPLogisticRegression(data_norm=2.0), DPAdditiveClassifier(feature_bounds=(-1, 1))]
+    for mechanism in BOTH:
+        for scoring in _search.SCORES:
+            search = DPGridSearchCV(
+                Pipeline([("model", models[0])]), {"model": models}, epsilon=2.0, mechanism=mechanism, scoring=scoring
+            )
+            with reproducible_noise(1):
+                search.fit(X, y)
+            assert search.best_index_ == 1
+    assert search.predict(X).shape == (20_000,) and search.score(X, y) > 0.8
+    assert search.predict_proba(X).shape == (20_000, 2) and list(search.classes_) == [0, 1] and search.n_features_in_ == 2
+
+
+def test_clones_pickles_and_frames():
+    X, y = records()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    drawn = DPRandomizedSearchCV(MODEL, {"alpha": [0.01, 0.1, 1.0]}, n_iter=2, random_state=0)
+    search = clone(drawn)
+    with reproducible_noise(0):
+        assert search.fit(frame, y) is search
+    assert not hasattr(drawn, "best_estimator_") and not hasattr(clone(search), "best_estimator_")
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.predict(frame), search.predict(frame))
+    assert list(search.best_estimator_.feature_names_in_) == ["a", "b"]
+    assert len(search.cv_results_["params"]) == 2
+    with reproducible_noise(0):
+        learnt = DPGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}).fit(frame, pd.Series(y))
+    assert learnt.privacy_spent_.epsilon <= 1.0
+
+
+def test_a_candidate_that_fails_is_the_worst(monkeypatch):
+    fit, calls = DPLogisticRegression._released, []
+
+    def failing(model, *given):
+        calls.append(model.alpha)
+        if model.alpha == 1e-3:
+            raise ValueError("diverged")
+        return fit(model, *given)
+
+    monkeypatch.setattr(DPLogisticRegression, "_released", failing)
+    search = fitted(mechanism="composition")
+    assert search.cv_results_["mean_test_score"][0] == -math.inf and search.best_index_ > 0
+    monkeypatch.setattr(DPLogisticRegression, "_released", lambda *given: (_ for _ in ()).throw(ValueError("diverged")))
+    with pytest.raises(ValueError, match="No candidate could be fitted"):
+        fitted(mechanism="random_stopping")
+
+
+@pytest.mark.parametrize(
+    "search, message",
+    (
+        (DPGridSearchCV(make_pipeline(StandardScaler(), MODEL), {}), "standardscaler of a candidate learn"),
+        (DPGridSearchCV(LogisticRegression(), {"C": [1.0]}), "0 steps of LogisticRegression spend"),
+        (DPGridSearchCV(make_pipeline(LearnedSchema(), MODEL), {}), "2 steps of Pipeline spend"),
+        (DPGridSearchCV(MODEL, {"epsilon": [1.0, 2.0]}), "has its own epsilon"),
+        (DPGridSearchCV(clone(MODEL).set_params(solver=SGD()), GRID), "other than Gaussian ones"),
+        (DPGridSearchCV(MODEL, {"alpha": [0.1, -1.0]}), "alpha=-1"),
+        (DPGridSearchCV(MODEL, GRID, scoring="f1"), "scoring='f1'; expected one of"),
+        (DPGridSearchCV(MODEL, GRID, mechanism="best"), "mechanism='best'"),
+        (DPGridSearchCV(MODEL, GRID, refit="yes"), "refit='yes'"),
+        (DPGridSearchCV(MODEL, GRID, mean_trials=2), "mean_trials=2"),
+        (DPGridSearchCV(MODEL, GRID, validation_size=0.001), "at least 50"),
+        (DPGridSearchCV(MODEL, GRID, validation_size=1.0), "validation_size=1"),
+        (DPGridSearchCV(MODEL, GRID, epsilon=0), "epsilon=0"),
+        (DPGridSearchCV(MODEL, GRID, epsilon=1e-4), "too small"),
+        (DPGridSearchCV(MODEL, GRID, delta=0), "delta=0"),
+        (DPGridSearchCV(MODEL, GRID, random_state="a"), "random_state='a'"),
+        (DPGridSearchCV(DPLogisticRegression, GRID), "expected a private classifier"),
+        (DPRandomizedSearchCV(MODEL, GRID, n_iter=0), "n_iter=0"),
+    ),
+)
+def test_what_is_not_valid_is_refused_before_anything_is_charged(search, message):
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises((TypeError, ValueError, PrivacyAccountingError), match=message):
+            search.fit(*records())
+        assert not ledger.entries
+
+
+@pytest.mark.parametrize("row", range(0, 400, 40))
+def test_wrong_records_are_refused_before_the_charge_wherever_they_are(row):
+    X, y = records(400)
+    X[row, 0] = np.nan
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises(ValueError, match=r"NaN|finite"):
+            DPGridSearchCV(MODEL, GRID).fit(X, y)
+        with pytest.raises(ValueError, match="more than two labels"):
+            DPGridSearchCV(MODEL, GRID).fit(np.nan_to_num(X), np.where(np.arange(400) == row, 7, y))
+        assert not ledger.entries
+
+
+def test_unknown_steps_and_searches_that_cannot_pay_warn():
+    with pytest.warns(OutsideGuaranteeWarning, match="functiontransformer"):
+        fitted(DPGridSearchCV(make_pipeline(FunctionTransformer(), MODEL), {}))
+    with pytest.warns(LowSignalWarning, match="one candidate"):
+        fitted(DPGridSearchCV(MODEL, {"alpha": [0.1]}))
+    with pytest.warns(LowSignalWarning, match="chooses nearly at random"):
+        fitted(epsilon=0.05)
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_the_plan_is_what_is_spent_and_says_when_it_pays(mechanism):
+    search = DPGridSearchCV(MODEL, GRID, mechanism=mechanism, epsilon=0.5)
+    plan = search.plan(3000)
+    assert plan == fitted(search).plan_
+    text = str(plan)
+    assert "3 candidates" in text and "epsilon 0.5" in text and "candidates are of one class" in text
+    assert "signal-to-noise" in text and "all 3000 records" in text
+    models = Pipeline([("model", MODEL)])
+    two = DPGridSearchCV(models, {"model": [MODEL, DPAdditiveClassifier(feature_bounds=(-1, 1))]})
+    assert "candidates are of one class" not in str(two.plan(3000))
+    report = " ".join(str(search.privacy_report_).split())
+    assert "(0.5, 1.11111e-07)" in report and "Trial" in report and "random permutation" in report
+    assert "NONE" in report  # of reproducible noise
+    assert search.privacy_report_.to_dict()["spent"]["epsilon"] <= 0.5 and search.privacy_report_.to_html()
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_without_noise_it_is_a_search_that_says_so(mechanism):
+    search = DPGridSearchCV(MODEL, GRID, epsilon=math.inf, mechanism=mechanism).fit(*records())
+    assert search.best_params_ == {"alpha": 1e-3} or search.best_score_ > 0.8
+    assert not search.privacy_report_.private
