@@ -107,7 +107,8 @@ def kinds_of(name):
 
 def needs_of(solver):
     """What an estimator needs with a solver, by its name or as an object."""
-    return {"data_norm": 3.7} if getattr(solver, "name", solver) == "inference" else {}
+    name = getattr(solver, "name", solver)
+    return {"data_norm": 3.7} if isinstance(name, str) and name == "inference" else {}
 
 
 def labels_of(kind):
