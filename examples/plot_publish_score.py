@@ -22,7 +22,12 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 from skdp import DPTabularClassifier, PrivacyLedger
 from skdp.inspection import check_pipeline
-from skdp.metrics import evaluate
+from skdp.metrics import (
+    CalibrationDisplay,
+    ConfusionMatrixDisplay,
+    RocCurveDisplay,
+    evaluate,
+)
 from skdp.preprocessing import read_table
 from skdp.testing import reproducible_noise
 
@@ -86,6 +91,18 @@ ax.plot(
 ax.set(yticks=range(len(shown)), yticklabels=shown, xlim=(0, 1))
 ax.invert_yaxis()
 ax.legend(loc="lower right")
+
+# %%
+# Curves from the same release
+# ----------------------------
+# The evaluation released a table of counts by class and log-odds. ROC curve, calibration curve and confusion matrix follow from
+# it, without further budget.
+
+fig, axes = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
+RocCurveDisplay.from_evaluation(found, ax=axes[0])
+CalibrationDisplay.from_evaluation(found, ax=axes[1])
+matrix = ConfusionMatrixDisplay.from_evaluation(found, normalize="true", ax=axes[2])
 plt.show()
 
 assert all(found[name].low < value < found[name].high for name, value in exact.items())
+assert matrix.interval[1, 1, 0] < found["recall"].value < matrix.interval[1, 1, 1]

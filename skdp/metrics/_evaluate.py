@@ -145,7 +145,7 @@ def evaluate(
     oracle.finish()
     table = NoisyTable.from_coefficients(answer, tree(INSIDE + 2 * OUTSIDE), stds[1], _edges(second.cuts), n_samples)
     found = {name: metric(name, METRICS[name](table, float(level)), name != "log_loss") for name in names}
-    return Evaluation(found, float(level), table, report)
+    return Evaluation(found, float(level), table, report, tuple(model.classes_))
 
 
 def plan_evaluation(

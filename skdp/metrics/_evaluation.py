@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from skdp.metrics._noisy_table import NoisyTable
+from skdp.metrics._noisy_table import WIDEST, NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["Evaluation", "Metric"]
-
-# Widest interval beside which a number is shown. A wider one says so little that the number would mislead. A choice.
-WIDEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,12 +52,15 @@ class Evaluation(Mapping[str, Metric]):
         The released counts by class and log-odds: all metrics follow from them, and other ones can.
     privacy_report : PrivacyReport
         Guarantee, releases and noise.
+    classes : tuple
+        Labels of the model.
     """
 
     metrics: Mapping[str, Metric]
     level: float
     table: NoisyTable
     privacy_report: PrivacyReport
+    classes: tuple[Any, ...] = ()
 
     def __getitem__(self, name: str) -> Metric:
         """Return a metric by name."""

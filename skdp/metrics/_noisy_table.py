@@ -7,7 +7,10 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import expit, ndtri
 
-__all__ = ["METRICS", "NoisyTable"]
+__all__ = ["METRICS", "WIDEST", "NoisyTable"]
+
+# Widest interval beside which a number is shown. A wider one says so little that the number would mislead. A choice.
+WIDEST = 0.5
 
 # Least share of the variance of Hanley and McNeil that counts for the AUC: the released table can look surer than it is. From
 # simulations, where coverage was .915 to .973 with it.
@@ -134,6 +137,36 @@ class NoisyTable:
             ends += [r for sign in (-1, 1) if 0 <= (r := (-slope + sign * math.sqrt(root)) / (2 * square)) <= 1]
         low, high = (min(ends), max(ends)) if ends and (inside.any() or len(ends) > 1) else (0.0, 1.0)
         return float(np.clip(top / bottom, 0.0, 1.0)) if bottom > 0 else math.nan, low, high
+
+    def confusion_matrix(self, level: float, normalize: str | None = None) -> np.ndarray:
+        """Return the confusion matrix at the probability 1/2, with confidence intervals.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of each interval.
+        normalize : {"true", "pred", "all"} or None, default=None
+            Whether to return shares of the true classes, of the predicted classes or of all records; None for numbers of records.
+
+        Returns
+        -------
+        ndarray of shape (2, 2, 3)
+            Estimate, lower and upper end by true and predicted class. An estimate is nan if its interval is wider than half of
+            what it is a share of.
+        """
+        above = (self.edges[:-1] >= 0).astype(float)
+        predicted = np.stack([1 - above, above])
+        found = np.empty((2, 2, 3))
+        for i, j in np.ndindex(2, 2):
+            cell = np.outer(np.eye(2)[i], predicted[j])
+            if normalize in ("true", "pred"):
+                of = np.outer(np.eye(2)[i], np.ones_like(above)) if normalize == "true" else np.outer([1.0, 1.0], predicted[j])
+                found[i, j] = self.ratio(cell, of, level)
+            else:
+                found[i, j] = np.clip(self.mean(cell, level), 0.0, 1.0)
+        wide = found[:, :, 2] - found[:, :, 1] > WIDEST
+        found[wide] = math.nan, 0.0, 1.0
+        return found * (self.n_samples if normalize is None else 1)
 
     def auc(self, level: float) -> tuple[float, float, float]:
         """Return the area under the ROC curve, with Fieller's confidence interval.

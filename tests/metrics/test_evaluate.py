@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from made_scores import Scores, records
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, precision_score, recall_score, roc_auc_score
@@ -19,26 +20,6 @@ from skdp.privacy.queries import ScoreTree, tree
 from skdp.testing import reproducible_noise
 
 EVERY = tuple(METRICS)
-
-
-class Scores:
-    """A model whose log-odds are a multiple of the first column."""
-
-    classes_ = np.array(["no", "yes"])
-
-    def __init__(self, factor=1.0):
-        self.factor = factor
-
-    def predict_proba(self, X):
-        p = expit(self.factor * np.asarray(X)[:, 0])
-        return np.column_stack([1 - p, p])
-
-
-def records(n, rate=0.4, distance=2.0, seed=0):
-    rng = np.random.default_rng(seed)
-    ill = rng.random(n) < rate
-    log_odds = rng.normal((ill - 0.5) * distance**2, distance) + math.log(rate / (1 - rate))
-    return log_odds[:, None], np.where(ill, "yes", "no")
 
 
 def exact(X, y, factor=1.0):
