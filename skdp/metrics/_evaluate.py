@@ -125,15 +125,39 @@ def evaluate(
     >>> bool(found["roc_auc"].low < found["roc_auc"].value < found["roc_auc"].high)
     True
     """
+    check_level(level)
     names = _checked_metrics(metrics)
-    _check_level(level)
     if not isinstance(disjoint, (bool, np.bool_)):
         raise TypeError(f"disjoint={shown(disjoint)}; expected True or False.")
     log_odds, labels = _scores(model, X, y)
+    return evaluate_scores(
+        *(log_odds, labels, names),
+        budget=budget_of(len(labels), epsilon, delta, adjacency),
+        level=float(level),
+        classes=tuple(model.classes_),
+        model=type(model).__name__,
+        disjoint=bool(disjoint),
+        random_state=random_state,
+    )
+
+
+def evaluate_scores(
+    log_odds: np.ndarray,
+    labels: np.ndarray,
+    names: tuple[str, ...],
+    *,
+    budget: Budget,
+    level: float,
+    classes: tuple[Any, ...],
+    model: str,
+    disjoint: bool = False,
+    random_state: Any = None,
+) -> Evaluation:
+    """Charge the active ledgers and release the metrics of checked log-odds in [-6, 6] and class numbers."""
     n_samples = len(labels)
-    budget, schedule, scale = _planned(n_samples, epsilon, delta, adjacency)
+    schedule, scale = _planned(budget)
     noise = NoiseSource(random_state)
-    report = _report(model, names, n_samples, budget, schedule, scale, noise, planned=False, disjoint=bool(disjoint))
+    report = _report(model, names, n_samples, budget, schedule, scale, noise, planned=False, disjoint=disjoint)
     pay(_spending(report, budget, schedule, scale))
     rows = TrainingData(log_odds[:, None], labels, data_norm=LARGEST, intercept_scaling=1.0)
     oracle = Oracle(rows, schedule, budget, scale, noise)
@@ -144,8 +168,8 @@ def evaluate(
     answer = oracle.ask(second)
     oracle.finish()
     table = NoisyTable.from_coefficients(answer, tree(INSIDE + 2 * OUTSIDE), stds[1], _edges(second.cuts), n_samples)
-    found = {name: metric(name, METRICS[name](table, float(level)), name != "log_loss") for name in names}
-    return Evaluation(found, float(level), table, report, tuple(model.classes_))
+    found = {name: metric(name, METRICS[name](table, level), name != "log_loss") for name in names}
+    return Evaluation(found, level, table, report, classes)
 
 
 def plan_evaluation(
@@ -169,13 +193,15 @@ def plan_evaluation(
     """
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < FEWEST:
         raise ValueError(f"n_samples={shown(n_samples)}; expected an integer from {FEWEST} on.")
-    budget, schedule, scale = _planned(int(n_samples), epsilon, delta, adjacency)
-    return _report(None, tuple(METRICS), int(n_samples), budget, schedule, scale, NoiseSource(), planned=True, disjoint=False)
+    budget = budget_of(int(n_samples), epsilon, delta, adjacency)
+    schedule, scale = _planned(budget)
+    return _report("any", tuple(METRICS), int(n_samples), budget, schedule, scale, NoiseSource(), planned=True, disjoint=False)
 
 
 def accuracy_noise(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
     """Return the standard deviation of the noise of an accuracy, from public facts."""
-    budget, schedule, scale = _planned(n_samples, epsilon, delta, adjacency)
+    budget = budget_of(n_samples, epsilon, delta, adjacency)
+    schedule, scale = _planned(budget)
     size = INSIDE + 2 * OUTSIDE
     std = _noise(schedule.entries[1][1], scale, budget)
     table = NoisyTable.from_coefficients(np.zeros(2 * size), tree(size), std, _edges(_even(size)), n_samples)
@@ -191,7 +217,7 @@ def _checked_metrics(metrics: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _check_level(level: Any) -> None:
+def check_level(level: Any) -> None:
     if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) < 1:
         raise ValueError(f"level={shown(level)}; expected a number from 0.5 on, below 1.")
 
@@ -201,32 +227,46 @@ def _scores(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
         raise TypeError("model has no predict_proba for two classes; expected a fitted classifier of two classes.")
-    labels = quoting_no_data(y, lambda: column_or_1d(y))
-    places = [labels == label for label in classes]
-    if not np.logical_or(*places).all():
-        raise ValueError(f"y holds labels that the model does not know; expected {shown(list(classes))} only.")
-    if len(labels) < FEWEST:
-        raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
+    labels = class_numbers(y, tuple(classes), "the model")
     probabilities = quoting_no_data(X, lambda: np.asarray(model.predict_proba(X), dtype=np.float64))
     if probabilities.shape != (len(labels), 2):
         raise ValueError("X and y differ in length, or predict_proba does not return two columns; expected one row per label.")
     if np.isnan(probabilities[:, 1]).any():
         raise ValueError("predict_proba returns nan; expected a probability for every test record.")
+    return log_odds_of(probabilities[:, 1]), labels
+
+
+def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:
+    """Return the numbers of the classes of checked labels."""
+    labels = quoting_no_data(y, lambda: column_or_1d(y))
+    places = [labels == label for label in classes]
+    if not np.logical_or(*places).all():
+        raise ValueError(f"y holds labels that {knowing} does not know; expected {shown(list(classes))} only.")
+    if len(labels) < FEWEST:
+        raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
+    return np.asarray(places[1], dtype=np.int8)
+
+
+def log_odds_of(probabilities: np.ndarray) -> np.ndarray:
+    """Return the clipped log-odds of probabilities."""
     with np.errstate(divide="ignore"):
-        log_odds = np.clip(logit(np.clip(probabilities[:, 1], 0.0, 1.0)), -LARGEST, LARGEST)
-    return log_odds, places[1].astype(np.int8)
+        return np.asarray(np.clip(logit(np.clip(probabilities, 0.0, 1.0)), -LARGEST, LARGEST))
 
 
-def _planned(n_samples: int, epsilon: Any, delta: Any, adjacency: Any) -> tuple[Budget, Schedule, float]:
+def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any) -> Budget:
     budget = Budget.from_parameters(epsilon, delta, adjacency, n_samples)
     if budget.delta == 0:
         raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+    return budget
+
+
+def _planned(budget: Budget) -> tuple[Schedule, float]:
     entries = []
     for size, share in ((FIRST, SHARE), (INSIDE + 2 * OUTSIDE, 1 - SHARE)):
         query = ScoreTree(COEF, _even(size))
         entries.append((1, Release(ScoreTree, Gaussian(share**-0.5), query.clip_norm, query.size)))
     schedule = Schedule(tuple(entries))
-    return budget, schedule, calibrate(schedule, budget)
+    return schedule, calibrate(schedule, budget)
 
 
 def _noise(release: Release, scale: float, budget: Budget) -> float:
@@ -271,7 +311,7 @@ def _window(seen: NoisyTable) -> tuple[int, ...]:
 
 
 def _report(
-    model: Any,
+    model: str,
     names: tuple[str, ...],
     n_samples: int,
     budget: Budget,
@@ -301,7 +341,7 @@ def _report(
         noise_size=f"{one / n_samples:.3g} of the records in the number of each class and in each difference",
         public={
             "n_samples": n_samples,
-            "parameters": {"metrics": ", ".join(names), "model": type(model).__name__ if model is not None else "any"},
+            "parameters": {"metrics": ", ".join(names), "model": model},
             "n_releases": len(schedule),
             "passes": schedule.passes,
         },

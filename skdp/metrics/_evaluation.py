@@ -30,6 +30,10 @@ class Metric:
     low: float
     high: float
 
+    def __float__(self) -> float:
+        """Return the value."""
+        return self.value
+
     def __str__(self) -> str:
         """Return a line."""
         interval = f"[{self.low:.3f}, {self.high:.3f}]"

@@ -1,0 +1,123 @@
+"""Score predictions privately, as functions of labels and predictions in scikit-learn's manner."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import quoting_no_data
+from skdp._validation import shown
+from skdp.metrics._evaluate import budget_of, check_level, class_numbers, evaluate_scores, log_odds_of
+from skdp.metrics._evaluation import Metric
+
+__all__ = [
+    "dp_accuracy_score",
+    "dp_brier_score_loss",
+    "dp_log_loss",
+    "dp_precision_score",
+    "dp_recall_score",
+    "dp_roc_auc_score",
+]
+
+OF_CLASSES = """Estimate {what} on sensitive test records, with differential privacy for these.
+
+Each call releases a table of counts and charges the active ledgers. `evaluate` computes several metrics from one table, for the
+budget of one of these functions.
+
+Parameters
+----------
+y_true : array-like of shape (n_samples,)
+    Labels of the test records.
+y_score : array-like of shape (n_samples,) or (n_samples, 2)
+    Predicted probabilities of the second class, or of both classes, by a public model.
+epsilon, delta : float
+    Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+adjacency : {{"replace_one", "zero_out"}}, default="replace_one"
+    Which tables of test records are neighbours.
+level : float, default=0.95
+    Coverage of the confidence interval.
+classes : sequence of two labels, default=(0, 1)
+    The classes, which are public; the second is the positive one.
+random_state : int, Generator, RandomState or None, default=None
+    Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+Returns
+-------
+Metric
+    The estimate with its interval; ``float`` returns the estimate. It is nan if the interval is wider than 0.5.
+
+Raises
+------
+TypeError, ValueError
+    For parameters, labels or probabilities that are not valid. Nothing is charged then.
+BudgetExceededError
+    If an active ledger has too little left.
+
+See Also
+--------
+evaluate : Several metrics for one budget. Its notes state the guarantee and how intervals are computed.
+sklearn.metrics.{twin} : The exact score.
+
+Examples
+--------
+>>> import numpy as np
+>>> from skdp.metrics import {name}
+>>> rng = np.random.default_rng(0)
+>>> p = rng.random(20_000)
+>>> y = (rng.random(20_000) < p).astype(int)
+>>> found = {name}(y, p, epsilon=1.0)
+>>> bool(found.low < float(found) < found.high)
+True
+"""
+
+
+def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
+    """Return the function of a metric of two classes."""
+
+    def score(
+        y_true: Any,
+        y_score: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        level: float = 0.95,
+        classes: Any = (0, 1),
+        random_state: Any = None,
+    ) -> Metric:
+        check_level(level)
+        known = tuple(classes)
+        if len(known) != 2 or known[0] == known[1]:
+            raise ValueError(f"classes={shown(known)}; expected two different labels.")
+        labels = class_numbers(y_true, known, "classes=")
+        found = evaluate_scores(
+            *(log_odds_of(_probabilities(y_score, len(labels))), labels, (metric,)),
+            budget=budget_of(len(labels), epsilon, delta, adjacency),
+            level=float(level),
+            classes=known,
+            model="unnamed",
+            random_state=random_state,
+        )
+        return found[metric]
+
+    score.__name__ = score.__qualname__ = name
+    score.__doc__ = OF_CLASSES.format(what=what, twin=twin, name=name)
+    return score
+
+
+def _probabilities(y_score: Any, n_samples: int) -> np.ndarray:
+    scores = quoting_no_data(y_score, lambda: np.asarray(y_score, dtype=np.float64))
+    scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+    if scores.shape != (n_samples,):
+        raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
+    if not ((scores >= 0) & (scores <= 1)).all():
+        raise ValueError("y_score holds numbers outside [0, 1]; expected probabilities.")
+    return scores
+
+
+dp_accuracy_score = _of_classes("accuracy", "dp_accuracy_score", "the accuracy at the probability 1/2", "accuracy_score")
+dp_roc_auc_score = _of_classes("roc_auc", "dp_roc_auc_score", "the area under the ROC curve", "roc_auc_score")
+dp_log_loss = _of_classes("log_loss", "dp_log_loss", "the log loss, of log-odds clipped to [-6, 6],", "log_loss")
+dp_brier_score_loss = _of_classes("brier_score", "dp_brier_score_loss", "the Brier score", "brier_score_loss")
+dp_recall_score = _of_classes("recall", "dp_recall_score", "the recall of the second class", "recall_score")
+dp_precision_score = _of_classes("precision", "dp_precision_score", "the precision of the second class", "precision_score")

@@ -1,0 +1,139 @@
+"""Score fitted models privately inside cross-validations and searches of scikit-learn."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from skdp._validation import shown
+from skdp.metrics._evaluate import FEWEST, budget_of, evaluate
+
+__all__ = ["DPScorer", "dp_scorer"]
+
+# Names of scikit-learn's scorers, for which larger is better.
+SCORERS = {
+    **{name: (name, 1.0) for name in ("accuracy", "roc_auc", "recall", "precision")},
+    "neg_log_loss": ("log_loss", -1.0),
+    "neg_brier_score": ("brier_score", -1.0),
+}
+
+
+@dataclass(frozen=True)
+class DPScorer:
+    """Score a fitted model on sensitive records, with differential privacy for these; `dp_scorer` makes it.
+
+    Parameters
+    ----------
+    scoring : str
+        Name of the score.
+    epsilon, delta : float
+        Budget of each call.
+    adjacency : {"replace_one", "zero_out"}
+        Which tables of records are neighbours.
+    random_state : int, Generator, RandomState or None
+        Seed of the noise inside `skdp.testing.reproducible_noise`.
+    """
+
+    scoring: str
+    epsilon: float
+    delta: float | None
+    adjacency: str
+    random_state: Any = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Charge the active ledgers and return the private score.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted model.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        float
+            The score, larger is better; nan if its interval is too wide for one.
+        """
+        name, sign = SCORERS[self.scoring]
+        found = evaluate(
+            estimator,
+            *(X, y),
+            metrics=[name],
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+        )
+        return sign * found[name].value
+
+
+def dp_scorer(
+    scoring: str,
+    *,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    adjacency: str = "replace_one",
+    random_state: Any = None,
+) -> DPScorer:
+    """Make a scorer with differential privacy, called as ``scorer(model, X, y)``.
+
+    **Every call spends the whole budget**: `cross_val_score` with five folds spends it five times, once on each fold, and a
+    grid search once for each candidate and fold. The active ledgers charge each call and add the charges up.
+
+    Parameters
+    ----------
+    scoring : str
+        Out of "accuracy", "roc_auc", "recall", "precision", "neg_log_loss" and "neg_brier_score": scikit-learn's names, for
+        which larger is better.
+    epsilon, delta : float
+        Budget of each call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables of records are neighbours.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+    Returns
+    -------
+    DPScorer
+        The scorer.
+
+    Raises
+    ------
+    ValueError
+        For parameters that are not valid.
+
+    See Also
+    --------
+    evaluate : Several metrics with intervals for one budget.
+    skdp.model_selection.DPGridSearchCV : Chooses among candidates within one budget for fits and scores.
+
+    Notes
+    -----
+    **Privacy.** A call is an `evaluate` of one metric: its result is a function of that release. Folds of one table are disjoint
+    and each is scored once per candidate, but their records also train the models of the other folds. So the ledger adds up.
+    Which rows are in a fold must not depend on their labels: take ``cv=KFold(...)``, since an integer means stratified folds.
+
+    scikit-learn turns errors of a scorer into nan and warns, also where a ledger has too little left. ``error_score="raise"``
+    stops at the error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import KFold, cross_val_score
+    >>> from skdp import DPLogisticRegression, PrivacyLedger
+    >>> from skdp.metrics import dp_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(30_000, 3))
+    >>> y = (X @ [4, -2, 1] + rng.logistic(size=30_000) / 2 > 0).astype(int)
+    >>> model = DPLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
+    >>> with PrivacyLedger(epsilon=10.0, delta=1e-6) as ledger:
+    ...     scorer = dp_scorer("roc_auc", epsilon=1.0)
+    ...     scores = cross_val_score(model, X, y, cv=KFold(3), scoring=scorer, error_score="raise")
+    >>> len(scores), len(ledger.entries)
+    (3, 6)
+    """
+    if scoring not in SCORERS:
+        raise ValueError(f"scoring={shown(scoring)}; expected one of {', '.join(SCORERS)}.")
+    budget_of(FEWEST, epsilon, delta, adjacency)
+    return DPScorer(scoring, epsilon, delta, adjacency, random_state)
