@@ -1,7 +1,8 @@
 """Define the bases of the private linear classifiers: reading labels, predicting labels and probabilities."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.losses import Logistic, Multinomial
+from skdp.preprocessing._octave_rule import lighter
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
@@ -124,6 +127,11 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         weights, classes = check_class_weight(self.class_weight, facts.classes), facts.labels
         class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
         return self._problem(facts.n_samples, facts.n_features, self._loss(len(classes)), class_weight=class_weight)
+
+    def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
+        """Return a schema in which learnt integers have indicators of less weight."""
+        columns = {name: lighter(facts) if name in learnt else facts for name, facts in schema.columns.items()}
+        return super()._usable(replace(schema, columns=columns), learnt)
 
     def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
         check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)

@@ -75,7 +75,8 @@ def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndar
     if learnt is not None and learnt.integers:
         first = column.stop - len(learnt.integers) - learnt.missing
         cells = basis.scaled_cells(basis.terms[place], np.array(learnt.integers))
-        np.add.at(found.T, column.of_numbers(cells, None), of_indicators[:, first : column.stop - learnt.missing].T)
+        effects = learnt.weight * of_indicators[:, first : column.stop - learnt.missing]
+        np.add.at(found.T, column.of_numbers(cells, None), effects.T)
     if column.missing:
         found[:, -1] += of_indicators[:, column.stop - 1]
     return found

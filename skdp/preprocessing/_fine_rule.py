@@ -4,6 +4,7 @@ All are functions of releases and of their noise. The constants are choices, mad
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,10 @@ INSIDE, BLUR = 0.99, 0.25
 # Bins of a window over those of the one tried before, and the share of a window that is added on both sides as a margin, for a
 # column and for a target: its predictions are clipped. With 1.2 and .4 for 2 and .25, scores of bike, ijcnn1 and adult are level.
 LONGER, MARGIN, TARGET_MARGIN = 1.2, 0.4, 0.5
+# Where noise hides the edges of a window: how much likelier it must be, as a logarithm, that all cells lie evenly in it than that
+# they lie evenly between the limits; the share of the cells that it must seem to hold; and its least distance from 0, over
+# its length. A column nearer to 0 has its scale from octaves, and a window would cut off its tail.
+EVIDENCE, SEEMS_INSIDE, FAR = 15.0, 0.9, 1.0
 # Share of the cells that are there which integers that count must hold, for a column to be these integers.
 CLEAR = 0.95
 # The least share for all integers together if they cannot be told apart; it is larger if less than the rest is in doubt.
@@ -58,7 +63,7 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
         if few is not None:
             return few
         even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]  # also where few are integers
-    return _narrowed(finding, even, sigma, TARGET_MARGIN if target else MARGIN)
+    return _narrowed(finding, even, sigma, target)
 
 
 def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: float) -> Finding | None:
@@ -110,18 +115,55 @@ def ends_in_few_bins(before: Finding, after: Finding) -> bool:
     return after.kind == "linear" and width <= FEW * whole / EVEN_BINS
 
 
-def _narrowed(finding: Finding, even: np.ndarray, sigma: float, margin: float) -> Finding:
-    """Return the finding with the shortest window that was tried as limits and core, where noise lets one be seen."""
-    low, high = finding.limits
-    edges, width = np.linspace(low, high, even.size + 1), 1
+def _narrowed(finding: Finding, even: np.ndarray, sigma: float, target: bool) -> Finding:
+    """Return the finding with a window and a margin as limits and core, where noise lets one be seen.
+
+    The window is the shortest one that was tried and holds nearly all cells. Where noise hides which does, it is the likeliest
+    one, far from 0; not for a target, whose cells outside would be lost.
+    """
+    found = _shortest(finding, even, sigma) or (None if target else _likeliest(finding, even, sigma))
+    if found is None:
+        return finding
+    (place, width), edges = found, np.linspace(*finding.limits, even.size + 1)
+    more = max(int(width * (TARGET_MARGIN if target else MARGIN)), 1)
+    ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, even.size)])
+    zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]
+    return replace(finding, kind="linear", limits=ends, core=ends, centre=finding.centre if zero else sum(ends) / 2)
+
+
+def _shortest(finding: Finding, even: np.ndarray, sigma: float) -> tuple[int, int] | None:
+    """Return first bin and length of the shortest window that holds nearly all cells; None if noise hides which one does."""
     present = 1 - finding.missing
-    while width < even.size and Z * sigma * math.sqrt(width) <= BLUR * present:
-        sums = np.convolve(even, np.ones(width), "valid")
-        place = int(np.argmax(sums))
-        if sums[place] >= INSIDE * present:
-            more = max(int(width * margin), 1)
-            ends = float(edges[max(place - more, 0)]), float(edges[min(place + width + more, even.size)])
-            zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]
-            return replace(finding, kind="linear", limits=ends, core=ends, centre=finding.centre if zero else sum(ends) / 2)
+    for width, place, held in _fullest(even, even.size - 1):
+        if _blurred(width, sigma, present):
+            return None
+        if held >= INSIDE * present:
+            return place, width
+    return None
+
+
+def _likeliest(finding: Finding, even: np.ndarray, sigma: float) -> tuple[int, int] | None:
+    """Return the same of the window, of those that noise hides, in which all cells lie evenly with the largest likelihood."""
+    present, best, found = 1 - finding.missing, EVIDENCE, None
+    edges = np.linspace(*finding.limits, even.size + 1)
+    for width, place, held in _fullest(even, even.size // 2):
+        if _blurred(width, sigma, present) and held >= SEEMS_INSIDE * present:
+            gain = (present * (2 * held - present) / width - present**2 / even.size) / (2 * sigma**2)
+            low, high = edges[place], edges[place + width]
+            if gain > best and max(low, -high) >= FAR * (high - low):
+                best, found = gain, (place, width)
+    return found
+
+
+def _blurred(width: int, sigma: float, present: float) -> bool:
+    return Z * sigma * math.sqrt(width) > BLUR * present
+
+
+def _fullest(even: np.ndarray, longest: int) -> Iterator[tuple[int, int, float]]:
+    """Yield lengths of windows, the first bin of the one of each length that holds most, and its sum."""
+    sums, width = np.concatenate([[0.0], np.cumsum(even)]), 1
+    while width <= longest:
+        held = sums[width:] - sums[:-width]
+        place = int(np.argmax(held))
+        yield width, place, float(held[place])
         width = max(width + 1, int(width * LONGER))
-    return finding

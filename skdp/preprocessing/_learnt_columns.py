@@ -137,11 +137,11 @@ def number_indicators(facts: Number, cells: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_indicators)
-        0 or 1.
+        0, or the weight of indicators of integers, or 1 for missing cells.
     """
     learnt = _learnt(facts)
     missing = np.isnan(cells)[:, None] if learnt.missing else np.empty((len(cells), 0))
-    return np.hstack([cells[:, None] == np.array(learnt.integers), missing]).astype(np.float64)
+    return np.hstack([(cells[:, None] == np.array(learnt.integers)) * learnt.weight, missing])
 
 
 def bucket_indicators(facts: Category, cells: np.ndarray) -> np.ndarray:

@@ -36,6 +36,7 @@ PARTICULAR = {
     "mean_square",
     "binary",
     "logarithm",
+    "weight",
 }  # of a number that was learnt
 ANY = {"kind", "description", "exact"}
 KEYS = {
@@ -110,6 +111,8 @@ class LearntScale:
         Whether the bounds are its only two values, so that plots show these alone.
     logarithm : float, default=0.0
         Unit of a logarithm that is a feature beside the number; 0 if there is none.
+    weight : float, default=1.0
+        Value of the indicator of an integer where it is not 0, at most 1.
     """
 
     core: tuple[float, float]
@@ -120,11 +123,12 @@ class LearntScale:
     mean_square: float = 1 / 3
     binary: bool = False
     logarithm: float = 0.0
+    weight: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
         given = {**vars(self), "core": list(self.core), "integers": list(self.integers)}
-        usual = {"unit": 1.0, "integers": [], "missing": False, "mean_square": 1 / 3, "binary": False, "logarithm": 0.0}
+        usual = {name: getattr(LearntScale, name, None) for name in given} | {"integers": []}
         return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
 
@@ -425,10 +429,12 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
         raise ValueError(f"{where}: core={shown(core)}; expected [low, high], low <= high.")
     centre = sum(core) / 2 if centre is None else centre
     positive = {name: facts.get(name, default) for name, default in (("unit", 1.0), ("mean_square", 1 / 3))}
-    positive |= {"logarithm": facts["logarithm"]} if "logarithm" in facts else {}
+    positive |= {name: facts[name] for name in ("logarithm", "weight") if name in facts}
     for name, value in (("centre", centre), *positive.items()):
         if not _is_number(value) or (name in positive and not value > 0):
             raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")
+    if positive.get("weight", 1) > 1:
+        raise ValueError(f"{where}: weight={shown(facts['weight'])}; expected at most 1.")
     integers, flags = facts.get("integers", []), {name: facts.get(name, False) for name in ("missing", "binary")}
     listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
     if not listed or len(set(integers)) < len(integers):

@@ -356,6 +356,8 @@ def test_a_schema_that_was_learnt_is_given_back(frame, tmp_path):
         ({"core": 3}, "core"),
         ({"centre": math.nan}, "centre=nan; expected a number"),
         ({"unit": 0}, "unit=0; expected a positive number"),
+        ({"weight": 0}, "weight=0; expected a positive number"),
+        ({"weight": 2}, "weight=2; expected at most 1"),
         ({"mean_square": -1}, "mean_square=-1; expected a positive number"),
         ({"integers": [1, 1]}, "integers"),
         ({"integers": list(range(65))}, "at most 64"),

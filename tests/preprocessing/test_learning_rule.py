@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, nearer, number_or_text, on_one_scale, place_octaves
+from skdp.preprocessing._learnt_columns import number_indicators
+from skdp.preprocessing._octave_rule import Finding, common_buckets, lighter, nearer, number_or_text, on_one_scale, place_octaves
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
@@ -375,3 +376,44 @@ def test_noise_does_not_move_the_limits_of_truths(sigma, rng):
         assert 0 < number.mean_square < 3
     empty = place_truths(octaves(np.full(N, math.nan)), SIGMA)
     assert empty.kind == "undetermined" and empty.limits == (0, 1) and empty.missing == 1
+
+
+def uniform_between(low, high, n_cells=N):
+    """Return what is known of a column of which the first histogram found two octaves, and its exact fine histogram."""
+    finding = Finding("linear", (0.0, 1024.0), (0.0, 1024.0), 512.0, 0.0)
+    return finding, np.histogram(np.linspace(low, high, n_cells), bins=EVEN_BINS, range=finding.limits)[0] / n_cells
+
+
+def test_a_window_that_noise_hides_is_the_likeliest_one(rng):
+    """60 bins at a noise for which 20 are seen; its sum is 1 +- .1, and must be .9 at least."""
+    finding, exact = uniform_between(600.0, 660.0)
+    found = [refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014) for _ in range(40)]
+    narrowed = [one for one in found if one != finding]
+    assert len(narrowed) > 25
+    assert np.median([one.limits[1] - one.limits[0] for one in narrowed]) < 200
+    for one in narrowed:
+        assert 0 < one.limits[0] <= 605 and 655 <= one.limits[1] < 1024 and one.core == one.limits
+
+
+def test_likelihood_cuts_no_tail_off_a_target_or_a_column_near_zero(rng):
+    for target, low, high in ((True, 600.0, 660.0), (False, 40.0, 100.0)):
+        finding, exact = uniform_between(low, high)
+        assert refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014, target=target) == finding
+
+
+def test_noise_alone_and_columns_that_fill_their_limits_have_no_likeliest_window(rng):
+    finding, even = uniform_between(0.0, 1024.0)
+    for _ in range(100):
+        noise = 0.014 * rng.normal(size=EVEN_BINS)
+        assert refine(finding, noise, 0.014) == finding
+        assert refine(finding, even + noise, 0.014) == finding
+
+
+def test_integers_of_a_classifier_have_lighter_indicators():
+    facts = Number((0.0, 9.0), "linear", 4.0, LearntScale((0.0, 9.0), 4.0, integers=(1.0, 2.0, 3.0), mean_square=4 / 3))
+    light = lighter(facts)
+    assert light.learnt.mean_square == pytest.approx(1 / 3 + light.learnt.weight**2) and lighter(light) == light
+    cells = np.array([1.0, 2.0, 5.0])
+    np.testing.assert_array_equal(number_indicators(light, cells), light.learnt.weight * number_indicators(facts, cells))
+    plain = [Number((0.0, 1.0), "linear", None), Category(("a",)), replace(facts, learnt=replace(facts.learnt, integers=()))]
+    assert [lighter(one) for one in plain] == plain

@@ -253,6 +253,7 @@ class AdditiveModel(DPEstimator):
 
     def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
         """Return a schema with nearer limits of learnt columns; monotone columns of numbers have no indicators."""
+        schema = super()._usable(schema, learnt)
         columns = {name: nearer(facts, FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
         for name in monotone_directions(self.monotone, schema):
             column = columns[name]
