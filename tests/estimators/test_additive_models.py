@@ -76,12 +76,12 @@ def test_the_rule_for_classes(s, m):
 
 @pytest.mark.parametrize("m", (4, 8, 16))
 def test_the_rule_for_numbers(m):
-    """The most intervals m for which the signal-to-noise ratio per function is at least 15 m / 4."""
+    """The most intervals m for which the signal-to-noise ratio per function is at least 13 m / 4."""
     basis = AdditiveBasis(Schema.read({"columns": COLUMNS}), 0, dyadic=False)
     size = 2 * (1 + m + 1) + 4
     model = DPAdditiveRegressor(target_bounds=(0, 1))
-    assert model._n_intervals(15 * m / 4 * size * (1 + 1e-9), basis) == m
-    assert model._n_intervals(15 * m / 4 * size * (1 - 1e-9), basis) == {4: 0, 8: 4, 16: 8}[m]
+    assert model._n_intervals(13 * m / 4 * size * (1 + 1e-9), basis) == m
+    assert model._n_intervals(13 * m / 4 * size * (1 - 1e-9), basis) == {4: 0, 8: 4, 16: 8}[m]
 
 
 def test_only_numbers_are_expanded(rng):

@@ -401,6 +401,12 @@ def test_likelihood_cuts_no_tail_off_a_target_or_a_column_near_zero(rng):
         assert refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014, target=target) == finding
 
 
+def test_where_noise_hides_nothing_a_window_holds_nearly_all_cells(rng):
+    """Some are beyond the limits here."""
+    finding, exact = uniform_between(600.0, 660.0)
+    assert refine(finding, 0.97 * exact + 1e-4 * rng.normal(size=EVEN_BINS), 1e-4) == finding
+
+
 def test_noise_alone_and_columns_that_fill_their_limits_have_no_likeliest_window(rng):
     finding, even = uniform_between(0.0, 1024.0)
     for _ in range(100):
