@@ -15,7 +15,21 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks import additive, audit, boosting, constants, curve, defaults, floor, inference, margins, raw, resources, scale
+from benchmarks import (
+    additive,
+    audit,
+    bands,
+    boosting,
+    constants,
+    curve,
+    defaults,
+    floor,
+    inference,
+    margins,
+    raw,
+    resources,
+    scale,
+)
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
 from benchmarks.methods import METHODS, TASKS
@@ -57,6 +71,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_constants,
         add_defaults,
         add_inference,
+        add_bands,
         add_floor,
         add_papers,
         add_margins,
@@ -186,6 +201,26 @@ def start_inference(given: argparse.Namespace) -> None:
     sizes = {"n": given.n_samples, "columns": given.columns, "epsilons": given.epsilons}
     sizes |= {"adjacency": given.adjacency, "seed": given.seed}
     inference.measure(given.families, given.designs, sizes, given.repeats, given.robust, given.jobs, given.out)
+
+
+def add_bands(commands: Any) -> None:
+    """Command that measures the noise bands of additive and boosted models."""
+    command = commands.add_parser("bands", help="coverage and width of the noise bands of curves; writes bands.json and .md")
+    command.add_argument("--models", type=names(bands.MODELS), default="all", help="default: all")
+    command.add_argument("--n-samples", type=numbers, default="5000,30000", help="numbers of records; default: %(default)s")
+    command.add_argument("--epsilons", type=epsilons, default="0.5,1,3", help="default: %(default)s")
+    command.add_argument("--adjacency", choices=ADJACENCIES, default="replace_one", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=60, help="fits per cell; default: %(default)s")
+    command.add_argument("--seed", type=int, default=0, help="of the tables; default: %(default)s")
+    command.add_argument("--jobs", type=positive, help="processes; default: 1")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_bands)
+
+
+def start_bands(given: argparse.Namespace) -> None:
+    """Measure the noise bands of curves."""
+    sizes = {"n": given.n_samples, "epsilons": given.epsilons, "adjacency": given.adjacency, "seed": given.seed}
+    bands.measure(given.models, sizes, given.repeats, given.jobs, given.out)
 
 
 def add_floor(commands: Any) -> None:

@@ -18,7 +18,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassCounts, Standardization, StandardizedGradient, Whitening
 from skdp.solvers import CoefficientNoise, Problem, StandardizedGradientDescent, WhitenedGradientDescent
 from skdp.solvers._standardization import Standard
-from skdp.solvers.adaptive._iterate_noise import NoisySteps, clipped_bend, hidden_variances, variances_left
+from skdp.solvers.adaptive._iterate_noise import NoisySteps, clipped_bend, variances_left
 from skdp.solvers.adaptive._shrinkage import momentum_gains
 
 pytestmark = pytest.mark.skipif(
@@ -106,6 +106,18 @@ def test_standard_errors_are_those_of_the_covariance_written_out(storage, white,
         assert stated[:, k] == pytest.approx(7.0 * np.sqrt(np.diag(rows @ covariance @ rows.T)))
 
 
+@pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csr_matrix))
+def test_blocks_replace_the_variances_of_their_features(storage):
+    d, root = 5, RNG.normal(size=(2, 2))
+    geometry = Standardization(np.zeros(d), RNG.uniform(0.5, 2.0, d), True, 1.0)
+    variances = RNG.uniform(0.1, 1.0, (d + 1, 1))
+    noise = CoefficientNoise(geometry, np.zeros((d + 1, 1)), variances, blocks=((1, root @ root.T),))
+    covariance = np.diag(np.square(geometry.scale) * variances[:d, 0])
+    covariance[1:3, 1:3] = root @ root.T
+    rows = RNG.normal(size=(6, d))
+    assert noise.standard_errors(storage(rows))[:, 0] == pytest.approx(np.sqrt(np.diag(rows @ covariance @ rows.T)))
+
+
 @pytest.mark.parametrize("kind", ("classes", "numbers"))
 def test_without_privacy_there_is_no_noise(kind):
     X, y = records(300)
@@ -189,7 +201,7 @@ def left(n, factor):
     geometry = Standardization(np.zeros(2), np.full(2, 2.0), True, 1.0)
     average = np.repeat([[3.0], [4.0], [0.0]], 3, axis=1)
     standard, steps = Standard(geometry, np.full(2, 0.8), 2.6), NoisySteps(30, 15, 5.0, 0.8, 1e-3)
-    return variances_left(problem, standard, steps, np.zeros((2, 1)), 0.5, average, factor * average, 0.09)[:2]
+    return sum(variances_left(problem, standard, steps, np.zeros((2, 1)), 0.5, average, factor * average, 0.09))[:2]
 
 
 def test_variances_go_with_the_square_of_a_factor():
@@ -207,11 +219,6 @@ def test_clipped_records_do_not_bend():
     assert clipped_bend(0.0, 0.0, 0.51) == pytest.approx(0.25)
     assert clipped_bend(0.0, 0.0, 0.49) == 0.0
     assert clipped_bend(0.3, 2.0, 0.2) < clipped_bend(0.3, 2.0, 0.5) < clipped_bend(0.3, 2.0, 1.0)
-
-
-def test_directions_that_stand_out_are_not_hidden():
-    variances = hidden_variances(np.array([0.9, 0.4, 0.4]), np.array([5.0, 1.0, 3.0]))
-    assert variances == pytest.approx([0.0, 0.24 * 5.0, 0.24 * 5.0])
 
 
 @pytest.mark.parametrize("kind", ("classes", "numbers"))

@@ -18,7 +18,6 @@ __all__ = [
     "NoisySteps",
     "bend_of_calibration",
     "clipped_bend",
-    "hidden_variances",
     "mean_bend",
     "variances_left",
     "weighted_bend",
@@ -27,6 +26,9 @@ __all__ = [
 # Factor by which correlated features may make the loss flatter than their variances say: the variance inflation factor from which
 # textbooks call collinearity severe. A larger value makes standard errors larger.
 INFLATION = 10.0
+# Shares of the curvature that correlated features plausibly leave: all of it, the least, and their geometric mean. Variances of
+# noise are averaged over them.
+PLAUSIBLE_SHARES = (1.0, INFLATION**-0.5, 1 / INFLATION)
 # Share of the curvature of the functions of one column that correlated columns leave it, where the likely noise is wanted and not
 # a bound. A choice: 1 in place of .5 left more noise on adult and ijcnn1.
 LEFT_BY_OTHERS = 0.5
@@ -88,12 +90,15 @@ class KnownSteps:
         Strength of the ridge penalty.
     factor : float
         Released coefficients over those that the steps found.
+    of_scale : ndarray of shape (n_features,) or float, default=0.0
+        Variances that the noise of the scale adds to the coefficients.
     """
 
     steps: NoisySteps
     bend: float
     penalty: float
     factor: float
+    of_scale: np.ndarray | float = 0.0
 
     def variances(self, curvature: np.ndarray) -> np.ndarray:
         """Return the likely variances of the coefficients of k directions.
@@ -108,7 +113,14 @@ class KnownSteps:
         ndarray of shape (k,)
             Variances of the noise.
         """
-        found = self.steps.variances(LEFT_BY_OTHERS * self.bend * curvature, np.full(curvature.shape, self.penalty))
+        return self._variances(curvature, LEFT_BY_OTHERS)
+
+    def plausible_variances(self, curvature: np.ndarray) -> np.ndarray:
+        """Return the same, averaged over the shares of the curvature that correlated columns plausibly leave."""
+        return np.asarray(np.mean([self._variances(curvature, share) for share in PLAUSIBLE_SHARES], axis=0))
+
+    def _variances(self, curvature: np.ndarray, share: float) -> np.ndarray:
+        found = self.steps.variances(share * self.bend * curvature, np.full(curvature.shape, self.penalty))
         return self.factor**2 * found
 
 
@@ -148,7 +160,7 @@ def variances_left(
     average: np.ndarray,
     coef: np.ndarray,
     moments_share: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the variances of released coefficients, which are a multiple of the average of the last iterates.
 
     Parameters
@@ -170,26 +182,30 @@ def variances_left(
 
     Returns
     -------
-    ndarray of shape ``problem.shape``
-        Upper bounds, if the curvature of the loss is at least a tenth of that for normal scores and uncorrelated features: a
-        variance inflation factor of 10 counts as severe collinearity. For more than two classes, weights of classes, and losses
-        other than the logistic one the curvature is taken to be 0, which always gives an upper bound.
+    of_steps : ndarray of shape ``problem.shape``
+        Variances from the steps, averaged over plausible curvatures: all, and at least a tenth, of that for normal scores and
+        uncorrelated features. A variance inflation factor of 10 counts as severe collinearity. For more than two classes, weights
+        of classes, and losses other than the logistic one the curvature is taken to be 0, which gives an upper bound.
+    of_scale : ndarray of the same shape
+        Variances that the noise of the scale of the features adds.
     """
+    of_scale = np.zeros(problem.shape)
     if not problem.budget.private:
-        return np.zeros(problem.shape)
+        return of_scale, of_scale
     d, ones = problem.n_features, np.ones(problem.shape[0] - problem.n_features)
-    variances = steps.variances(bend / INFLATION * np.append(standard.variances, ones), np.append(penalty, 0 * ones))
+    curvature, ridge = bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones)
+    variances = np.mean([steps.variances(share * curvature, ridge) for share in PLAUSIBLE_SHARES], axis=0)
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
     repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
     if standard.geometry.scale.ndim == 2:  # the steps reach the minimum, which does not depend on the scale
-        return repeated
+        return repeated, of_scale
     noise = (
         mean_noise(problem, moments(problem), moments_share) * problem.data_norm
     )  # noise of a variance; scale = variance**-0.5
     signal = np.maximum(np.square(coef[:d]) - repeated[:d], 0.0)
     relative = np.minimum(noise * np.square(standard.geometry.scale) / 2, MOST_OF_SCALE)
-    repeated[:d] += np.square(relative)[:, None] * signal
-    return repeated
+    of_scale[:d] = np.square(relative)[:, None] * signal
+    return repeated, of_scale
 
 
 def clipped_bend(mean: float, variance: float, cap: float) -> float:
@@ -259,26 +275,3 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
 def _log_odds(problem: Problem) -> bool:
     """Whether the minimiser's raw predictions are the log-odds of two classes, which class weights would shift."""
     return getattr(problem.loss, "log_odds", False) and problem.class_weight is None
-
-
-def hidden_variances(curvature: np.ndarray, estimates: np.ndarray) -> np.ndarray:
-    """Return the variance that the unknown curvature of hidden directions adds to their estimates.
-
-    The eigenvalues of a noisy second moment that noise hides share what is left of its trace. Their directions may be flat or
-    steep, and other noise makes other directions of them.
-
-    Parameters
-    ----------
-    curvature : ndarray of shape (d,)
-        Estimated curvature c of each coordinate, at most 1. All hidden coordinates have the same one, which is the least.
-    estimates : ndarray of shape (d,)
-        Estimated coefficients.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        ``c (1 - c)`` times the mean square of the hidden estimates, as if each were learnt with probability c; 0 for the others.
-    """
-    hidden = curvature <= curvature.min(initial=math.inf) * (1 + 1e-9)
-    square = float(np.square(estimates[hidden]).mean()) if hidden.any() else 0.0
-    return np.where(hidden, curvature * (1 - curvature) * square, 0.0)

@@ -41,7 +41,13 @@ class TailSteps:
         return np.asarray(1 - (1 - left).mean(axis=1) - self.finish * curvature * left.mean(axis=1))
 
     def plausible_errors(
-        self, curvature: np.ndarray, penalty: np.ndarray, noise: np.ndarray, estimates: np.ndarray, n_features: int
+        self,
+        curvature: np.ndarray,
+        penalty: np.ndarray,
+        noise: np.ndarray,
+        squares: np.ndarray,
+        n_features: int,
+        unclipped: float = 1.0,
     ) -> np.ndarray:
         """Return mean squared errors of the estimates, averaged over plausible curvatures.
 
@@ -51,23 +57,27 @@ class TailSteps:
             Estimated curvature of the loss, and curvature of the penalty.
         noise : ndarray of shape (n_steps,)
             Standard deviation of a coordinate of each gradient.
-        estimates : ndarray of shape (d,)
-            Result of the steps.
+        squares : ndarray of shape (d,)
+            Estimated squares of the coefficients; they may be negative.
         n_features : int
             Number of coordinates without the intercept.
+        unclipped : float, default=1.0
+            Share of the gradients that are not clipped: clipped ones do not change with the coefficients along their features.
 
         Returns
         -------
         ndarray of shape (d,)
-            Variance of the noise plus squared bias, for coefficients of the size of the estimates.
+            Variance of the noise plus squared bias.
         """
-        squares, hidden = np.square(estimates), hidden_directions(curvature[:n_features])
+        squares, hidden = squares.copy(), hidden_directions(curvature[:n_features])
         if hidden.any():
             squares[:n_features][hidden] = squares[:n_features][hidden].mean()
+        squares = np.maximum(squares, 0.0)
         errors = []
         for plausible in plausible_curvatures(curvature):
-            gains = tail_gains(self.step, plausible + penalty, self.finish, self.warm_up, self.n_steps)
-            errors.append(np.square(gains * noise).sum(axis=1) + np.square(self.unlearnt(plausible + penalty)) * squares)
+            bend = unclipped * plausible + penalty
+            gains = tail_gains(self.step, bend, self.finish, self.warm_up, self.n_steps)
+            errors.append(np.square(gains * noise).sum(axis=1) + np.square(self.unlearnt(bend)) * squares)
         return np.asarray(np.mean(errors, axis=0))
 
 

@@ -292,11 +292,13 @@ class StandardizedGradientDescent(AdaptiveSolver):
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         bend_of = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
         bend, penalty = mean_bend(problem, features, bend_of, average), self._penalty(problem, features)
-        variances = variances_left(problem, features, steps, penalty, bend, average, coef, self.moments_share)
+        of_steps, of_scale = variances_left(problem, features, steps, penalty, bend, average, coef, self.moments_share)
         known = None
         if bend and problem.budget.private and isinstance(steps, NoisySteps):
             found, kept = (float(np.linalg.norm(some[: problem.n_features])) for some in (average, coef))
-            known = KnownSteps(steps, bend, float(penalty.min()), kept / max(found, 1e-300))
+            factor = kept / max(found, 1e-300)
+            known = KnownSteps(steps, bend, float(penalty.min()), factor, of_scale[: problem.n_features, 0])
+        variances = of_steps + of_scale
         noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread, steps=known)
         released = released_moments(problem, answer, spread)
         return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)

@@ -20,7 +20,6 @@ from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver, WhiteningSolver
-from skdp.solvers.adaptive._iterate_noise import INFLATION, hidden_variances
 from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions
 from skdp.solvers.adaptive._shrinkage import posterior_factors, tail_gains
 from skdp.solvers.adaptive._whitening import (
@@ -177,9 +176,9 @@ class WhitenedGradientDescent(WhiteningSolver):
         frame = release_frame(problem, shares, centre, ask)
         quantile, level = release_gradient_norm(problem, shares, centre, frame, ask)
         clip_norm = _clip_norm(problem, frame, quantile)
-        estimates, variances, loose, plausible = self._descend(problem, shares, centre, frame, clip_norm, ask)
+        estimates, variances, plausible, left_in = self._descend(problem, shares, centre, frame, (clip_norm, level), ask)
         kept = _shrunk(problem, centre, frame, estimates, variances)
-        left_in = _variances_left(problem, centre, frame, estimates, kept, loose)
+        left_in = _variances_left(problem, centre, estimates, kept, left_in)
         spread = 0.5 if quantile is None else quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
         left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
         plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
@@ -194,14 +193,15 @@ class WhitenedGradientDescent(WhiteningSolver):
         return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
 
     def _descend(
-        self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip_norm: float, ask: Ask
+        self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip: tuple[float, float], ask: Ask
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Average of the last iterates with its Newton finish, relative to the mean target, and three variances of its noise.
 
-        The first variance is for the estimated curvature, the second for a tenth of it. The third is the mean over plausible
-        curvatures, plus the square of the bias that the steps leave.
+        The clip norm comes with the share of the gradients below it. The first variance is for the estimated curvature. The
+        others are means over plausible curvatures, plus the square of the bias that the steps leave; the third takes into account
+        that clipped gradients have no curvature.
         """
-        n_steps, first = self.n_steps, self._first()
+        n_steps, first, (clip_norm, level) = self.n_steps, self._first(), clip
         curvature, step = frame.curvature + frame.penalty, self._step(problem)
         offset = np.zeros(curvature.size)
         offset[problem.n_features :] = centre.target
@@ -222,11 +222,14 @@ class WhitenedGradientDescent(WhiteningSolver):
             theta = theta + step * gradient
         finish = 1 / (curvature + DAMPING)
         gains = tail_gains(step, curvature, finish, first, n_steps)
-        loose = tail_gains(step, frame.curvature / INFLATION + frame.penalty, finish, first, n_steps)
         average = (iterates + finish * gradients) / (n_steps - first)
         steps = TailSteps(step, finish, first, n_steps)
-        plausible = steps.plausible_errors(frame.curvature, frame.penalty, noise, average, problem.n_features)
-        return average, np.square(gains * noise).sum(axis=1), np.square(loose * noise).sum(axis=1), plausible
+        variances = np.square(gains * noise).sum(axis=1)
+        plausible, clipped = (
+            steps.plausible_errors(frame.curvature, frame.penalty, noise, squares, problem.n_features, share)
+            for squares, share in ((np.square(average), 1.0), (np.square(average) - variances, level))
+        )
+        return average, variances, plausible, clipped
 
     def _shares(self, problem: Problem) -> Shares:
         histogram, means = self._histogram_share(problem), 0.0
@@ -294,14 +297,13 @@ def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarra
 
 
 def _variances_left(
-    problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, kept: np.ndarray, loose: np.ndarray
+    problem: Problem, centre: Centre, estimates: np.ndarray, kept: np.ndarray, plausible: np.ndarray
 ) -> np.ndarray:
     """Variances of the noise of the shrunk coefficients, in the geometry; see `CoefficientNoise`."""
     if not problem.budget.private:
         return np.zeros(estimates.size)
     d = problem.n_features
-    variances = loose.copy()
-    variances[:d] += hidden_variances(frame.curvature[:d], estimates[:d])
-    variances *= np.square(np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size)))
+    factors = np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size))
+    variances = plausible * np.abs(factors)  # and not squares, because the factors vary with the noise
     variances[d:] += centre.variance
     return variances
