@@ -14,8 +14,9 @@ from skdp.losses import BoundedProper, Huber, Logistic, Squared
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.queries import Whitening, half_vector, symmetric
+from skdp.privacy.queries import Standardization, Whitening, half_vector, symmetric
 from skdp.solvers import InferenceDescent, Problem
+from skdp.solvers._inference import Inference
 from skdp.solvers.adaptive._covariance import Steps, estimated_bread, estimated_meat, expected_bread
 from skdp.solvers.adaptive._whitening import Frame
 
@@ -219,3 +220,25 @@ def test_parameters_are_checked(given, error):
 def test_more_than_1024_features_are_refused():
     with pytest.raises(ValueError, match="at most 1024 features"):
         InferenceDescent().schedule(problem(Squared(), d=1025))
+
+
+def test_a_combination_that_leaves_the_visible_directions_is_not_estimable():
+    """Even if the variance that is computed for the hidden direction is small."""
+    k = 3
+    none = np.zeros((k, k))
+    inference = Inference(
+        Standardization(np.zeros(k), np.ones(k), False, 1.0),
+        np.zeros(k),
+        np.zeros((1, k)),
+        np.eye(k),
+        np.array([True, True, False]),
+        np.ones(k),
+        np.zeros(k),
+        np.zeros(k),
+        none,
+        np.eye(k),
+    )
+    aside = np.array([0.0, 0.04, 0.06, 1.0])
+    rows = np.column_stack([np.sqrt(1 - aside), np.zeros(4), np.sqrt(aside)])
+    found = inference.contrasts(rows, np.zeros(4), np.array(list("abcd")), 0.95, "confidence")
+    np.testing.assert_array_equal(found.estimable, [True, True, False, False])
