@@ -1,4 +1,4 @@
-"""Evaluate fitted classifiers on sensitive test records, with noise and with confidence intervals."""
+"""Evaluate fitted classifiers and regressors on sensitive test records, with noise and with confidence intervals."""
 
 from skdp.metrics._displays import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay
 from skdp.metrics._evaluate import evaluate, plan_evaluation
@@ -7,9 +7,12 @@ from skdp.metrics._functions import (
     dp_accuracy_score,
     dp_brier_score_loss,
     dp_log_loss,
+    dp_mean_absolute_error,
     dp_precision_score,
+    dp_r2_score,
     dp_recall_score,
     dp_roc_auc_score,
+    dp_root_mean_squared_error,
 )
 from skdp.metrics._scorer import DPScorer, dp_scorer
 
@@ -23,9 +26,12 @@ __all__ = [
     "dp_accuracy_score",
     "dp_brier_score_loss",
     "dp_log_loss",
+    "dp_mean_absolute_error",
     "dp_precision_score",
+    "dp_r2_score",
     "dp_recall_score",
     "dp_roc_auc_score",
+    "dp_root_mean_squared_error",
     "dp_scorer",
     "evaluate",
     "plan_evaluation",

@@ -87,7 +87,8 @@ class RocCurveDisplay:
         TypeError
             If this is not the evaluation of a classifier.
         """
-        table, size = _table(evaluation), len(evaluation.table.middles)
+        table = _table(evaluation)
+        size = len(table.middles)
         inner = np.arange(size - 1, 0, -1)
         rates = []
         for label in (0, 1):

@@ -1,10 +1,12 @@
 """Hold the result of a private evaluation."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from skdp.metrics._noisy_errors import NoisyErrors
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
 
@@ -36,10 +38,11 @@ class Metric:
 
     def __str__(self) -> str:
         """Return a line."""
-        interval = f"[{self.low:.3f}, {self.high:.3f}]"
+        form = ".4g" if self.name in ("mae", "rmse") else ".3f"  # the first are in units of the target
+        interval = f"[{self.low:{form}}, {self.high:{form}}]"
         if self.value != self.value:
             return f"{self.name:<12} not determined, {interval}: more test records or a larger epsilon are needed"
-        return f"{self.name:<12} {self.value:.3f}, {interval}"
+        return f"{self.name:<12} {self.value:{form}}, {interval}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +55,17 @@ class Evaluation(Mapping[str, Metric]):
         The requested metrics.
     level : float
         Coverage of the intervals.
-    table : NoisyTable
-        The released counts by class and log-odds: all metrics follow from them, and other ones can.
+    table : NoisyTable or NoisyErrors
+        The released counts by class and log-odds, or sums of errors: all metrics follow from them, and other ones can.
     privacy_report : PrivacyReport
         Guarantee, releases and noise.
     classes : tuple
-        Labels of the model.
+        Labels of a classifier.
     """
 
     metrics: Mapping[str, Metric]
     level: float
-    table: NoisyTable
+    table: NoisyTable | NoisyErrors
     privacy_report: PrivacyReport
     classes: tuple[Any, ...] = ()
 
@@ -85,15 +88,16 @@ class Evaluation(Mapping[str, Metric]):
     def __str__(self) -> str:
         """Return a line per metric, and the guarantee."""
         head = f"Private evaluation, {self.level:.0%} intervals for noise and sampling"
-        return "\n".join([head, *map(str, self.metrics.values()), self.privacy_report.summary])
+        clipped = [f"errors clipped to {self.table.error_bound:.4g}"] if isinstance(self.table, NoisyErrors) else []
+        return "\n".join([head, *map(str, self.metrics.values()), *clipped, self.privacy_report.summary])
 
     def _repr_html_(self) -> str:
         """Return the text for notebooks."""
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def metric(name: str, found: tuple[float, float, float], bounded: bool) -> Metric:
-    """Return a metric; one in [0, 1] whose interval is wider than half of that is not determined.
+def metric(name: str, found: tuple[float, float, float], limits: tuple[float, float], *, widest: float = WIDEST) -> Metric:
+    """Return a metric; one whose interval is too wide is not determined.
 
     Parameters
     ----------
@@ -101,15 +105,17 @@ def metric(name: str, found: tuple[float, float, float], bounded: bool) -> Metri
         Name of the metric.
     found : tuple of float
         Estimate, and lower and upper end of the interval.
-    bounded : bool
-        Whether the metric lies in [0, 1].
+    limits : tuple of float
+        Range of the metric. An unbounded one above 0 has a value always.
+    widest : float, default=0.5
+        Widest interval beside which a value is shown.
 
     Returns
     -------
     Metric
-        With the interval [0, 1] and no value if it is not determined.
+        With its range as the interval and no value if it is not determined.
     """
-    value, low, high = found
-    if bounded and not high - low <= WIDEST:
-        return Metric(name, float("nan"), 0.0, 1.0)
-    return Metric(name, value, max(low, 0.0), min(high, 1.0) if bounded else high)
+    value, low, high = map(float, found)
+    if limits != (0.0, math.inf) and not high - low <= widest:
+        return Metric(name, math.nan, *limits)
+    return Metric(name, value, max(low, limits[0]), min(high, limits[1]))

@@ -7,16 +7,21 @@ import numpy as np
 
 from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
-from skdp.metrics._evaluate import budget_of, check_level, class_numbers, evaluate_scores, log_odds_of
+from skdp.metrics._classes import class_numbers, evaluate_scores, log_odds_of
 from skdp.metrics._evaluation import Metric
+from skdp.metrics._evaluation_plan import budget_of, check_level
+from skdp.metrics._regression import check_bounds, evaluate_errors, predictions_of
 
 __all__ = [
     "dp_accuracy_score",
     "dp_brier_score_loss",
     "dp_log_loss",
+    "dp_mean_absolute_error",
     "dp_precision_score",
+    "dp_r2_score",
     "dp_recall_score",
     "dp_roc_auc_score",
+    "dp_root_mean_squared_error",
 ]
 
 OF_CLASSES = """Estimate {what} on sensitive test records, with differential privacy for these.
@@ -105,6 +110,94 @@ def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., M
     return score
 
 
+OF_ERRORS = """Estimate {what} on sensitive test records, with differential privacy for these.
+
+Each call releases sums of errors and charges the active ledgers. `evaluate` computes several metrics from one release, for the
+budget of one of these functions.
+
+Parameters
+----------
+y_true : array-like of shape (n_samples,)
+    Targets of the test records.
+y_pred : array-like of shape (n_samples,)
+    Predictions of a public model.
+epsilon, delta : float
+    Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+adjacency : {{"replace_one", "zero_out"}}, default="replace_one"
+    Which tables of test records are neighbours.
+level : float, default=0.95
+    Coverage of the confidence interval.
+error_bound : float or None, default=None
+    Absolute errors beyond this public number count as this number. None finds a bound within the budget.
+target_bounds : tuple of float or None, default=None
+    Public range of the targets, to which they are clipped. R2 needs it.
+random_state : int, Generator, RandomState or None, default=None
+    Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+Returns
+-------
+Metric
+    The estimate of the clipped errors with its interval; ``float`` returns the estimate. It is nan if the interval is too wide.
+
+Raises
+------
+TypeError, ValueError
+    For parameters, targets or predictions that are not valid, or too few records to find a bound. Nothing is charged then.
+BudgetExceededError
+    If an active ledger has too little left.
+
+See Also
+--------
+evaluate : Several metrics for one budget. Its notes state the guarantee and how intervals are computed.
+sklearn.metrics.{twin} : The exact score.
+
+Examples
+--------
+>>> import numpy as np
+>>> from skdp.metrics import {name}
+>>> rng = np.random.default_rng(0)
+>>> prediction = rng.uniform(-1, 1, 20_000)
+>>> y = np.clip(prediction + 0.1 * rng.normal(size=20_000), -1, 1)
+>>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(-1, 1))
+>>> bool(found.low < float(found) < found.high)
+True
+"""
+
+
+def _of_errors(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
+    """Return the function of a metric of a regression."""
+
+    def score(
+        y_true: Any,
+        y_pred: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "replace_one",
+        level: float = 0.95,
+        error_bound: float | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        random_state: Any = None,
+    ) -> Metric:
+        check_level(level)
+        check_bounds(error_bound, target_bounds, (metric,))
+        targets, predictions = predictions_of(lambda given: given, y_pred, y_true)
+        found = evaluate_errors(
+            *(targets, predictions, (metric,)),
+            budget=budget_of(len(targets), epsilon, delta, adjacency),
+            level=float(level),
+            model="unnamed",
+            error_bound=error_bound,
+            target_bounds=target_bounds,
+            random_state=random_state,
+        )
+        return found[metric]
+
+    score.__name__ = score.__qualname__ = name
+    score.__doc__ = OF_ERRORS.format(what=what, twin=twin, name=name)
+    return score
+
+
 def _probabilities(y_score: Any, n_samples: int) -> np.ndarray:
     scores = quoting_no_data(y_score, lambda: np.asarray(y_score, dtype=np.float64))
     scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
@@ -121,3 +214,8 @@ dp_log_loss = _of_classes("log_loss", "dp_log_loss", "the log loss, of log-odds 
 dp_brier_score_loss = _of_classes("brier_score", "dp_brier_score_loss", "the Brier score", "brier_score_loss")
 dp_recall_score = _of_classes("recall", "dp_recall_score", "the recall of the second class", "recall_score")
 dp_precision_score = _of_classes("precision", "dp_precision_score", "the precision of the second class", "precision_score")
+dp_mean_absolute_error = _of_errors("mae", "dp_mean_absolute_error", "the mean absolute error", "mean_absolute_error")
+dp_root_mean_squared_error = _of_errors(
+    "rmse", "dp_root_mean_squared_error", "the root of the mean squared error", "root_mean_squared_error"
+)
+dp_r2_score = _of_errors("r2", "dp_r2_score", "the coefficient of determination", "r2_score")

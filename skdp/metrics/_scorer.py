@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdp._validation import shown
-from skdp.metrics._evaluate import FEWEST, budget_of, evaluate
+from skdp.metrics._evaluate import evaluate
+from skdp.metrics._evaluation_plan import FEWEST, budget_of
+from skdp.metrics._noisy_errors import REGRESSION
+from skdp.metrics._regression import check_bounds, refuse_bounds
 
 __all__ = ["DPScorer", "dp_scorer"]
 
@@ -13,6 +16,9 @@ SCORERS = {
     **{name: (name, 1.0) for name in ("accuracy", "roc_auc", "recall", "precision")},
     "neg_log_loss": ("log_loss", -1.0),
     "neg_brier_score": ("brier_score", -1.0),
+    "neg_mean_absolute_error": ("mae", -1.0),
+    "neg_root_mean_squared_error": ("rmse", -1.0),
+    "r2": ("r2", 1.0),
 }
 
 
@@ -28,6 +34,8 @@ class DPScorer:
         Budget of each call.
     adjacency : {"replace_one", "zero_out"}
         Which tables of records are neighbours.
+    error_bound, target_bounds : float or None, and tuple of float or None
+        Public bounds of the scores of regressors.
     random_state : int, Generator, RandomState or None
         Seed of the noise inside `skdp.testing.reproducible_noise`.
     """
@@ -36,6 +44,8 @@ class DPScorer:
     epsilon: float
     delta: float | None
     adjacency: str
+    error_bound: float | None = None
+    target_bounds: tuple[float, float] | None = None
     random_state: Any = None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
@@ -43,12 +53,12 @@ class DPScorer:
 
         Parameters
         ----------
-        estimator : classifier
+        estimator : classifier or regressor
             A fitted model.
         X : array-like or data frame of shape (n_samples, n_features)
             Records.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Their labels or targets.
 
         Returns
         -------
@@ -63,6 +73,8 @@ class DPScorer:
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
+            error_bound=self.error_bound,
+            target_bounds=self.target_bounds,
             random_state=self.random_state,
         )
         return sign * found[name].value
@@ -74,6 +86,8 @@ def dp_scorer(
     epsilon: float = 1.0,
     delta: float | None = None,
     adjacency: str = "replace_one",
+    error_bound: float | None = None,
+    target_bounds: tuple[float, float] | None = None,
     random_state: Any = None,
 ) -> DPScorer:
     """Make a scorer with differential privacy, called as ``scorer(model, X, y)``.
@@ -84,12 +98,16 @@ def dp_scorer(
     Parameters
     ----------
     scoring : str
-        Out of "accuracy", "roc_auc", "recall", "precision", "neg_log_loss" and "neg_brier_score": scikit-learn's names, for
-        which larger is better.
+        Out of "accuracy", "roc_auc", "recall", "precision", "neg_log_loss", "neg_brier_score", "neg_mean_absolute_error",
+        "neg_root_mean_squared_error" and "r2": scikit-learn's names, for which larger is better.
     epsilon, delta : float
         Budget of each call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables of records are neighbours.
+    error_bound : float or None, default=None
+        Absolute errors of a regressor beyond this public number count as this number. None finds a bound within the budget.
+    target_bounds : tuple of float or None, default=None
+        Public range of the targets of a regressor, to which they are clipped. "r2" needs it.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
@@ -136,4 +154,9 @@ def dp_scorer(
     if scoring not in SCORERS:
         raise ValueError(f"scoring={shown(scoring)}; expected one of {', '.join(SCORERS)}.")
     budget_of(FEWEST, epsilon, delta, adjacency)
-    return DPScorer(scoring, epsilon, delta, adjacency, random_state)
+    name, _ = SCORERS[scoring]
+    if name in REGRESSION:
+        check_bounds(error_bound, target_bounds, (name,))
+    else:
+        refuse_bounds(error_bound, target_bounds)
+    return DPScorer(scoring, epsilon, delta, adjacency, error_bound, target_bounds, random_state)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from skdp._software import versions
-from skdp.metrics._evaluate import accuracy_noise
+from skdp.metrics._classes import accuracy_noise
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.accounting.random_stopping import stopping_epsilon, stopping_mu

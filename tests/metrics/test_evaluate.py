@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, precisio
 
 from skdp import PrivacyLedger
 from skdp.metrics import Evaluation, evaluate, plan_evaluation
-from skdp.metrics._evaluate import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
+from skdp.metrics._classes import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
 from skdp.metrics._noisy_table import METRICS, NoisyTable
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import BudgetExceededError

@@ -6,6 +6,7 @@ from skdp.privacy.queries.block_gradient import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
 from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403
+from skdp.privacy.queries.error_sums import *  # noqa: F403
 from skdp.privacy.queries.feature_moments import *  # noqa: F403
 from skdp.privacy.queries.gradient import *  # noqa: F403
 from skdp.privacy.queries.hat_sums import *  # noqa: F403

@@ -1,0 +1,163 @@
+"""Compute metrics of a regression and their confidence intervals from noisy sums of its errors: post-processing."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.privacy.queries.error_sums import CENTRES, WEIGHTS
+
+__all__ = ["REGRESSION", "NoisyErrors"]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyErrors:
+    """Hold noisy means of powers of clipped errors and targets.
+
+    Parameters
+    ----------
+    means : ndarray of shape (4,) or (10,)
+        Estimated means of e, e^2, e^4 and half the sign of the prediction less the target, then of u, u^2, u^4, e^2 u^2, u^3 and
+        e^2 u; e is the absolute error over its bound, and u the centred target over half its range.
+    noise : ndarray of the same shape
+        Standard deviations of their noise.
+    error_bound : float
+        Larger errors count as this one: as given, or as released.
+    half_range : float or None
+        Half the public range of the targets.
+    n_samples : int
+        Public number of test records.
+    """
+
+    means: np.ndarray
+    noise: np.ndarray
+    error_bound: float
+    half_range: float | None
+    n_samples: int
+
+    @classmethod
+    def from_sums(
+        cls, answer: np.ndarray, std: float, error_bound: float, half_range: float | None, n_samples: int
+    ) -> "NoisyErrors":
+        """Return the means that follow from the answer to `skdp.privacy.queries.ErrorSums`.
+
+        Parameters
+        ----------
+        answer : ndarray of shape (4,) or (10,)
+            Noisy sums.
+        std : float
+            Standard deviation of the noise of each.
+        error_bound : float
+            Bound of the errors.
+        half_range : float or None
+            Half the public range of the targets.
+        n_samples : int
+            Number of records.
+
+        Returns
+        -------
+        NoisyErrors
+            The means.
+        """
+        weights = WEIGHTS[: answer.size] * n_samples
+        return cls(answer / weights + CENTRES[: answer.size], std / weights, error_bound, half_range, n_samples)
+
+    def mae(self, level: float) -> tuple[float, float, float]:
+        """Return the mean absolute error, with a confidence interval.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        tuple of float
+            Estimate, lower and upper end.
+        """
+        mean, low, high = self._interval(0, self.means[1] - self.means[0] ** 2, level)
+        return self.error_bound * mean, self.error_bound * low, self.error_bound * high
+
+    def rmse(self, level: float) -> tuple[float, float, float]:
+        """Return the root of the mean squared error, with a confidence interval.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        tuple of float
+            Estimate, lower and upper end.
+        """
+        mean, low, high = (math.sqrt(max(end, 0.0)) for end in self._interval(1, self.means[2] - self.means[1] ** 2, level))
+        return self.error_bound * mean, self.error_bound * low, self.error_bound * high
+
+    def r2(self, level: float) -> tuple[float, float, float]:
+        """Return the coefficient of determination, with Fieller's confidence interval.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        tuple of float
+            Estimate, lower and upper end; nan and an infinite interval if the variance of the targets is not above its noise.
+        """
+        if self.half_range is None:
+            raise ValueError("R2 needs the variance of the targets; expected target_bounds.")
+        n, scale = self.n_samples, (self.error_bound / self.half_range) ** 2
+        _, e2, e4, _, u, u2, u4, e2u2, u3, e2u = self.means
+        errors, spread = scale * e2, u2 - u**2 + self.noise[4] ** 2  # of which the last corrects the square of a noisy mean
+        # Moments of scale * e^2 and of (u - mean)^2, by which the sampling of errors - rho * spread varies.
+        of_spread = u4 - 4 * u * u3 + 6 * u**2 * u2 - 3 * u**4
+        products = scale * (e2u2 - 2 * u * e2u + u**2 * e2)
+        of_errors, of_both = max(scale**2 * e4 - errors**2, 0.0), max(of_spread - spread**2, 0.0)
+        both = float(np.clip(products - errors * spread, -math.sqrt(of_errors * of_both), math.sqrt(of_errors * of_both)))
+        noise = (scale * self.noise[1]) ** 2, self.noise[5] ** 2 + (2 * u * self.noise[4]) ** 2
+        q2 = float(ndtri((1 + level) / 2)) ** 2
+        square = spread**2 - q2 * (of_both / n + noise[1])
+        slope = -2 * errors * spread + 2 * q2 * both / n
+        constant = errors**2 - q2 * (of_errors / n + noise[0])
+        root = slope**2 - 4 * square * constant
+        if square <= 0 or root < 0 or spread <= 0:
+            return math.nan, -math.inf, 1.0
+        low, high = ((-slope + sign * math.sqrt(root)) / (2 * square) for sign in (-1, 1))
+        return 1 - max(errors, 0.0) / spread, 1 - high, 1 - max(low, 0.0)
+
+    def coverage(self, level: float) -> tuple[float, float, float]:
+        """Return the share of targets at or below the prediction, with a confidence interval.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the interval.
+
+        Returns
+        -------
+        tuple of float
+            Estimate, lower and upper end: the solutions of ``(p - estimate)^2 <= q^2 (noise^2 + p (1 - p) / n)``.
+        """
+        n, share, q2 = self.n_samples, float(self.means[3]) + 0.5, float(ndtri((1 + level) / 2)) ** 2
+        square, slope = 1 + q2 / n, -(2 * share + q2 / n)
+        root = math.sqrt(max(slope**2 - 4 * square * (share**2 - q2 * float(self.noise[3]) ** 2), 0.0))
+        low, high = (float(np.clip((-slope + sign * root) / (2 * square), 0.0, 1.0)) for sign in (-1, 1))
+        return float(np.clip(share, 0.0, 1.0)), low, high
+
+    def _interval(self, place: int, variance: float, level: float) -> tuple[float, float, float]:
+        """Return a mean with its interval by normal theory."""
+        mean, half = float(self.means[place]), float(ndtri((1 + level) / 2))
+        half *= math.sqrt(max(variance, 0.0) / self.n_samples + float(self.noise[place]) ** 2)
+        return max(mean, 0.0), mean - half, mean + half
+
+
+REGRESSION = {
+    "mae": NoisyErrors.mae,
+    "rmse": NoisyErrors.rmse,
+    "r2": NoisyErrors.r2,
+    "coverage": NoisyErrors.coverage,
+}

@@ -1,0 +1,80 @@
+"""Sums powers of the errors and the targets of a regression, from which its metrics follow."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.kernels import Batch
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
+
+__all__ = ["ErrorSums"]
+
+# Weights and centres of the summands, in the order of `ErrorSums`: those of the errors, then those that need the target. Powers
+# that only variances need have the weight 1/2, which costs less noise in the others. Centres are the middles of the ranges.
+WEIGHTS = np.array([1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5])
+CENTRES = np.array([0.5, 0.5, 0.5, 0.0, 0.0, 0.5, 0.5, 0.5, 0.0, 0.0])
+OF_ERRORS = 4
+
+
+@dataclass(frozen=True)
+class ErrorSums(SumQuery):
+    """Sums the powers of each record's clipped error and target that give MAE, RMSE, R2, coverage, and their variances.
+
+    The targets of the records are absolute errors, which are divided by ``error_bound`` and clipped to e in [0, 1]. Their rows
+    are (u, s): u, clipped to [-1, 1], is the target of the regression over half its public range, and the sign of s tells
+    whether the target is at most the prediction. A record adds ``e - 1/2, e^2 - 1/2, (e^4 - 1/2) / 2, sign(s) / 2``, and with
+    ``with_target`` also ``u, u^2 - 1/2, (u^4 - 1/2) / 2, (e^2 u^2 - 1/2) / 2, u^3 / 2, e^2 u / 2``.
+
+    Parameters
+    ----------
+    error_bound : float
+        Errors beyond this positive number count as this one: a public fact, or from an earlier release.
+    with_target : bool
+        Whether to sum what contains u.
+    """
+
+    error_bound: float
+    with_target: bool
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    by_row: ClassVar[bool] = True
+
+    @property
+    def clip_norm(self) -> float:
+        """Bound on the norm of one record's contribution, ``sqrt(43 / 16)`` with the target and ``sqrt(13 / 16)`` without."""
+        return math.sqrt(43 / 16 if self.with_target else 13 / 16)
+
+    @property
+    def size(self) -> int:
+        """Number of sums, 10 with the target and 4 without."""
+        return WEIGHTS.size if self.with_target else OF_ERRORS
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the bound of the errors."""
+        return (np.array([self.error_bound]),)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return c under ``zero_out`` and 2c under ``replace_one``, c being the clip norm.
+
+        Proof. Shared records contribute the same and cancel. By clipping, e is in [0, 1] and u in [-1, 1]. So e, e^2, e^4, u^2,
+        u^4 and e^2 u^2 are in [0, 1] and at most 1/2 from 1/2, the sign is -1, 0 or 1, and u, u^3 and e^2 u are in [-1, 1]. The
+        squares of the four contributions without u are at most 1/4, 1/4, 1/16 and 1/4, whose sum is 13/16. The squares of the
+        other six are at most 1, 1/4, 1/16, 1/16, 1/4 and 1/4, whose sum is 30/16. A record with e = 1 and u = 1 attains
+        all of them. So a contribution has a norm of at most c, a null record adds nothing, and two are at most 2c apart.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sums, without null records."""
+        return rows.batch_sum(self._sums, self.size)
+
+    def _sums(self, batch: Batch) -> np.ndarray:
+        e = np.minimum(np.nan_to_num(np.abs(batch.targets)), self.error_bound) / self.error_bound
+        u, sign = np.clip(np.nan_to_num(batch.rows[:, 0]), -1.0, 1.0), np.sign(np.nan_to_num(batch.rows[:, 1])) / 2
+        squares, targets = e**2, u**2
+        powers = [e, squares, squares**2, sign, u, targets, targets**2, squares * targets, u**3, squares * u]
+        terms = (np.stack(powers[: self.size]) - CENTRES[: self.size, None]) * WEIGHTS[: self.size, None]
+        return terms.sum(axis=1) if batch.present is None else terms @ batch.present

@@ -1,0 +1,206 @@
+"""Private evaluation of regressors: metrics from noisy sums of errors, intervals, the learnt bound, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+from sklearn.pipeline import make_pipeline
+
+from skdp import PrivacyLedger
+from skdp.metrics import (
+    RocCurveDisplay,
+    dp_mean_absolute_error,
+    dp_r2_score,
+    dp_root_mean_squared_error,
+    dp_scorer,
+    evaluate,
+    plan_evaluation,
+)
+from skdp.metrics._noisy_errors import REGRESSION
+from skdp.metrics._regression import EDGES, OCCUPIED
+from skdp.testing import reproducible_noise
+
+EVERY = tuple(REGRESSION)
+BOUNDS = (-3.0, 5.0)
+
+
+class Column:
+    """A model that predicts the first column."""
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0]
+
+
+def records(n, spread=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 2, n)
+    return x[:, None], np.clip(x + 0.1 + spread * rng.normal(size=n), *BOUNDS)
+
+
+def exact(X, y, bound):
+    errors = np.minimum(np.abs(y - X[:, 0]), bound)
+    return {
+        "mae": errors.mean(),
+        "rmse": math.sqrt(np.mean(errors**2)),
+        "r2": 1 - np.mean(errors**2) / y.var(),
+        "coverage": np.mean(y <= X[:, 0]),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_without_noise_the_metrics_are_those_of_scikit_learn():
+    X, y = records(5000)
+    found = evaluate(Column(), X, y, metrics=EVERY, epsilon=math.inf, error_bound=10.0, target_bounds=BOUNDS)
+    assert found["mae"].value == pytest.approx(mean_absolute_error(y, X[:, 0]))
+    assert found["rmse"].value == pytest.approx(math.sqrt(mean_squared_error(y, X[:, 0])))
+    assert found["r2"].value == pytest.approx(r2_score(y, X[:, 0]))
+    assert found["coverage"].value == pytest.approx(np.mean(y <= X[:, 0]))
+    for metric in found.values():
+        assert metric.low < metric.value < metric.high
+    clipped = evaluate(Column(), X, y, metrics=EVERY, epsilon=math.inf, error_bound=0.5, target_bounds=BOUNDS)
+    for name, value in exact(X, y, 0.5).items():
+        assert clipped[name].value == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("given", (2.0, None))
+def test_intervals_cover_noise_and_sampling(given):
+    X, y = records(400_000, seed=10**6)
+    covered, repeats = dict.fromkeys(EVERY, 0), 100
+    for seed in range(repeats):
+        with reproducible_noise(seed):
+            found = evaluate(
+                *(Column(), *records(3000, seed=seed)),
+                metrics=EVERY,
+                epsilon=1.0,
+                adjacency="zero_out",
+                error_bound=given,
+                target_bounds=BOUNDS,
+            )
+        truth = exact(X, y, found.table.error_bound)
+        for name in EVERY:
+            covered[name] += found[name].low <= truth[name] <= found[name].high
+    assert min(covered.values()) >= 86  # 95 on average; fewer than 86 in one of 7000, for each metric
+    assert min(covered.values()) < 100
+
+
+@pytest.mark.parametrize("unit", (1e-6, 1.0, 1e6))
+def test_the_bound_that_is_found_suits_the_errors(unit):
+    found = []
+    for seed in range(20):
+        X, y = records(3000, seed=seed)
+        with reproducible_noise(seed):
+            found.append(evaluate(Column(), unit * X, unit * y, epsilon=1.0).table.error_bound / unit)
+    # Four standard deviations and the bias are 1.7. Noise alone makes a range seem occupied in one of 250 releases.
+    assert np.sort(found)[1] > 0.9 and np.sort(found)[-2] < 3.2
+    assert set(np.array(found) * unit) <= set(EDGES)
+
+
+@pytest.mark.parametrize("given", ({"error_bound": 1.0}, {}, {"target_bounds": BOUNDS}))
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+def test_the_plan_is_the_report_and_a_ledger_pays_once(given, adjacency):
+    shared = {"metrics": ["mae", "rmse"], "epsilon": 0.8, "adjacency": adjacency, **given}
+    with PrivacyLedger(epsilon=1.0, delta=1e-4, adjacency=adjacency) as ledger, reproducible_noise(0):
+        found = evaluate(Column(), *records(3000), **shared)
+        assert len(ledger.entries) == 1
+    planned, report = plan_evaluation(3000, **shared), found.privacy_report
+    assert [str(line) for line in planned.releases] == [str(line) for line in report.releases]
+    assert len(report.releases) == (1 if "error_bound" in given else 2)
+    assert 0.7999 < report.spent.epsilon == planned.spent.epsilon <= 0.8
+    assert f"errors clipped to {found.table.error_bound:.4g}" in str(found)
+    assert found.table.noise[0] * 3000 == pytest.approx(
+        report.releases[-1].noise_multiplier * math.sqrt(43 / 16 if "target_bounds" in given else 13 / 16)
+    )
+    assert list(evaluate(Column(), *records(3000), epsilon=1.0, adjacency=adjacency, **given)) == [
+        *("mae", "rmse"),
+        *(["r2"] if "target_bounds" in given else []),
+    ]
+
+
+def test_few_records_have_no_value():
+    found = evaluate(Column(), *records(60), metrics=EVERY, epsilon=0.1, error_bound=2.0, target_bounds=BOUNDS)
+    assert (found["mae"].low, found["mae"].high, found["r2"].low, found["r2"].high) == (0.0, 2.0, -math.inf, 1.0)
+    assert all(math.isnan(metric.value) for metric in found.values())
+
+
+def test_a_constant_target_has_no_r2():
+    X = np.zeros((500, 1))
+    found = evaluate(Column(), X, np.zeros(500), metrics="r2", epsilon=1.0, error_bound=1.0, target_bounds=(-1, 1))
+    assert math.isnan(found["r2"].value)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    (
+        ({"metrics": ["accuracy"]}, "expected some of mae"),
+        ({"metrics": ["r2"]}, r"expected target_bounds="),
+        ({"error_bound": 0.0}, "expected a positive number"),
+        ({"error_bound": math.nan}, "expected a positive number"),
+        ({"error_bound": math.inf}, "expected a positive number"),
+        ({"target_bounds": (1, 0)}, "the lower one first"),
+        ({"target_bounds": 3}, "two numbers"),
+        ({"epsilon": 0.01}, "do not tell a bound"),
+        ({"delta": 0}, "delta=0"),
+        ({"y": np.append(np.zeros(499), math.inf)}, "expected finite numbers"),
+        ({"y": np.zeros(499)}, "not one prediction per target"),
+        ({"y": np.array(["secret"] * 500)}, "y"),
+        ({"X": np.zeros((20, 1)), "y": np.zeros(20)}, "fewer than 50"),
+        ({"model": LinearRegression()}, "not fitted"),
+        ({"model": object()}, "expected a fitted classifier"),
+    ),
+)
+def test_wrong_input_is_refused_before_anything_is_paid(changes, message):
+    X, y = records(500)
+    given = {"model": Column(), "X": X, "y": y, "epsilon": 1.0, "adjacency": "zero_out", **changes}
+    with PrivacyLedger(epsilon=10.0, delta=1e-4, adjacency="zero_out") as ledger:
+        with pytest.raises((TypeError, ValueError), match=message) as caught:
+            evaluate(given.pop("model"), given.pop("X"), given.pop("y"), **given)
+        assert not ledger.entries and "secret" not in str(caught.value)
+    assert OCCUPIED == 4.0
+
+
+def test_bounds_are_for_regressors_and_curves_for_classifiers():
+    from made_scores import Scores
+    from made_scores import records as of_classes
+
+    with pytest.raises(ValueError, match="for regressors"):
+        evaluate(Scores(), *of_classes(500), error_bound=1.0)
+    X, y = records(500)
+    found = evaluate(make_pipeline(LinearRegression()).fit(X, y), X, y, epsilon=1.0, error_bound=2.0)
+    assert found["mae"].low < mean_absolute_error(y, X[:, 0]) < found["mae"].high
+    with pytest.raises(TypeError, match="for a classifier"):
+        RocCurveDisplay.from_evaluation(found)
+    with pytest.raises(ValueError, match="expected some of mae"):
+        plan_evaluation(500, metrics=["mae", "accuracy"])
+
+
+@pytest.mark.parametrize(
+    "function, name, scoring, sign",
+    (
+        (dp_mean_absolute_error, "mae", "neg_mean_absolute_error", -1),
+        (dp_root_mean_squared_error, "rmse", "neg_root_mean_squared_error", -1),
+        (dp_r2_score, "r2", "r2", 1),
+    ),
+)
+def test_functions_and_scorers_are_evaluations(function, name, scoring, sign):
+    X, y = records(3000)
+    bounds = {"epsilon": 0.7, "error_bound": 2.0, "target_bounds": BOUNDS}
+    with reproducible_noise(1):
+        expected = evaluate(Column(), X, y, metrics=name, **bounds)[name]
+    with reproducible_noise(1), PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        assert function(y, X[:, 0], **bounds) == expected
+        assert len(ledger.entries) == 1
+    with reproducible_noise(1):
+        assert dp_scorer(scoring, **bounds)(Column(), X, y) == sign * expected.value
+    with pytest.raises(ValueError, match="expected a positive number"):
+        dp_scorer(scoring, error_bound=-1.0)
+    with pytest.raises(ValueError, match="not one prediction per target"):
+        function(y, X[1:, 0], **bounds)
+
+
+def test_scorers_refuse_what_their_score_does_not_take():
+    with pytest.raises(ValueError, match="expected target_bounds"):
+        dp_scorer("r2")
+    with pytest.raises(ValueError, match="for regressors"):
+        dp_scorer("accuracy", error_bound=1.0)
