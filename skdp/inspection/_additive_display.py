@@ -71,6 +71,7 @@ class AdditiveDisplay:
         n_cols: int = 3,
         sharey: bool = True,
         ax: Any = None,
+        simultaneous: bool = False,
     ) -> "AdditiveDisplay":
         """Draw the functions of a fitted model.
 
@@ -95,6 +96,9 @@ class AdditiveDisplay:
         ax : matplotlib.axes.Axes, array-like of them, or None, default=None
             Where to draw: one axes, which is divided for up to 4 panels, or one per panel. None makes a figure. A figure of
             yours has room for long names if it was made with ``layout="constrained"``.
+        simultaneous : bool, default=False
+            Whether a band holds a whole curve at once, or each of its points by itself. Pairs of a boosted model have bands of
+            points.
 
         Returns
         -------
@@ -110,7 +114,7 @@ class AdditiveDisplay:
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-        known = _functions(estimator)
+        known = _functions(estimator, simultaneous)
         pair = getattr(estimator, "interaction", None)
         chosen = _most_important(known, n_terms) if terms is None else _named(known, terms, pair)
         classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()
@@ -179,9 +183,9 @@ class AdditiveDisplay:
             self.figure_.supxlabel(note, fontsize="small")
 
 
-def _functions(estimator: Any) -> dict[Any, Any]:
+def _functions(estimator: Any, simultaneous: bool) -> dict[Any, Any]:
     try:
-        return dict(estimator.shape_functions_)
+        return dict(estimator.bands(simultaneous=True) if simultaneous else estimator.shape_functions_)
     except NotFittedError:
         raise
     except AttributeError as error:

@@ -1,5 +1,6 @@
 """Computes how much of released coefficients is noise, from releases alone."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -128,6 +129,38 @@ class CoefficientNoise:
         if self.slope_variance:
             variances = variances + self.slope_variance * np.square(rows @ self.geometry.to_rows(self.estimates)[:d])
         return np.asarray(self.unit * np.sqrt(variances))
+
+    def factors(self, rows: np.ndarray, columns: slice, output: int = 0) -> np.ndarray:
+        """Return a root of the covariance of linear combinations of some features' coefficients, over the noise.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, k)
+            Factors of the coefficients of k features.
+        columns : slice
+            The features; each block is within them or outside.
+        output : int, default=0
+            The output.
+
+        Returns
+        -------
+        ndarray of shape (m, q)
+            A matrix F such that ``F @ F.T`` is the covariance, in the units of ``unit``. Its last column is for the factor that
+            all coefficients share.
+        """
+        d, scale = self.geometry.centre.size, self.geometry.scale
+        deviations = np.sqrt(self.variances[:d, output])
+        if scale.ndim == 2:
+            root = scale[columns] * deviations
+        else:
+            root = np.diag(scale[columns] * deviations[columns])
+            for start, covariance in self.blocks:
+                if columns.start <= start < columns.stop:
+                    values, directions = np.linalg.eigh(covariance)
+                    place = slice(start - columns.start, start - columns.start + len(covariance))
+                    root[place, place] = directions * np.sqrt(np.maximum(values, 0.0))
+        common = rows @ self.geometry.to_rows(self.estimates)[:d][columns, output]
+        return self.unit * np.column_stack([rows @ root, math.sqrt(self.slope_variance) * common])
 
     def centre_errors(self, weights: np.ndarray) -> np.ndarray:
         """Return standard deviations of linear functions at the released centre, over the noise.

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts, Part, read_unlabelled
-from skdp._validation import check_feature_bounds, check_integer, shown
+from skdp._validation import check_feature_bounds, check_integer, check_number, shown
 from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
@@ -28,13 +28,14 @@ from skdp.estimators.additive._reading import (
 )
 from skdp.estimators.additive._smoothing import smoothed
 from skdp.estimators.additive._terms import (
+    LEVEL,
     ShapeFunction,
     Shapes,
     check_monotone,
     monotone_coefficients,
     monotone_directions,
 )
-from skdp.preprocessing import AdditiveBasis, Number, Schema
+from skdp.preprocessing import AdditiveBasis, Number, Schema, Term
 from skdp.preprocessing._knot_placement import finest
 from skdp.preprocessing._octave_rule import nearer, on_one_scale
 from skdp.privacy.budget import Budget
@@ -42,7 +43,7 @@ from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import warn
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
-from skdp.solvers import Problem, SolverResult, signal_to_noise
+from skdp.solvers import Problem, SolverResult, WaldTest, signal_to_noise
 
 __all__ = ["Additive", "AdditiveModel"]
 
@@ -153,11 +154,74 @@ class AdditiveModel(DPEstimator):
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
         """The function of each column, by name, and of each pair, by both names: grid, values, band and importance."""
+        return self._functions(LEVEL, False)
+
+    def bands(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[Any, ShapeFunction]:
+        """Return the functions of ``shape_functions_`` with bands of another level, or with bands for whole curves.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Share of the fits, with fresh noise to the same records, whose band holds the mean curve, in (0, 1).
+        simultaneous : bool, default=False
+            Whether a band holds the whole curve at once, at all points of its grid, or each point by itself. Curves of different
+            columns are not joint.
+
+        Returns
+        -------
+        dict of ShapeFunction
+            By the name of the column, or both names of a pair. The ends of a band are for the noise alone, not for the sampling
+            of the records; None if the solver reports no noise.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is not valid.
+
+        Notes
+        -----
+        The width of a simultaneous band is a quantile of the largest deviation over the grid, in 4000 simulations of the noise
+        whose covariance was released. For boosted models it is that of independent points (Sidak 1967), which is not smaller.
+
+        **Privacy.** Post-processing of what was released.
+        """
+        check_number("level", level, above=0.0, below=1.0)
+        if not isinstance(simultaneous, (bool, np.bool_)):
+            raise TypeError(f"simultaneous={shown(simultaneous)}; expected True or False.")
+        return self._functions(float(level), bool(simultaneous))
+
+    def column_tests(self) -> dict[Any, WaldTest]:
+        """Return a test, for each column and named pair, that its function is constant but for the privacy noise.
+
+        Returns
+        -------
+        dict of WaldTest
+            By the name of the column, or both names of a pair. The statistic is chi-squared over its degrees of freedom, on the
+            covariance of the noise.
+
+        Raises
+        ------
+        AttributeError
+            If the solver reports no noise, or the model has trees, whose leaves have no joint covariance.
+
+        Notes
+        -----
+        The hypothesis is about these records: fits to them, with fresh noise, have a mean function that is constant. A small
+        p-value says that the privacy noise alone does not make the function that was released. It says nothing about other
+        samples of records: in a large table, chance makes functions of columns without any effect in the population, and this
+        test finds them. Noise that is stated too large, as it is for most tables, makes p-values too large.
+
+        **Privacy.** Post-processing of what was released.
+        """
         shapes = self._shapes()
-        return {
-            term.names[0] if len(term.names) == 1 else term.names: shapes.function(term, squeeze=len(shapes.coef) == 1)
-            for term in shapes.basis.terms
-        }
+        if type(shapes) is not Shapes or shapes.noise is None:
+            raise AttributeError("This model has no tests of columns: they need the joint noise of each function.")
+        return {_name_of(term): shapes.test(term) for term in shapes.basis.terms}
+
+    def _functions(self, level: float, simultaneous: bool) -> dict[Any, ShapeFunction]:
+        shapes = self._shapes()
+        squeeze = len(shapes.coef) == 1
+        return {_name_of(term): shapes.function(term, squeeze, level, simultaneous) for term in shapes.basis.terms}
 
     @property
     def baseline_(self) -> np.ndarray:
@@ -308,6 +372,11 @@ class AdditiveModel(DPEstimator):
             shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
+
+
+def _name_of(term: Term) -> Any:
+    """Return the name of the column of a function, or the names of both."""
+    return term.names[0] if len(term.names) == 1 else term.names
 
 
 def _check_number(n_samples: int) -> None:

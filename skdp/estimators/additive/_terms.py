@@ -6,18 +6,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.special import ndtri
 from sklearn.isotonic import isotonic_regression
 
 from skdp._validation import shown
 from skdp.estimators._public_columns import named_columns
 from skdp.preprocessing import AdditiveBasis, Category, Schema, Term
-from skdp.solvers import CoefficientNoise
+from skdp.solvers import CoefficientNoise, WaldTest
 
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
 
 LEVEL = 0.95  # pointwise coverage of the band for the noise; a choice
 CELLS = 2**22  # largest number of entries of a dense part of a grid; a choice that bounds memory
+DRAWS = 4000  # simulations of the largest deviation of a curve: its 95 % quantile has an error of about 1 %
+# Least variance of a direction in which a curve can differ from a constant, over the largest one: below it rounding decides.
+LEAST_VARIANCE = 1e-12
 LEAST_WEIGHT = 1e-3  # smallest relative weight of a knot in averages, because released frequencies are noisy; a choice
 
 
@@ -81,7 +85,7 @@ class Shapes:
         means = [np.asarray(self._rows(term).mean(axis=0)).ravel() for term in self.basis.terms]
         return np.concatenate(means)
 
-    def function(self, term: Term, squeeze: bool) -> ShapeFunction:
+    def function(self, term: Term, squeeze: bool, level: float = LEVEL, simultaneous: bool = False) -> ShapeFunction:
         """Return the function of a term; ``squeeze`` drops the last axis of a single output."""
         grids, rows, columns = self._grids(term), self._rows(term), term.columns
         added, variances = self._added(term, grids)
@@ -89,12 +93,47 @@ class Shapes:
         shape = tuple(grid.size for grid in grids) + (() if squeeze else (self.coef.shape[0],))
         lower = upper = None
         if self.noise is not None:
-            half = float(ndtri((1 + LEVEL) / 2)) * np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
+            errors = np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
+            half = (self._quantiles(term, level) if simultaneous else float(ndtri((1 + level) / 2))) * errors
             lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
         weights = self._weights(term, rows)
         importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
         grid = grids[0] if len(grids) == 1 else grids
         return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, self.scales(term.names, grids))
+
+    def test(self, term: Term) -> WaldTest:
+        """Return the chi-squared test, on the covariance of the noise, that the function of a term is constant."""
+        assert self.noise is not None
+        (grid_rows, columns), total, df = (self._rows(term), term.columns), 0.0, 0
+        rows = grid_rows.toarray() - self.centre[columns]
+        for output, coef in enumerate(self.coef):
+            roots = self.noise.factors(rows, columns, output)[:, :-1]
+            directions, lengths, _ = np.linalg.svd(roots - roots.mean(axis=0), full_matrices=False)
+            known = np.square(lengths) > LEAST_VARIANCE * max(float(np.square(lengths).max(initial=0.0)), 1e-300)
+            values = rows @ coef[columns]
+            total += float(np.square(directions[:, known].T @ (values - values.mean()) / lengths[known]).sum())
+            df += int(known.sum())
+        if not df:
+            return WaldTest(np.nan, (0.0, np.inf), np.nan, False)
+        return WaldTest(total / df, (float(df), np.inf), float(stats.chi2.sf(total, df)), True)
+
+    def _quantiles(self, term: Term, level: float) -> np.ndarray:
+        """Return, for each output, a quantile of the largest deviation of the curve from its mean, in standard deviations."""
+        assert self.noise is not None
+        rows, columns = self._rows(term).toarray() - self.centre[term.columns], term.columns
+        weights = np.zeros_like(self.coef)
+        weights[:, columns] = self.coef[:, columns]
+        centre, quantiles = self.noise.centre_errors(weights), []
+        for output in range(len(self.coef)):
+            roots = self.noise.factors(rows, columns, output)
+            roots = np.column_stack([roots, np.full(len(roots), centre[output])])
+            roots /= np.maximum(np.linalg.norm(roots, axis=1, keepdims=True), 1e-300)
+            draws = np.random.default_rng(0).normal(size=(roots.shape[1], DRAWS))  # no privacy noise: a simulation of it
+            largest = np.zeros(DRAWS)
+            for start in range(0, len(roots), 256):
+                largest = np.maximum(largest, np.abs(roots[start : start + 256] @ draws).max(axis=0))
+            quantiles.append(float(np.quantile(largest, level)))
+        return np.array(quantiles)
 
     def scales(self, names: Sequence[str], grids: Sequence[np.ndarray]) -> tuple[str, ...]:
         """Return the scale of each column; a number at its only two values is a category."""

@@ -234,6 +234,11 @@ class BoostedShapes(Shapes):
     def _grids(self, term: Term) -> tuple[np.ndarray, ...]:
         return (self.basis.grid(term.names[0], places=MIDDLES),)
 
+    def _quantiles(self, term: Term, level: float) -> np.ndarray:
+        """Return the quantile for independent points, which is not smaller for any other correlation (Sidak 1967)."""
+        n_points = self._grids(term)[0].size
+        return np.full(len(self.coef), float(ndtri((1 + level ** (1 / n_points)) / 2)))
+
     def _added(self, term: Term, grids: Sequence[np.ndarray]) -> tuple[Any, Any]:
         place = self.basis.terms.index(term)
         *values, variances = self.trees.single(place)[:, self._at(place, grids[0])]
