@@ -59,8 +59,8 @@ class CoefficientNoise:
     -----
     Variances are averaged over curvatures that the releases do not exclude, because collinear features flatten a loss. In 24 to
     60 fits of the same records, intervals of 1.96 standard errors around the curves of additive models contained the mean curve
-    with a frequency of 0.96 to 1.0, on average over all points, and were 1.0 to 3.0 times as wide as needed. At single points the
-    frequency fell to 0.54 (a census table with collinear columns).
+    with a frequency of 0.96 to 1.0, on average over all points, and were 0.9 to 3.2 times as wide as needed. At single points the
+    frequency fell to 0.63, on a census table.
 
     **Privacy.** Computed from earlier releases and public facts: post-processing.
     """
