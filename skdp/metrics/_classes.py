@@ -19,7 +19,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ScoreTree, tree
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["accuracy_noise", "class_numbers", "evaluate_scores", "log_odds_of", "plan_classes", "scores_of"]
+__all__ = ["accuracy_noise", "class_numbers", "evaluate_scores", "group_numbers", "log_odds_of", "plan_classes", "scores_of"]
 
 # Log-odds beyond this count as this, as for most classifiers' clipped probabilities. A choice.
 LARGEST = 6.0
@@ -33,6 +33,7 @@ FIRST, SHARE, LEFT_OUT, INSIDE, OUTSIDE = 64, 0.2, 0.01, 24, 4
 # alone, noise made the window so wide that intervals of the area under the curve of narrow scores had a coverage of .53.
 MOST_LEFT_OUT = 0.2
 NARROWEST = 64  # least width of the window in steps of 0.02, which leaves each range at least two
+MOST_GROUPS = 1000
 LIMITS = {"log_loss": (0.0, math.inf)}
 
 
@@ -45,31 +46,41 @@ def evaluate_scores(
     level: float,
     classes: tuple[Any, ...],
     model: str,
+    groups: np.ndarray | None = None,
+    group_labels: tuple[Any, ...] = (),
     disjoint: bool = False,
     random_state: Any = None,
 ) -> Evaluation:
-    """Charge the active ledgers and release the metrics of checked log-odds in [-6, 6] and class numbers."""
-    n_samples = len(labels)
-    plan, noise = plan_classes(n_samples, budget), NoiseSource(random_state)
+    """Charge the active ledgers and release the metrics of checked log-odds in [-6, 6], class numbers and group numbers."""
+    n_samples, n_groups = len(labels), max(len(group_labels), 1)
+    plan, noise = plan_classes(n_samples, budget, n_groups), NoiseSource(random_state)
     report = plan.report(names, model, noise, disjoint=disjoint)
     plan.pay(report)
-    rows = TrainingData(log_odds[:, None], labels, data_norm=LARGEST, intercept_scaling=1.0)
+    cells = labels if groups is None else labels + 2 * groups
+    rows = TrainingData(log_odds[:, None], cells, data_norm=LARGEST, intercept_scaling=1.0)
     oracle = Oracle(rows, plan.schedule, budget, plan.scale, noise)
     first = ScoreTree(COEF, _even(FIRST))
     seen = NoisyTable.from_coefficients(oracle.ask(first), tree(FIRST), plan.stds[0], _edges(first.cuts), n_samples)
-    second = ScoreTree(COEF, _window(seen))
+    second = ScoreTree(COEF, _window(seen), 2 * n_groups)
     answer = oracle.ask(second)
     oracle.finish()
-    table = NoisyTable.from_coefficients(answer, tree(INSIDE + 2 * OUTSIDE), plan.stds[1], _edges(second.cuts), n_samples)
-    found = {name: metric(name, METRICS[name](table, level), LIMITS.get(name, (0.0, 1.0))) for name in names}
-    return Evaluation(found, level, table, report, classes)
+    table = NoisyTable.from_coefficients(
+        answer, tree(INSIDE + 2 * OUTSIDE), plan.stds[1], _edges(second.cuts), n_samples, n_groups
+    )
+
+    def evaluation(table: NoisyTable, parts: dict[Any, Evaluation]) -> Evaluation:
+        found = {name: metric(name, METRICS[name](table, level), LIMITS.get(name, (0.0, 1.0))) for name in names}
+        return Evaluation(found, level, table, report, classes, parts)
+
+    parts = table.parts or (table,) * len(group_labels)  # of a single group
+    return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
 
 
-def plan_classes(n_samples: int, budget: Budget) -> EvaluationPlan:
+def plan_classes(n_samples: int, budget: Budget, n_groups: int = 1) -> EvaluationPlan:
     """Return what the evaluation of a classifier releases."""
     entries = []
-    for size, share in ((FIRST, SHARE), (INSIDE + 2 * OUTSIDE, 1 - SHARE)):
-        query = ScoreTree(COEF, _even(size))
+    for size, share, n_classes in ((FIRST, SHARE, 2), (INSIDE + 2 * OUTSIDE, 1 - SHARE, 2 * n_groups)):
+        query = ScoreTree(COEF, _even(size), n_classes)
         entries.append((1, Release(ScoreTree, Gaussian(share**-0.5), query.clip_norm, query.size)))
     return EvaluationPlan(
         n_samples,
@@ -78,7 +89,8 @@ def plan_classes(n_samples: int, budget: Budget) -> EvaluationPlan:
         title="differences of counts of test records by class and log-odds, along a binary tree",
         reason="the only one; a fifth of the squared budget finds where the log-odds are",
         unit="of the records in the number of each class and in each difference",
-        assumption="every label is one of the two classes of the model",
+        assumption="every label is one of the two classes of the model"
+        + (f", and every record is in one of the {n_groups} groups that were named" if n_groups > 1 else ""),
     )
 
 
@@ -114,6 +126,26 @@ def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:
     if len(labels) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
     return np.asarray(places[1], dtype=np.int8)
+
+
+def group_numbers(groups: Any, group_labels: Any, n_samples: int) -> tuple[np.ndarray | None, tuple[Any, ...]]:
+    """Return the numbers of checked groups, and their names."""
+    if (groups is None) != (group_labels is None):
+        raise ValueError("Groups need their public names, and names need groups; expected both groups= and group_labels=.")
+    if groups is None:
+        return None, ()
+    known = tuple(group_labels)
+    if not 1 <= len(known) <= MOST_GROUPS or len(set(known)) < len(known):
+        raise ValueError(f"group_labels has {len(known)} names; expected from 1 to {MOST_GROUPS} different ones.")
+    given = quoting_no_data(groups, lambda: column_or_1d(groups))
+    if len(given) != n_samples:
+        raise ValueError("y and groups differ in length; expected one group per label.")
+    numbers = np.full(n_samples, -1)
+    for number, label in enumerate(known):
+        numbers[given == label] = number
+    if (numbers < 0).any():
+        raise ValueError("groups holds a group that group_labels does not name; expected those only.")
+    return numbers, known
 
 
 def log_odds_of(probabilities: np.ndarray) -> np.ndarray:

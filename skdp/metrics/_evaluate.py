@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import shown
-from skdp.metrics._classes import evaluate_scores, plan_classes, scores_of
+from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level
 from skdp.metrics._noisy_errors import REGRESSION
@@ -34,6 +34,8 @@ def evaluate(
     level: float = 0.95,
     error_bound: float | None = None,
     target_bounds: tuple[float, float] | None = None,
+    groups: Any = None,
+    group_labels: Iterable[Any] | None = None,
     disjoint: bool = False,
     random_state: Any = None,
 ) -> Evaluation:
@@ -66,6 +68,10 @@ def evaluate(
         Of a regressor: absolute errors beyond this public number count as this number. None finds a bound within the budget.
     target_bounds : tuple of float or None, default=None
         Of a regressor: public range of the targets, to which they are clipped. "r2" needs it.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Of a classifier: the group of each record, for metrics of each group (``found.groups``) from the same releases.
+    group_labels : iterable or None, default=None
+        Public names of all groups; a group may be empty. Needed with ``groups``.
     disjoint : bool, default=False
         Whether nobody in the test records is in the training records, which the report then states.
     random_state : int, Generator, RandomState or None, default=None
@@ -95,6 +101,10 @@ def evaluate(
 
     Of a regressor, 15 % of the squared Gaussian-DP parameter count the errors in 130 ranges, from which the bound follows
     (`skdp.privacy.queries.TargetHistogram`). The other release is `skdp.privacy.queries.ErrorSums`.
+
+    With groups, the second release has coefficients by group and class. A record is in one group, so the norm is the same.
+    Counts of all records are sums over the groups, whose noise grows with the root of the number of groups. Sizes of groups are
+    not public.
 
     **Intervals** cover the noise and the sampling of the test records, as if these were drawn independently. Shares have
     Fieller's interval, the area under the ROC curve too, with the variance of DeLong et al. (1988) and at least half of that of
@@ -137,6 +147,8 @@ def evaluate(
     if _is_regressor(model):
         names = _checked_metrics(metrics, ("mae", "rmse") if target_bounds is None else ("mae", "rmse", "r2"), REGRESSION)
         check_bounds(error_bound, target_bounds, names)
+        if groups is not None or group_labels is not None:
+            raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         targets, predictions = predictions_of(model.predict, X, y)
@@ -146,6 +158,7 @@ def evaluate(
     names = _checked_metrics(metrics, DEFAULT, METRICS)
     refuse_bounds(error_bound, target_bounds)
     log_odds, labels = scores_of(model, X, y)
+    shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
     budget = budget_of(len(labels), epsilon, delta, adjacency)
     return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), **shared)
 
@@ -159,6 +172,7 @@ def plan_evaluation(
     adjacency: str = "replace_one",
     error_bound: float | None = None,
     target_bounds: tuple[float, float] | None = None,
+    n_groups: int = 1,
 ) -> PrivacyReport:
     """Return the report of an evaluation before any data is touched.
 
@@ -174,6 +188,8 @@ def plan_evaluation(
         Which tables of test records are neighbours.
     error_bound, target_bounds : float or None, and tuple of float or None, default=None
         Public bounds of the evaluation of a regressor.
+    n_groups : int, default=1
+        Number of groups of the evaluation of a classifier.
 
     Returns
     -------
@@ -193,7 +209,9 @@ def plan_evaluation(
         check_bounds(error_bound, target_bounds, _checked_metrics(names, (), REGRESSION))
         return plan_errors(int(n_samples), budget, error_bound, target_bounds).report(names)
     refuse_bounds(error_bound, target_bounds)
-    return plan_classes(int(n_samples), budget).report(names)
+    if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 1 <= n_groups <= MOST_GROUPS:
+        raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 1 to {MOST_GROUPS}.")
+    return plan_classes(int(n_samples), budget, int(n_groups)).report(names)
 
 
 def _checked_metrics(metrics: Iterable[str] | None, default: tuple[str, ...], known: Any) -> tuple[str, ...]:

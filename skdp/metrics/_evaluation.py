@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -61,6 +61,8 @@ class Evaluation(Mapping[str, Metric]):
         Guarantee, releases and noise.
     classes : tuple
         Labels of a classifier.
+    groups : dict
+        Evaluation of each group by its name, from the same release; empty if no groups were given.
     """
 
     metrics: Mapping[str, Metric]
@@ -68,6 +70,7 @@ class Evaluation(Mapping[str, Metric]):
     table: NoisyTable | NoisyErrors
     privacy_report: PrivacyReport
     classes: tuple[Any, ...] = ()
+    groups: Mapping[Any, "Evaluation"] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Metric:
         """Return a metric by name."""
@@ -89,7 +92,8 @@ class Evaluation(Mapping[str, Metric]):
         """Return a line per metric, and the guarantee."""
         head = f"Private evaluation, {self.level:.0%} intervals for noise and sampling"
         clipped = [f"errors clipped to {self.table.error_bound:.4g}"] if isinstance(self.table, NoisyErrors) else []
-        return "\n".join([head, *map(str, self.metrics.values()), *clipped, self.privacy_report.summary])
+        of_groups = [f"  group {name}: {one}" for name, found in self.groups.items() for one in found.values()]
+        return "\n".join([head, *map(str, self.values()), *of_groups, *clipped, self.privacy_report.summary])
 
     def _repr_html_(self) -> str:
         """Return the text for notebooks."""

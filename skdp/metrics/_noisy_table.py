@@ -31,24 +31,30 @@ class NoisyTable:
     edges : ndarray of shape (k + 1,)
         Log-odds at the ends of the ranges.
     n_samples : int
-        Public number of test records.
+        Public number of test records; of a group, an estimate of its size.
+    parts : tuple of NoisyTable
+        The tables of the groups, if there are any.
+    of_group : bool
+        Whether this is the table of a group, whose size is not public.
     """
 
     counts: np.ndarray
     covariance: np.ndarray
     edges: np.ndarray
-    n_samples: int
+    n_samples: float
+    parts: tuple["NoisyTable", ...] = ()
+    of_group: bool = False
 
     @classmethod
     def from_coefficients(
-        cls, answer: np.ndarray, matrix: np.ndarray, noise: float, edges: np.ndarray, n_samples: int
+        cls, answer: np.ndarray, matrix: np.ndarray, noise: float, edges: np.ndarray, n_samples: int, n_groups: int = 1
     ) -> "NoisyTable":
         """Return the table that fits noisy coefficients of the counts and the public number of records best.
 
         Parameters
         ----------
-        answer : ndarray of shape (2 k,)
-            Noisy coefficients, by class.
+        answer : ndarray of shape (2 k n_groups,)
+            Noisy coefficients, by group and class.
         matrix : ndarray of shape (k, k)
             Maps the counts of a class to its coefficients.
         noise : float
@@ -57,20 +63,26 @@ class NoisyTable:
             Log-odds at the ends of the ranges.
         n_samples : int
             Number of records.
+        n_groups : int, default=1
+            Number of groups.
 
         Returns
         -------
         NoisyTable
-            The table.
+            The table of all records, with those of the groups if there is more than one.
         """
         inverse = np.linalg.inv(matrix)
         one = noise**2 * inverse @ inverse.T
-        counts, covariance = answer.reshape(2, -1) @ inverse.T, np.kron(np.eye(2), one)
+        counts = answer.reshape(n_groups, 2, -1) @ inverse.T
+        direction, total = np.tile(one.sum(axis=1), 2), 2 * n_groups * float(one.sum())
+        fall = np.zeros((direction.size, direction.size))  # of the covariance of a group, as the number of records is public
         if noise > 0:
-            direction = covariance.sum(axis=1)
-            counts = counts + ((n_samples - counts.sum()) * direction / direction.sum()).reshape(2, -1)
-            covariance = covariance - np.outer(direction, direction) / direction.sum()
-        return cls(counts, covariance, edges, n_samples)
+            counts = counts + (n_samples - counts.sum()) * direction.reshape(2, -1) / total
+            fall = np.outer(direction, direction) / total
+        of_one = np.kron(np.eye(2), one)
+        parts = [cls(part, of_one - fall, edges, max(float(part.sum()), 4.0), of_group=True) for part in counts]
+        covariance = n_groups * of_one - n_groups**2 * fall
+        return cls(counts.sum(axis=0), covariance, edges, n_samples, tuple(parts) if n_groups > 1 else ())
 
     @property
     def middles(self) -> np.ndarray:
@@ -99,12 +111,26 @@ class NoisyTable:
         tuple of float
             Estimate, lower and upper end. The interval covers the noise and the sampling of the test records.
         """
+        if self.of_group:
+            return self._mean_of_group(losses, level)
         weights, smooth = losses.ravel() / self.n_samples, self.smooth()
         estimate = float(weights @ self.counts.ravel())
         centre = float((losses * smooth).sum()) / self.n_samples
         sampling = max(float((losses**2 * smooth).sum()) / self.n_samples - centre**2, 0.0) / self.n_samples
         half = float(ndtri((1 + level) / 2)) * math.sqrt(sampling + max(float(weights @ self.covariance @ weights), 0.0))
         return estimate, estimate - half, estimate + half
+
+    def _mean_of_group(self, losses: np.ndarray, level: float) -> tuple[float, float, float]:
+        """Return the mean of a loss with Fieller's interval, as the number of records is not public."""
+        a, b, x = losses.ravel(), np.ones(losses.size), self.counts.ravel()
+        top, bottom, smooth, q2 = float(a @ x), float(b @ x), self.smooth().ravel(), float(ndtri((1 + level) / 2)) ** 2
+        aa, ab, bb = (float(u @ self.covariance @ v + u * v @ smooth) for u, v in ((a, a), (a, b), (b, b)))
+        square, slope, constant = bottom**2 - q2 * bb, -2 * (top * bottom - q2 * ab), top**2 - q2 * aa
+        root = slope**2 - 4 * square * constant
+        if square <= 0 or root < 0 or bottom <= 0:
+            return math.nan, 0.0, math.inf
+        low, high = ((-slope + sign * math.sqrt(root)) / (2 * square) for sign in (-1, 1))
+        return top / bottom, low, high
 
     def ratio(self, numerator: np.ndarray, denominator: np.ndarray, level: float) -> tuple[float, float, float]:
         """Return a share of some records, with Fieller's confidence interval.
@@ -156,17 +182,23 @@ class NoisyTable:
         """
         above = (self.edges[:-1] >= 0).astype(float)
         predicted = np.stack([1 - above, above])
-        found = np.empty((2, 2, 3))
+        found, counted = np.empty((2, 2, 3)), normalize is None and self.of_group
         for i, j in np.ndindex(2, 2):
             cell = np.outer(np.eye(2)[i], predicted[j])
             if normalize in ("true", "pred"):
                 of = np.outer(np.eye(2)[i], np.ones_like(above)) if normalize == "true" else np.outer([1.0, 1.0], predicted[j])
                 found[i, j] = self.ratio(cell, of, level)
             else:
-                found[i, j] = np.clip(self.mean(cell, level), 0.0, 1.0)
+                found[i, j] = np.clip(self._share_of_size(cell, level) if counted else self.mean(cell, level), 0.0, 1.0)
         wide = found[:, :, 2] - found[:, :, 1] > WIDEST
         found[wide] = math.nan, 0.0, 1.0
         return found * (self.n_samples if normalize is None else 1)
+
+    def _share_of_size(self, cell: np.ndarray, level: float) -> tuple[float, float, float]:
+        """Return the records of a cell over the estimated size of the group, with the interval of their number alone."""
+        number, noise = float(cell.ravel() @ self.counts.ravel()), float(cell.ravel() @ self.covariance @ cell.ravel())
+        half = float(ndtri((1 + level) / 2)) * math.sqrt(max(noise, 0.0) + float((cell * self.smooth()).sum()))
+        return number / self.n_samples, (number - half) / self.n_samples, (number + half) / self.n_samples
 
     def auc(self, level: float) -> tuple[float, float, float]:
         """Return the area under the ROC curve, with Fieller's confidence interval.

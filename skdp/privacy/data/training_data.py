@@ -361,8 +361,8 @@ class TrainingData:
             counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
         return counts
 
-    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
-        """Return histograms of the raw predictions of two classes, rounded to evenly spaced numbers.
+    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int, n_classes: int = 2) -> np.ndarray:
+        """Return histograms of the raw predictions of each class, rounded to evenly spaced numbers.
 
         Parameters
         ----------
@@ -370,17 +370,19 @@ class TrainingData:
             Coefficients of the raw prediction; an earlier release.
         limit, n_bins : float, int
             The range [-limit, limit] and the number of bins; predictions beyond it count in the outermost bins.
+        n_classes : int, default=2
+            Number of classes; class numbers from it on count modulo it.
 
         Returns
         -------
-        ndarray of shape (2, n_bins)
+        ndarray of shape (n_classes, n_bins)
             Counts, without null records.
         """
-        counts, width = np.zeros((2, n_bins)), 2 * limit / (n_bins - 1)
+        counts, width = np.zeros((n_classes, n_bins)), 2 * limit / (n_bins - 1)
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
             places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
-            np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
+            np.add.at(counts, (records.targets % n_classes, places), 1.0 if records.present is None else records.present)
             return np.zeros((raw.shape[0], 1))
 
         self.sum(coef, count)

@@ -99,10 +99,13 @@ class ScoreCounts(SumQuery):
         Coefficients of the score: an earlier release.
     cuts : tuple of int
         Least score of each range but the first, in hundredths, increasing.
+    n_classes : int, default=2
+        Number of classes; class numbers from it on count modulo it.
     """
 
     coef: np.ndarray
     cuts: tuple[int, ...]
+    n_classes: int = 2
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0
@@ -111,7 +114,7 @@ class ScoreCounts(SumQuery):
     @property
     def size(self) -> int:
         """Number of counts."""
-        return 2 * (len(self.cuts) + 1)
+        return self.n_classes * (len(self.cuts) + 1)
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the coefficients of the score."""
@@ -120,14 +123,15 @@ class ScoreCounts(SumQuery):
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
 
-        Proof. The score of a record depends on this record and on earlier releases only, and it is in one range. So a record adds
-        1 to one count. Replacing it moves 1 from one count to another, or changes nothing; a null record adds nothing.
+        Proof. The score and the class of a record depend on this record and on earlier releases only, and it is in one range of
+        one class. So a record adds 1 to one count. Replacing it moves 1 from one count to another, or changes nothing; a null
+        record adds nothing.
         """
         return self.relative_sensitivity[adjacency]
 
     def partial(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised counts: those of the first class by range, then those of the second."""
-        counts = rows.score_counts(self.coef, LIMIT, BINS)
+        """Return the un-noised counts: those of the first class by range, then those of the others."""
+        counts = rows.score_counts(self.coef, LIMIT, BINS, self.n_classes)
         starts = np.array([0, *(cut + BINS // 2 for cut in self.cuts)])
         return np.add.reduceat(counts, starts, axis=1).ravel()
 
@@ -145,6 +149,8 @@ class ScoreTree(ScoreCounts):
         Coefficients of the score: public, or an earlier release.
     cuts : tuple of int
         Least score of each range but the first, in hundredths, increasing; their number and 1 are a power of 2.
+    n_classes : int, default=2
+        Number of classes; class numbers from it on count modulo it.
     """
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
@@ -165,8 +171,8 @@ class ScoreTree(ScoreCounts):
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def finish(self, total: np.ndarray) -> np.ndarray:
-        """Return the un-noised coefficients: those of the first class, then those of the second."""
-        return (total.reshape(2, -1) @ tree(len(self.cuts) + 1).T).ravel()
+        """Return the un-noised coefficients: those of the first class, then those of the others."""
+        return (total.reshape(self.n_classes, -1) @ tree(len(self.cuts) + 1).T).ravel()
 
 
 def tree(size: int) -> np.ndarray:
