@@ -120,12 +120,14 @@ def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:
     """Return the numbers of the classes of checked labels."""
     labels = quoting_no_data(y, lambda: column_or_1d(y))
-    places = [labels == label for label in classes]
-    if not np.logical_or(*places).all():
+    numbers = np.full(labels.shape, -1, dtype=np.intp)
+    for number, label in enumerate(classes):
+        numbers[labels == label] = number
+    if (numbers < 0).any():
         raise ValueError(f"y holds labels that {knowing} does not know; expected {shown(list(classes))} only.")
     if len(labels) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
-    return np.asarray(places[1], dtype=np.int8)
+    return numbers
 
 
 def group_numbers(groups: Any, group_labels: Any, n_samples: int) -> tuple[np.ndarray | None, tuple[Any, ...]]:

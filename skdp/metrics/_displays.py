@@ -250,9 +250,9 @@ class ConfusionMatrixDisplay:
 
     Parameters
     ----------
-    confusion_matrix : ndarray of shape (2, 2)
+    confusion_matrix : ndarray of shape (n_classes, n_classes)
         Estimates, by true class in rows and predicted class in columns.
-    interval : ndarray of shape (2, 2, 2)
+    interval : ndarray of shape (n_classes, n_classes, 2)
         Ends of the intervals, in the last axis.
     display_labels : sequence of str
         Names of the classes.
@@ -299,7 +299,7 @@ class ConfusionMatrixDisplay:
         normalize : {"true", "pred", "all"} or None, default=None
             Whether to show shares of the true classes, of the predicted classes or of all records; None for numbers of records.
         display_labels : sequence of str or None, default=None
-            Names of the two classes; None takes those of the model.
+            Names of the classes; None takes those of the model.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None makes a figure.
 
@@ -313,14 +313,14 @@ class ConfusionMatrixDisplay:
         TypeError
             If this is not the evaluation of a classifier.
         ValueError
-            If ``normalize`` has another value, or if there are not two labels.
+            If ``normalize`` has another value, or if there is not one label per class.
         """
-        table = _table(evaluation)
+        table = _table(evaluation, several=True)
         if normalize not in ("true", "pred", "all", None):
             raise ValueError(f"normalize={normalize!r}; expected 'true', 'pred', 'all' or None.")
         labels = [str(label) for label in (evaluation.classes if display_labels is None else display_labels)]
-        if len(labels) != 2:
-            raise ValueError(f"{len(labels)} display labels; expected two.")
+        if len(labels) != len(table.counts):
+            raise ValueError(f"{len(labels)} display labels; expected {len(table.counts)}.")
         found = table.confusion_matrix(evaluation.level, normalize)
         display = cls(
             confusion_matrix=found[:, :, 0],
@@ -344,25 +344,26 @@ class ConfusionMatrixDisplay:
         ConfusionMatrixDisplay
             The object itself.
         """
-        ax = _axes(self, ax)
+        ax = _axes(self, ax, len(self.confusion_matrix))
         form = ".0f" if self.normalize is None else ".3f"
         cells = np.nan_to_num(self.confusion_matrix)
         ax.imshow(cells, cmap="Blues", vmin=0)
-        for row in (0, 1):
-            for column in (0, 1):
-                value, (low, high) = self.confusion_matrix[row, column], self.interval[row, column]
-                text = "not determined" if np.isnan(value) else f"{value:{form}}\n[{low:{form}}, {high:{form}}]"
-                dark = cells[row, column] > cells.max() / 2
-                ax.text(column, row, text, ha="center", va="center", color="white" if dark else "black")
-        ax.set(xticks=(0, 1), yticks=(0, 1), xticklabels=self.display_labels, yticklabels=self.display_labels)
+        for row, column in np.ndindex(cells.shape):
+            value, (low, high) = self.confusion_matrix[row, column], self.interval[row, column]
+            text = "not determined" if np.isnan(value) else f"{value:{form}}\n[{low:{form}}, {high:{form}}]"
+            dark = cells[row, column] > cells.max() / 2
+            ax.text(column, row, text, ha="center", va="center", color="white" if dark else "black")
+        ax.set_xticks(range(len(cells)), self.display_labels)
+        ax.set_yticks(range(len(cells)), self.display_labels)
         ax.set(xlabel=f"predicted class, {100 * self.level:g} % intervals", ylabel="true class")
         return self
 
 
-def _table(evaluation: Any) -> NoisyTable:
+def _table(evaluation: Any, several: bool = False) -> NoisyTable:
     table = getattr(evaluation, "table", None)
-    if not isinstance(table, NoisyTable):
-        raise TypeError(f"{type(evaluation).__name__}; expected what skdp.metrics.evaluate returned for a classifier.")
+    if not isinstance(table, NoisyTable) or (len(table.counts) > 2 and not several):
+        classifier = "a classifier" if several else "a classifier of two classes"
+        raise TypeError(f"{type(evaluation).__name__}; expected what skdp.metrics.evaluate returned for {classifier}.")
     return table
 
 
@@ -371,11 +372,11 @@ def _both(evaluation: Evaluation) -> float:
     return (1 + evaluation.level) / 2
 
 
-def _axes(display: Any, ax: Any) -> Any:
+def _axes(display: Any, ax: Any, n_classes: int = 2) -> Any:
     import matplotlib.pyplot as plt
 
     if ax is None:
-        _, ax = plt.subplots(figsize=SIZE, layout="constrained")
+        _, ax = plt.subplots(figsize=np.array(SIZE) * max(n_classes / 4, 1), layout="constrained")
     display.ax_, display.figure_ = ax, ax.figure
     return ax
 

@@ -15,6 +15,7 @@ from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level
 from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._noisy_table import METRICS
 from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds
+from skdp.metrics._several_classes import MOST_CLASSES, SEVERAL, evaluate_matrix, plan_matrix, predicted_classes
 from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["evaluate", "plan_evaluation"]
@@ -39,7 +40,7 @@ def evaluate(
     disjoint: bool = False,
     random_state: Any = None,
 ) -> Evaluation:
-    r"""Evaluate a fitted classifier of two classes or a regressor on sensitive test records, with differential privacy for these.
+    r"""Evaluate a fitted classifier or regressor on sensitive test records, with differential privacy for these.
 
     All metrics follow from one or two releases, so that one metric costs as much as all. Of a classifier, the first shows where
     the log-odds are, and the second counts the test records by class and log-odds. Of a regressor, the first finds a bound of the
@@ -48,8 +49,8 @@ def evaluate(
     Parameters
     ----------
     model : classifier or regressor
-        Fitted, with ``predict_proba`` and two ``classes_``, or with ``predict`` alone; from skdp or from anywhere else. It is
-        taken for public.
+        Fitted, with ``predict_proba`` and two ``classes_``, with ``predict`` and up to 30 ``classes_``, or with ``predict``
+        alone; from skdp or from anywhere else. It is taken for public.
     X : array-like or data frame of shape (n_samples, n_features)
         Test records.
     y : array-like of shape (n_samples,)
@@ -58,6 +59,7 @@ def evaluate(
         Of a classifier, out of "accuracy", "roc_auc", "log_loss", "brier_score", "recall", "specificity" and "precision". The
         last three concern the second class. Of a regressor, out of "mae", "rmse", "r2" and "coverage", the share of targets at
         or below the prediction. None means the first four, or "mae" and "rmse", with "r2" if ``target_bounds`` are given.
+        Of more than two classes, "accuracy" only; `ConfusionMatrixDisplay` shows the matrix that was released.
     epsilon, delta : float
         Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
@@ -85,7 +87,7 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        For a model that is neither a fitted classifier of two classes nor a regressor, records that it refuses, labels that it
+        For a model that is neither a fitted classifier nor a regressor, records that it refuses, labels that it
         does not know, targets or predictions that are not finite, parameters that are not valid, or too few records to find a
         bound of the errors. Nothing is charged then.
     BudgetExceededError
@@ -98,6 +100,9 @@ def evaluate(
     (`skdp.privacy.queries.ScoreTree`). The first release has 64 ranges (L = 6) and a fifth of the squared Gaussian-DP parameter,
     the second 32 (L = 5) and the rest. The ranges of the second follow from the first. The model is public, so its prediction
     for a record is a function of that record alone: a model that looks at other test records when it predicts breaks this.
+
+    Of more than two classes, the release is `skdp.privacy.queries.ClassCounts` of pairs of true and predicted class: a record
+    is in one cell.
 
     Of a regressor, 15 % of the squared Gaussian-DP parameter count the errors in 130 ranges, from which the bound follows
     (`skdp.privacy.queries.TargetHistogram`). The other release is `skdp.privacy.queries.ErrorSums`.
@@ -155,8 +160,15 @@ def evaluate(
         budget = budget_of(len(targets), epsilon, delta, adjacency)
         shared.update(error_bound=error_bound, target_bounds=target_bounds)
         return evaluate_errors(targets, predictions, names, budget=budget, **shared)
-    names = _checked_metrics(metrics, DEFAULT, METRICS)
     refuse_bounds(error_bound, target_bounds)
+    if hasattr(model, "classes_") and len(model.classes_) > 2:
+        names = _checked_metrics(metrics, SEVERAL, SEVERAL)
+        if groups is not None or group_labels is not None:
+            raise ValueError("groups and group_labels are for two classes; expected None for more.")
+        true, predicted = predicted_classes(model, X, y)
+        budget = budget_of(len(true), epsilon, delta, adjacency)
+        return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), **shared)
+    names = _checked_metrics(metrics, DEFAULT, METRICS)
     log_odds, labels = scores_of(model, X, y)
     shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
     budget = budget_of(len(labels), epsilon, delta, adjacency)
@@ -173,6 +185,7 @@ def plan_evaluation(
     error_bound: float | None = None,
     target_bounds: tuple[float, float] | None = None,
     n_groups: int = 1,
+    n_classes: int = 2,
 ) -> PrivacyReport:
     """Return the report of an evaluation before any data is touched.
 
@@ -190,6 +203,8 @@ def plan_evaluation(
         Public bounds of the evaluation of a regressor.
     n_groups : int, default=1
         Number of groups of the evaluation of a classifier.
+    n_classes : int, default=2
+        Number of classes of the classifier.
 
     Returns
     -------
@@ -211,6 +226,10 @@ def plan_evaluation(
     refuse_bounds(error_bound, target_bounds)
     if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 1 <= n_groups <= MOST_GROUPS:
         raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 1 to {MOST_GROUPS}.")
+    if not isinstance(n_classes, Integral) or isinstance(n_classes, bool) or not 2 <= n_classes <= MOST_CLASSES:
+        raise ValueError(f"n_classes={shown(n_classes)}; expected an integer from 2 to {MOST_CLASSES}.")
+    if n_classes > 2:
+        return plan_matrix(int(n_samples), budget, int(n_classes)).report(_checked_metrics(metrics, SEVERAL, SEVERAL))
     return plan_classes(int(n_samples), budget, int(n_groups)).report(names)
 
 

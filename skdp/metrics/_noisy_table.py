@@ -89,6 +89,12 @@ class NoisyTable:
         """Log-odds in the middle of each range, of shape (k,)."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
+    @property
+    def predicted(self) -> np.ndarray:
+        """Whether a class is predicted in a column of the counts, of shape (n_classes, k)."""
+        above = (self.edges[:-1] >= 0).astype(float)
+        return np.stack([1 - above, above])
+
     def smooth(self) -> np.ndarray:
         """Return the nearest counts that are not negative, of shape (2, k); for variances only, as they are biased."""
         sizes = np.sqrt(np.maximum(np.diag(self.covariance), 1e-12))
@@ -165,7 +171,7 @@ class NoisyTable:
         return float(np.clip(top / bottom, 0.0, 1.0)) if bottom > 0 else math.nan, low, high
 
     def confusion_matrix(self, level: float, normalize: str | None = None) -> np.ndarray:
-        """Return the confusion matrix at the probability 1/2, with confidence intervals.
+        """Return the confusion matrix, of two classes at the probability 1/2, with confidence intervals.
 
         Parameters
         ----------
@@ -176,18 +182,17 @@ class NoisyTable:
 
         Returns
         -------
-        ndarray of shape (2, 2, 3)
+        ndarray of shape (n_classes, n_classes, 3)
             Estimate, lower and upper end by true and predicted class. An estimate is nan if its interval is wider than half of
             what it is a share of.
         """
-        above = (self.edges[:-1] >= 0).astype(float)
-        predicted = np.stack([1 - above, above])
-        found, counted = np.empty((2, 2, 3)), normalize is None and self.of_group
-        for i, j in np.ndindex(2, 2):
-            cell = np.outer(np.eye(2)[i], predicted[j])
+        predicted, true = self.predicted, np.eye(len(self.counts))
+        found, counted = np.empty((len(true), len(true), 3)), normalize is None and self.of_group
+        for i, j in np.ndindex(found.shape[:2]):
+            cell = np.outer(true[i], predicted[j])
             if normalize in ("true", "pred"):
-                of = np.outer(np.eye(2)[i], np.ones_like(above)) if normalize == "true" else np.outer([1.0, 1.0], predicted[j])
-                found[i, j] = self.ratio(cell, of, level)
+                rows, columns = (true[i], predicted.sum(axis=0)) if normalize == "true" else (true.sum(axis=0), predicted[j])
+                found[i, j] = self.ratio(cell, np.outer(rows, columns), level)
             else:
                 found[i, j] = np.clip(self._share_of_size(cell, level) if counted else self.mean(cell, level), 0.0, 1.0)
         wide = found[:, :, 2] - found[:, :, 1] > WIDEST
@@ -272,8 +277,7 @@ def _hanley(auc: np.ndarray, positives: float, negatives: float) -> np.ndarray:
 
 
 def _accuracy(table: NoisyTable, level: float) -> tuple[float, float, float]:
-    above = (table.edges[:-1] >= 0).astype(float)
-    return table.mean(np.stack([1 - above, above]), level)
+    return table.mean(table.predicted, level)
 
 
 def _log_loss(table: NoisyTable, level: float) -> tuple[float, float, float]:

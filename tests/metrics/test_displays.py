@@ -100,7 +100,7 @@ def test_wrong_parameters_are_refused():
     evaluation = found()
     with pytest.raises(ValueError, match="expected 'true', 'pred', 'all' or None"):
         ConfusionMatrixDisplay.from_evaluation(evaluation, normalize="rows")
-    with pytest.raises(ValueError, match="expected two"):
+    with pytest.raises(ValueError, match="expected 2"):
         ConfusionMatrixDisplay.from_evaluation(evaluation, display_labels=["no"])
     with pytest.raises(ValueError, match="expected an integer from 1 on"):
         CalibrationDisplay.from_evaluation(evaluation, n_bins=0)

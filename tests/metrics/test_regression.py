@@ -172,7 +172,7 @@ def test_bounds_are_for_regressors_and_curves_for_classifiers():
     with reproducible_noise(0):
         found = evaluate(make_pipeline(LinearRegression()).fit(X, y), X, y, epsilon=1.0, error_bound=2.0)
     assert found["mae"].low < mean_absolute_error(y, X[:, 0]) < found["mae"].high
-    with pytest.raises(TypeError, match="for a classifier"):
+    with pytest.raises(TypeError, match="for a classifier of two"):
         RocCurveDisplay.from_evaluation(found)
     with pytest.raises(ValueError, match="expected some of mae"):
         plan_evaluation(500, metrics=["mae", "accuracy"])

@@ -1,0 +1,96 @@
+"""Release the confusion matrix of a classifier of several classes on test records, with one Gaussian release."""
+
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import quoting_no_data
+from skdp.metrics._classes import class_numbers
+from skdp.metrics._evaluation import Evaluation, metric
+from skdp.metrics._evaluation_plan import EvaluationPlan
+from skdp.metrics._noisy_table import METRICS, NoisyTable
+from skdp.privacy.budget import Budget
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import ClassCounts
+from skdp.privacy.schedule import Gaussian, Release, Schedule
+
+__all__ = ["MOST_CLASSES", "SEVERAL", "NoisyMatrix", "evaluate_matrix", "plan_matrix", "predicted_classes"]
+
+MOST_CLASSES = 30  # whose covariance has 900 rows and columns
+SEVERAL = ("accuracy",)
+
+
+class NoisyMatrix(NoisyTable):
+    """Hold an unbiased estimate of the counts by true and predicted class, and the covariance of its noise."""
+
+    @classmethod
+    def from_counts(cls, answer: np.ndarray, noise: float, n_samples: int) -> "NoisyMatrix":
+        """Return the matrix that fits noisy counts, of shape (n_classes**2,), and the public number of records best."""
+        size = round(answer.size**0.5)
+        counts = answer + (n_samples - answer.sum()) / answer.size
+        covariance = noise**2 * (np.eye(answer.size) - 1 / answer.size)
+        return cls(counts.reshape(size, size), covariance, np.zeros(0), n_samples)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """Whether a class is predicted in a column of the counts: the identity."""
+        return np.eye(len(self.counts))
+
+    def smooth(self) -> np.ndarray:
+        """Return the nearest counts that are not negative and have the same sum; for variances only, as they are biased."""
+        falling = np.sort(self.counts.ravel())[::-1]
+        excess = (np.cumsum(falling) - self.n_samples) / np.arange(1, falling.size + 1)
+        return np.maximum(self.counts - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+
+
+def plan_matrix(n_samples: int, budget: Budget, n_classes: int) -> EvaluationPlan:
+    """Return what the evaluation of a classifier of several classes releases."""
+    return EvaluationPlan(
+        n_samples,
+        budget,
+        Schedule(((1, Release(ClassCounts, Gaussian(), ClassCounts.clip_norm, n_classes**2)),)),
+        title="numbers of test records by true and predicted class",
+        reason="the only one for more than two classes",
+        unit="of the records in each cell of the confusion matrix",
+        assumption=f"every label and every prediction is one of the {n_classes} classes of the model",
+    )
+
+
+def evaluate_matrix(
+    true: np.ndarray,
+    predicted: np.ndarray,
+    names: tuple[str, ...],
+    *,
+    budget: Budget,
+    level: float,
+    classes: tuple[Any, ...],
+    model: str,
+    disjoint: bool = False,
+    random_state: Any = None,
+) -> Evaluation:
+    """Charge the active ledgers and release the metrics of checked class numbers."""
+    n_samples, n_classes = len(true), len(classes)
+    plan, noise = plan_matrix(n_samples, budget, n_classes), NoiseSource(random_state)
+    report = plan.report(names, model, noise, disjoint=disjoint)
+    plan.pay(report)
+    rows = TrainingData(np.zeros((n_samples, 1)), true * n_classes + predicted, data_norm=1.0)
+    oracle = Oracle(rows, plan.schedule, budget, plan.scale, noise)
+    answer = oracle.ask(ClassCounts(n_classes**2))
+    oracle.finish()
+    table = NoisyMatrix.from_counts(answer, plan.stds[0], n_samples)
+    found = {name: metric(name, METRICS[name](table, level), (0.0, 1.0)) for name in names}
+    return Evaluation(found, level, table, report, classes)
+
+
+def predicted_classes(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the true and of the predicted classes."""
+    classes = tuple(model.classes_)
+    if len(classes) > MOST_CLASSES or not hasattr(model, "predict"):
+        raise TypeError(f"model has {len(classes)} classes; expected at most {MOST_CLASSES}, and a method predict.")
+    true = class_numbers(y, classes, "the model")
+    predicted = quoting_no_data(X, lambda: model.predict(X))
+    if np.shape(predicted) != true.shape:
+        raise ValueError("X and y differ in length; expected one prediction per label.")
+    return true, class_numbers(predicted, classes, "the model")
