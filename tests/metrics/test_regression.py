@@ -18,7 +18,7 @@ from skdp.metrics import (
     evaluate,
     plan_evaluation,
 )
-from skdp.metrics._noisy_errors import REGRESSION
+from skdp.metrics._noisy_errors import REGRESSION, NoisyErrors
 from skdp.metrics._regression import EDGES, OCCUPIED
 from skdp.testing import reproducible_noise
 
@@ -83,6 +83,19 @@ def test_intervals_cover_noise_and_sampling(given):
             covered[name] += found[name].low <= truth[name] <= found[name].high
     assert min(covered.values()) >= 86  # 95 on average; fewer than 86 in one of 7000, for each metric
     assert min(covered.values()) < 100
+
+
+def test_the_interval_of_r2_covers_where_noise_dominates(rng):
+    """Of known means with noise, without sampling errors."""
+    u, n = rng.uniform(-0.2, 0.9, 200_000), 10**9
+    e, half_range, bound = np.minimum(np.abs(0.3 * rng.normal(size=u.size)), 1.0), 2.0, 2.0
+    means = np.mean([e, e**2, e**4, 0 * e, u, u**2, u**4, e**2 * u**2, u**3, e**2 * u], axis=1)
+    truth = 1 - means[1] * (bound / half_range) ** 2 / u.var()
+    noise, inside = np.full(10, 0.01), 0
+    for _ in range(1000):
+        low, high = NoisyErrors(means + noise * rng.normal(size=10), noise, bound, half_range, n).r2(0.95)[1:]
+        inside += low <= truth <= high
+    assert 925 <= inside <= 975  # 950 on average; beyond it in three of 10 000
 
 
 @pytest.mark.parametrize("unit", (1e-6, 1.0, 1e6))
