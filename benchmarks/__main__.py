@@ -7,6 +7,7 @@ prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
+``search`` compares private searches with the untuned default and the best candidate,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
@@ -29,6 +30,7 @@ from benchmarks import (
     raw,
     resources,
     scale,
+    search,
 )
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
@@ -78,6 +80,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_additive,
         add_raw,
         add_boosting,
+        add_search,
     )
     for add in (*additions, add_resources, add_scale, add_audit):
         add(commands)
@@ -201,6 +204,26 @@ def start_inference(given: argparse.Namespace) -> None:
     sizes = {"n": given.n_samples, "columns": given.columns, "epsilons": given.epsilons}
     sizes |= {"adjacency": given.adjacency, "seed": given.seed}
     inference.measure(given.families, given.designs, sizes, given.repeats, given.robust, given.jobs, given.out)
+
+
+def add_search(commands: Any) -> None:
+    """Command that compares private searches with defaults."""
+    command = commands.add_parser("search", help="test AUC of searches, defaults and best candidates; writes search.json and .md")
+    command.add_argument("--tables", type=names(search.SEARCHED), default="all", help="default: all")
+    command.add_argument("--candidates", type=names(search.CANDIDATES), default="all", help="default: all")
+    command.add_argument("--epsilons", type=epsilons, default="0.5,1,3", help="default: %(default)s")
+    command.add_argument("--adjacency", choices=ADJACENCIES, default="replace_one", help="default: %(default)s")
+    command.add_argument("--n-records", type=positive, help="most training records of a table; default: all")
+    command.add_argument("--repeats", type=positive, default=20, help="searches per cell; default: %(default)s")
+    command.add_argument("--seed", type=int, default=0, help="of the divisions of records; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_search)
+
+
+def start_search(given: argparse.Namespace) -> None:
+    """Compare private searches with defaults."""
+    kept = {name: getattr(given, name) for name in ("epsilons", "adjacency", "n_records", "seed")}
+    search.measure(given.tables, given.candidates, kept, given.repeats, given.out)
 
 
 def add_bands(commands: Any) -> None:
