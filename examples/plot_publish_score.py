@@ -91,6 +91,7 @@ ax.plot(
 ax.set(yticks=range(len(shown)), yticklabels=shown, xlim=(0, 1))
 ax.invert_yaxis()
 ax.legend(loc="lower right")
+plt.show()
 
 # %%
 # Curves from the same release
