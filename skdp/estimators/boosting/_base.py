@@ -93,7 +93,8 @@ class BoostedModel(AdditiveModel):
         The band covers the noise of the additive part and of the leaves, for trees, marginals and a weight that count as given.
         It leaves out that later trees correct earlier noise: in 12 fits of the same made-up records, at epsilon 1 and 3, it
         contained the mean curve at 99 to 100 % of the points and was two to three times as wide as needed; in 16 others, at 93 to
-        99 % of the points for a column with records at four values alone. It does not cover the variation between samples of records.
+        99 % of the points for a column with records at four values alone. It does not cover the variation between samples of
+        records.
         """
         return super().shape_functions_
 
