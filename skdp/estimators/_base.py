@@ -132,6 +132,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         table.facts = self._of_prepared(table.facts)
         return table
 
+    @property
+    def _name(self) -> str:
+        """The name of the estimator in the report, and in the entries of ledgers."""
+        return str(vars(self).get("_fitted_by", type(self).__name__))
+
     def _stated(self) -> Schema | None:
         """Return the schema, checked; None without one."""
         return None if self.schema is None else Schema.read(self.schema)

@@ -352,7 +352,7 @@ class Learning:
         total = plan.mu**2 + mu**2
         seeded = {} if noise.secure else {"noise": "from a seed: not private"}
         return Spending(
-            estimator=type(self.estimator).__name__,
+            estimator=self.estimator._name,
             parameters={**{name: brief(value) for name, value in self._parameters().items()}, **seeded},
             schedule=(*map(str, lines), rest),
             adjacency=budget.adjacency,

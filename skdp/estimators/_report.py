@@ -44,7 +44,7 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned
     """Return the privacy report of a fit, or of a planned fit."""
     problem = plan.problem
     return PrivacyReport(
-        estimator=type(estimator).__name__,
+        estimator=estimator._name,
         planned=planned,
         budget=problem.budget,
         adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),

@@ -96,9 +96,11 @@ def test_columns_that_are_ignored_do_not_count(rng):
 
 def test_a_fit_is_charged_once(rng):
     frame, y = table(1000, rng)
-    with PrivacyLedger(epsilon=2.0, delta=1e-5) as ledger:
+    with PrivacyLedger(epsilon=4.0, delta=1e-5) as ledger:
         DPTabularClassifier().fit(frame, y)
-    assert len(ledger.entries) == 1
+        known = {name: {"kind": "number", "bounds": [0, 90]} for name in ("age", "wind")}
+        DPTabularClassifier(schema={"columns": known}).fit(frame, y)
+    assert [entry.spending.estimator for entry in ledger.entries] == ["DPTabularClassifier"] * 2
 
 
 def test_the_number_of_records_of_a_table_in_partitions_decides(monkeypatch):
