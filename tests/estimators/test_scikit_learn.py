@@ -80,7 +80,7 @@ ESTIMATORS = [
 ]
 NOISY = [estimator for estimator in ESTIMATORS if getattr(estimator, "epsilon", math.inf) < math.inf]
 SEED = 1  # of the first eight, 0 and 2 fail SCORING
-# Judge a score of 200 records. Noise fails the first, whatever the tags say, up to 1 time in 4, and the other less than once in 100.
+# Judge a score of 200 records. Noise fails the first up to 1 time in 4, whatever the tags say; the other less than once in 100.
 SCORING = {"check_class_weight_classifiers", "check_classifiers_train"}
 COMPARING = {  # two fits, whatever the tags say
     "check_classifier_data_not_an_array",
