@@ -58,7 +58,8 @@ class Table:
 
 NUMBERS = Table({"a": 3.7, "b": -3.7}, {"a": 1.7, "b": -1.7}, {"a": 1.5, "b": -1.5})
 TARGET = Table({"a": 3.7}, {"a": 5.5}, {"a": 1.5}, targets=(3.7, 5.5, 1.5))
-MIXED = Table({"a": 3.7, "t": "z", "e": "4"}, {"a": 5.5, "t": "y", "e": "y"}, {"a": 1.5, "t": "x", "e": "x"})
+# All three rounds see the canary: numbers are far from 0 for their spread, near a power of two, and in different narrow bins
+MIXED = Table({"a": 1025.5, "t": "z", "e": "4"}, {"a": 1020.5, "t": "y", "e": "y"}, {"a": 1023.5, "t": "x", "e": "x"})
 KINDS = {"t": "category", "e": "either"}  # of columns that are not read as numbers
 TEXT = Table({"t": "z"}, {"t": "x"}, {"t": "x"})
 EMPTY = Table({"a": 3.7}, {"a": None}, {"a": None}, one_more={"a": 1.5})
@@ -145,8 +146,14 @@ TWINS = {
 }
 
 
-def attacked(table, adjacency, n_runs, twin=None, whole=False):
-    """Lower bounds on the epsilon of fits by view, and the claim; ``whole`` fits call everything that a user's call does."""
+def attacked(table, adjacency, n_runs, twin=None):
+    """Lower bounds on the epsilon of fits by view."""
+    claim, scores = scored(table, adjacency, n_runs, twin)
+    return {view: lower_bound(view, scores[i], claim, claim.method, CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}
+
+
+def scored(table, adjacency, n_runs, twin=None, whole=False):
+    """The claim, and scores of fits by view, without and with the canary; ``whole`` fits call everything that a user's call does."""
     kinds = {name: KINDS.get(name, "number") for name in table.rest}
     model = LearnedSchema(EPSILON, delta=DELTA, adjacency=adjacency, schema=kinds, learn_target=table.targets is not None)
     frame, scores = table.frame(table.rest), np.empty((len(VIEWS), 2, n_runs))
@@ -165,8 +172,7 @@ def attacked(table, adjacency, n_runs, twin=None, whole=False):
             else:
                 learning.learn(Oracle(tables[present], plan.schedule, plan.budget, plan.scale, NoiseSource()).ask, plan)
             scores[:, present, run] = adversary.concludes()
-    claim = Claim(plan.schedule, plan.scale, plan.budget)
-    return {view: lower_bound(view, scores[i], claim, claim.method, CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}
+    return Claim(plan.schedule, plan.scale, plan.budget), scores
 
 
 class Adversary:
@@ -224,7 +230,5 @@ def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(name, adjacency):
     assert bounds["transcript"] > (0.35 if name == "empty" else 0.5) * EPSILON
 
 
-@pytest.mark.slow
-def test_whole_fits_are_below_the_claim_too():
-    bounds = attacked(MIXED, "replace_one", 2000, whole=True)
-    assert 0.6 * EPSILON < bounds["transcript"] <= EPSILON and max(bounds.values()) <= EPSILON
+def test_whole_fits_release_what_was_attacked_and_nothing_else():
+    np.testing.assert_array_equal(scored(MIXED, "replace_one", 50, whole=True)[1], scored(MIXED, "replace_one", 50)[1])
