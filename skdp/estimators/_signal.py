@@ -162,10 +162,19 @@ def _least(level: Level, start: float, lowest: float, highest: float) -> float |
 
 def _nearby(level: Level, start: float, lowest: float, highest: float) -> float | None:
     """Like `_least`, with few plans and a margin, for slow accounting of samples; noise is nearly inverse to the value."""
-    value = float(start)
+    value, enough = float(start), None
     for _ in range(REFINEMENTS):
-        value = min(max(value * level(value), lowest), highest)
-    return min(value * MARGIN, highest) if level(value) < MARGIN else None
+        now = level(value)
+        if 1 / MARGIN < now < MARGIN:
+            break
+        if now < 1:
+            enough = value
+        if math.isinf(now):  # no plan, as of fewer records than a batch has
+            value = math.sqrt(value * enough) if enough else value * STEP
+        else:
+            value *= now
+        value = min(max(value, lowest), highest)
+    return min(value * MARGIN, highest) if level(value) < MARGIN else enough
 
 
 def _rounded(value: float) -> float:

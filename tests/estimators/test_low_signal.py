@@ -35,6 +35,7 @@ from skdp import (
 from skdp.audit import audit
 from skdp.estimators.boosting import _rule
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.solvers import SGD
 
 BOUNDS = {"target_bounds": (-1.0, 1.0)}
 MODELS = (
@@ -107,6 +108,12 @@ def test_what_a_plan_asks_for_is_enough_and_little_less_is_not(model):
     if plan.needed.epsilon is not None:
         assert asked(200, plan.needed.epsilon).epsilon <= 1.1 * plan.needed.epsilon
         assert asked(200, slack * plan.needed.epsilon).epsilon > slack * plan.needed.epsilon
+
+
+def test_fewer_records_than_a_batch_has_do_not_end_the_search():
+    model = DPLogisticRegression(0.5, delta=1e-9, solver=SGD(n_steps=100, batch_size=1000))
+    needed = model.plan(5000, 3).needed.n_samples
+    assert 1000 < needed < 5000 and model.plan(needed, 3).needed.n_samples <= needed
 
 
 SMALL = {"breast": (load_breast_cancer, (0.05, 0.1)), "wine": (load_wine, (0.1, 0.3)), "iris": (load_iris, (0.1, 0.2))}
