@@ -153,7 +153,7 @@ def attacked(table, adjacency, n_runs, twin=None):
 
 
 def scored(table, adjacency, n_runs, twin=None, whole=False):
-    """The claim, and scores of fits by view, without and with the canary; ``whole`` fits call everything that a user's call does."""
+    """The claim, and scores of fits by view, without and with the canary; ``whole`` fits call all that a user's call does."""
     kinds = {name: KINDS.get(name, "number") for name in table.rest}
     model = LearnedSchema(EPSILON, delta=DELTA, adjacency=adjacency, schema=kinds, learn_target=table.targets is not None)
     frame, scores = table.frame(table.rest), np.empty((len(VIEWS), 2, n_runs))
