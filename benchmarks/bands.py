@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit
 
+from benchmarks.noise import noise_of
 from benchmarks.writing import made_with, row, write_json
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPGradientBoostingClassifier, DPGradientBoostingRegressor
 
@@ -60,7 +61,7 @@ def measure(models: list[str], sizes: dict[str, Any], repeats: int, jobs: int | 
 
 def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int | None) -> dict[str, float]:
     """Return coverage and widths of one model, over the points of its curves."""
-    curves = Parallel(n_jobs=jobs)(delayed(fitted_curves)(about, sizes) for _ in range(repeats))
+    curves = Parallel(n_jobs=jobs)(delayed(fitted_curves)(about, sizes, seed) for seed in range(repeats))
     values, lower, upper = (np.array(part) for part in zip(*curves, strict=True))
     middle, spread = values.mean(axis=0), np.maximum(values.std(axis=0, ddof=1), 1e-300)
     shares = ((lower <= middle) & (middle <= upper)).mean(axis=0)
@@ -75,13 +76,13 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
     }
 
 
-def fitted_curves(about: dict[str, Any], sizes: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fit once; return values and ends of the bands of all curves."""
+def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit once, with the noise of a seed; return values and ends of the bands of all curves."""
     given = {"feature_bounds": 1.0, "delta": 1 / about["n"] ** 2, "adjacency": sizes["adjacency"]}
     classes = about["model"].endswith("classifier")
     X, y = table(about["n"], classes, sizes["seed"])
     given |= {"classes": [0, 1]} if classes else {"target_bounds": (-1, 1)}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
         functions = MODELS[about["model"]](about["epsilon"], **given).fit(X, y).shape_functions_.values()
     parts = [(f.values, f.lower, f.upper) for f in functions]
