@@ -1,6 +1,8 @@
 """Calibrates a score from one release of counts by class and score, by Bayesian post-processing: for small tables."""
 
+import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtr
@@ -35,6 +37,9 @@ CENTRE_SPREAD, MEAN_DISTANCE = 1.0, 1.5
 NEGLIGIBLE = 1e-4
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
+# Number of scores of a class over which the log loss is averaged. With all of up to 400 000, slope and offset differed by at most
+# 6e-4 of their size in 40 made-up cases.
+MOST_SCORES = 2000
 MOST_STEPS, LONGEST_STEP, SETTLED = 50, 2.0, 1e-9  # of Newton's method
 
 
@@ -81,32 +86,78 @@ def calibrated_line(
     tuple of float
         Slope and offset, for scores in the units of ``EDGES``, and the variance of the slope.
     """
+    grid = _Grid.of_constants()
+    distance, rate = grid.distance, grid.rate
     with np.errstate(under="ignore"):  # densities far from the mode
-        within, centre, distance, rate = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
-        log_density = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate))
-        log_density -= (centre / CENTRE_SPREAD) ** 2 / 2
         spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
-        log_density -= ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
-        means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
-        for share, mean, frequency in zip(shares, means, (1 - rate, rate), strict=True):
-            below = np.zeros_like(rate)
-            for observed, edge in zip(share, EDGES[1:], strict=True):
-                upto = ndtr((edge - mean) / within)
-                expected = frequency * (upto - below)
-                variance = noise**2 + expected / n_samples
-                log_density -= ((observed - expected) ** 2 / variance + np.log(variance)) / 2
-                below = upto
+        log_density = grid.log_prior - ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
+        for observed, expected in zip(shares, grid.expected, strict=True):
+            variance = noise**2 + expected / n_samples
+            log_density -= (np.square(observed[:, None] - expected) / variance).sum(axis=0) / 2
+            log_density -= np.log(variance.prod(axis=0)) / 2
         density = np.exp(log_density - log_density.max())
         kept = density > NEGLIGIBLE
-        density, within, rate = density[kept] / density[kept].sum(), within[kept], rate[kept]
-        scores = [(mean[kept][:, None] + within[:, None] * NODES).ravel() for mean in means]
-        frequencies = [((density * share)[:, None] * WEIGHTS).ravel() for share in (1 - rate, rate)]
-        weights = np.concatenate([f * w for f, w in zip(frequencies, class_weight or (1.0, 1.0), strict=True)])
+        density, within, rate = density[kept] / density[kept].sum(), grid.within[kept], rate[kept]
+        scores, masses = zip(
+            *(
+                _thinned((mean[kept][:, None] + within[:, None] * NODES).ravel(), ((density * share)[:, None] * WEIGHTS).ravel())
+                for mean, share in zip(grid.means, (1 - rate, rate), strict=True)
+            ),
+            strict=True,
+        )
+        weights = np.concatenate([mass * w for mass, w in zip(masses, class_weight or (1.0, 1.0), strict=True)])
         labels = np.repeat((0.0, 1.0), [len(s) for s in scores])
         slope, offset = _least_log_loss(np.concatenate(scores), labels, weights, penalty, intercept)
         slopes = distance[kept] / within
         mean = float(density @ slopes)
         return slope, offset, float(density @ (slopes - mean) ** 2)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Points of the posterior, and what depends on them alone.
+
+    Parameters
+    ----------
+    within, distance, rate, log_prior : ndarray of shape (n_points,)
+        Standard deviation of the scores of a class, distance of the classes over it, frequency of the second class, and logarithm
+        of the prior density.
+    means, expected : tuple of ndarray
+        For each class, the mean score, and the expected share of the records in each range, of shape (8, n_points).
+    """
+
+    within: np.ndarray
+    distance: np.ndarray
+    rate: np.ndarray
+    log_prior: np.ndarray
+    means: tuple[np.ndarray, np.ndarray]
+    expected: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    @functools.cache
+    def of_constants(cls) -> "_Grid":
+        """Return the grid, which is the same for all tables."""
+        points = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
+        within, centre, distance, rate = (axis.ravel() for axis in points)
+        means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
+        with np.errstate(under="ignore"):
+            expected = tuple(
+                frequency * np.diff(ndtr((EDGES[:, None] - mean) / within), axis=0)
+                for mean, frequency in zip(means, (1 - rate, rate), strict=True)
+            )
+        log_prior = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate)) - (centre / CENTRE_SPREAD) ** 2 / 2
+        return cls(within, distance, rate, log_prior, means, expected)
+
+
+def _thinned(scores: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most ``MOST_SCORES`` scores, even from the first to the last, and masses with the same total and mean."""
+    if len(scores) <= MOST_SCORES:
+        return scores, masses
+    even = np.linspace(scores.min(), scores.max(), MOST_SCORES)
+    places = (scores - even[0]) / (even[1] - even[0])
+    first = np.clip(places.astype(np.intp), 0, MOST_SCORES - 2)
+    above = np.bincount(first + 1, masses * (places - first), MOST_SCORES)
+    return even, above + np.bincount(first, masses * (1 - places + first), MOST_SCORES)
 
 
 def _least_log_loss(
