@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+
 from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._inference import InferenceMixin
+from skdp.estimators._plan import Plan
+from skdp.estimators._shrunk_indicators import shrunk_indicators
 from skdp.estimators._unsupported import explain_refusals
-from skdp.solvers import Solver
+from skdp.privacy.oracle import Oracle
+from skdp.solvers import Solver, SolverResult
 
 __all__ = ["DPLogisticRegression"]
 
@@ -129,6 +134,9 @@ class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
     guarantee assumes that X is finite and that every label is one of the classes. It treats one record as one person. Two fits
     spend twice the budget; cross-validation and grid searches fit many times; ``score`` on training records is not private.
 
+    With a schema and two classes, the default solver tells the covariance of its noise. The coefficients of the indicators of a
+    column are then posterior means, which shrink effects that noise explains: post-processing.
+
     References
     ----------
     .. [1] D. Wang, M. Ye, J. Xu, "Differentially Private Empirical Risk Minimization Revisited: Faster and More General",
@@ -186,3 +194,6 @@ class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
         self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
+
+    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        return shrunk_indicators(self._prepared_by(), super()._solved(plan, oracle, rng))

@@ -1,6 +1,7 @@
 """Build the transformer of a whole table from a schema of public facts."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from skdp._files._suffixes import imported
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._lazily import lazily, public_row
-from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers, separator_of
+from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers, parts_of, separator_of
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 
-__all__ = ["SchemaPipeline", "from_schema", "prepared_names"]
+__all__ = ["Indicators", "SchemaPipeline", "from_schema", "indicators_of", "prepared_names"]
 
 
 @lazily
@@ -104,6 +105,45 @@ def prepared_names(schema: Schema) -> np.ndarray:
     names = list(schema.columns)
     row = imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
     return from_schema(schema).fit(row).get_feature_names_out()
+
+
+@dataclass(frozen=True)
+class Indicators:
+    """Say which prepared columns are the indicators of one column of a table.
+
+    Parameters
+    ----------
+    columns : slice
+        The prepared columns.
+    weight : float
+        Value of an indicator that is not 0, in a row that is not shortened.
+    exhaustive : bool
+        Whether each record has one of them; integers stand beside the number, and records may have none.
+    """
+
+    columns: slice
+    weight: float
+    exhaustive: bool
+
+
+def indicators_of(schema: Schema) -> Iterator[Indicators]:
+    """Return the indicators of each category and of each number with learnt integers, among the columns of `prepared_names`."""
+    start = 0
+    for _, _, names in _parts(schema, False):
+        for name in names:
+            facts = schema.columns[name]
+            if isinstance(facts, Number) and facts.learnt is not None:
+                first = start + 1 + bool(facts.learnt.logarithm)
+                if facts.learnt.integers:
+                    places = slice(first, first + len(facts.learnt.integers))
+                    yield Indicators(places, facts.learnt.weight / schema.data_norm, False)
+                start += len(parts_of(facts))
+            elif isinstance(facts, Category):
+                size = len(encoded(list(facts.categories))) if facts.buckets is None else len(parts_of(facts))
+                yield Indicators(slice(start, start + size), 1 / schema.data_norm, True)
+                start += size
+            else:
+                start += 1
 
 
 def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators._posterior import posterior_mean
 from skdp.preprocessing import AdditiveBasis, Number, Term
 from skdp.solvers import SolverResult
 
@@ -59,7 +60,7 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
             continue
         blocks.append((columns.start, noise.covariance(columns, gram, plausible=True)))
         deviations = OF_KNOTS if term.names[0] in basis.numbers else OF_CATEGORIES
-        found = _posterior(coef[columns], noise.covariance(columns, gram), walk, free, deviations)
+        found = posterior_mean(coef[columns], noise.covariance(columns, gram), walk, free, deviations)
         coef[-1] -= (found - coef[columns]) @ mean
         coef[columns] = found
     estimates = noise.estimates.copy()
@@ -115,23 +116,3 @@ def _shares(means: np.ndarray) -> np.ndarray:
     """Return released shares as positive numbers that add up to 1."""
     shares = np.maximum(means, LEAST_SHARE * max(float(means.sum()), LEAST_SHARE))
     return np.asarray(shares / shares.sum())
-
-
-def _posterior(
-    estimates: np.ndarray, covariance: np.ndarray, root: np.ndarray, free: np.ndarray, deviations: np.ndarray
-) -> np.ndarray:
-    """Return the posterior mean, averaged over the scale of the prior by its restricted likelihood."""
-    prior, n = root @ root.T, len(estimates)
-    jitter = 1e-10 * float(np.trace(covariance)) / n * np.eye(n)
-    likelihoods, means = [], []
-    for deviation in deviations:
-        lower = np.linalg.cholesky(covariance + deviation**2 * prior + jitter)
-        white_free, white = np.linalg.solve(lower, free), np.linalg.solve(lower, estimates)
-        bend = white_free.T @ white_free
-        level = np.linalg.solve(bend, white_free.T @ white)
-        rest = white - white_free @ level
-        likelihoods.append(-np.log(np.diag(lower)).sum() - np.linalg.slogdet(bend)[1] / 2 - rest @ rest / 2)
-        means.append(free @ level + deviation**2 * prior @ np.linalg.solve(lower.T, rest))
-    with np.errstate(under="ignore"):
-        weights = np.exp(np.array(likelihoods) - max(likelihoods))
-        return np.asarray(weights @ np.array(means) / weights.sum())
