@@ -33,6 +33,15 @@ def test_a_page_has_the_medians_of_both_ways_and_of_their_differences():
     assert "| adult | 1.0 | 0.800 ± 0.072 | 0.900 ± 0.125 | +0.000 ± 0.072 |" in text
 
 
+def test_a_page_tells_the_cells_that_miss_the_goal():
+    about = {"model": "linear", "adjacency": "zero_out", "learnt seconds": 0.5, "schema": [0.8], "schema seconds": 0.25}
+    cells = [(1.0, 120.0, 0.7951), (2.0, 500.0, 0.7949), (0.1, 119.0, 0.5)]
+    records = [{"table": "bank", "epsilon": e, "s": s, "learnt": [score], **about} for e, s, score in cells]
+    text = markdown({"settings": {"repeats": 1, "delta": "d"}, "whole": records})
+    assert "1 of 2 cells of linear models are within 0.005 of the schema" in text
+    assert "The others: bank zero_out 2.0 (-0.005)." in text
+
+
 @pytest.mark.skipif(not (data_directory() / "spambase.npz").exists(), reason="no data")
 def test_a_quick_run_learns_as_well_as_a_schema_knows(tmp_path, monkeypatch):
     monkeypatch.setattr(raw, "EPSILONS", (3.0,))
