@@ -15,10 +15,11 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError, SourceError
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
+from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query, Scores
-from skdp.privacy.schedule import Curve, PoissonGaussian, Release, Schedule, Selection, SinglePass
+from skdp.privacy.schedule import Curve, Laplace, PoissonGaussian, Release, Schedule, Selection, SinglePass
 
 __all__ = ["Oracle"]
 
@@ -248,6 +249,8 @@ class Oracle:
             return query.evaluate(rows)  # an error may show: nothing is private here
         if isinstance(mechanism, Curve):
             return mechanism.answer(query, self._scale, self._budget, self._noise, partial(self._evaluate, rows=rows))
+        if isinstance(mechanism, Laplace):
+            return self._with_laplace(query, mechanism)
         noise = GridGaussian.calibrated(  # in float64: in float32 the allowance for rounding would be lost
             clip_norm=float(query.clip_norm),
             relative_sensitivity=float(query.sensitivity(self._budget.adjacency)) / float(query.clip_norm),
@@ -257,6 +260,13 @@ class Oracle:
             summation_error=rows.summation_error * getattr(query, "rounding", 1.0),
         )
         return noise.add_to(self._evaluate(query, rows), self._noise)
+
+    def _with_laplace(self, query: Query, mechanism: Laplace) -> np.ndarray:
+        moved = getattr(query, "l1_sensitivity", None)
+        if moved is None:
+            raise PrivacyAccountingError(f"{type(query).__name__} does not count; expected integers for Laplace noise.")
+        noise = IntegerLaplace.calibrated(sensitivity=moved(self._budget.adjacency), scale=self._scale * mechanism.weight)
+        return noise.add_to(self._evaluate(query, self._rows), self._noise)
 
     def _select(self, query: Query, mechanism: Selection) -> int:
         if not isinstance(query, Scores):

@@ -12,7 +12,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Query
 
-__all__ = ["Curve", "Gaussian", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass"]
+__all__ = ["Curve", "Gaussian", "Laplace", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,21 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Laplace:
+    """Adds discrete Laplace noise to a query of integers over all records, in a schedule of such releases only.
+
+    The query states the sum of the absolute changes of its integers between neighbours in ``l1_sensitivity``.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Noise relative to the other releases of the schedule: twice the weight means half the epsilon.
+    """
+
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class Curve:
     """Defines a mechanism with its own proof of (epsilon, delta), alone in its schedule; derived classes have the proof.
 
@@ -123,7 +138,7 @@ class Curve:
         return self.name
 
 
-Mechanism = Gaussian | PoissonGaussian | SinglePass | Selection | Curve
+Mechanism = Gaussian | PoissonGaussian | SinglePass | Selection | Laplace | Curve
 
 
 @dataclass(frozen=True)
@@ -202,6 +217,16 @@ class Schedule:
         return all(isinstance(release.mechanism, Gaussian) for _, release in self.entries)
 
     @property
+    def pure_epsilon(self) -> float | None:
+        """Sum of the epsilons of all releases at noise scale 1 if all have Laplace noise, else None.
+
+        *Proof.* A release with the integers of `Laplace` is epsilon-DP, given the earlier ones, and such epsilons add up, also if
+        later queries depend on earlier answers.
+        """
+        weights = [(count, release.mechanism.weight) for count, release in self.entries if isinstance(release.mechanism, Laplace)]
+        return math.fsum(count / weight for count, weight in weights) if len(weights) == len(self.entries) else None
+
+    @property
     def passes(self) -> int | None:
         """Number of passes over the data, or None where it follows from the records.
 
@@ -215,7 +240,7 @@ class Schedule:
                 return None
             if isinstance(release.mechanism, PoissonGaussian):
                 sampled += count * Fraction(release.mechanism.sampling_rate)
-            elif isinstance(release.mechanism, Gaussian | Selection | Curve):
+            elif isinstance(release.mechanism, Gaussian | Selection | Laplace | Curve):
                 shared = getattr(release.query, "shares_partial", False)
                 total += int(release.query is not last) if shared else count
             last = release.query

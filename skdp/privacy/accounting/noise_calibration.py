@@ -1,7 +1,8 @@
 """Computes the noise at which a schedule spends a budget, and the epsilon that a schedule spends.
 
 Full-data Gaussian releases alone have an exact formula. With selections they compose by zCDP. Selections alone also compose by
-the sum of their epsilons. Schedules with subsampled releases are accounted by privacy loss distributions.
+the sum of their epsilons, and so do Laplace releases, which are in schedules of their own. Schedules with subsampled releases
+are accounted by privacy loss distributions.
 """
 
 import math
@@ -25,7 +26,7 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     Parameters
     ----------
     schedule : Schedule
-        Gaussian releases, full-data or subsampled, and selections, or one release with a proof of its own.
+        Gaussian releases, full-data or subsampled, and selections, or Laplace releases, or one release with a proof of its own.
     budget : Budget
         The budget of the fit.
 
@@ -33,7 +34,8 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     -------
     float
         Standard deviation over sensitivity of a release of weight 1, rounded up; for a selection, the scale of its Gumbel noise
-        over sensitivity; for a mechanism with its own proof, the scale in its own units; 0 for ``epsilon=inf``.
+        over sensitivity; for a Laplace release, the scale of its noise over the sum of all changes; for a mechanism with its
+        own proof, the scale in its own units; 0 for ``epsilon=inf``.
 
     Raises
     ------
@@ -45,6 +47,8 @@ def calibrate(schedule: Schedule, budget: Budget) -> float:
     """
     if (curve := schedule.curve) is not None:
         return curve.scale(budget) if budget.private else 0.0
+    if (pure := schedule.pure_epsilon) is not None:
+        return pure / budget.epsilon * (1 + 2 * SLACK)
     composition = Composition.of(schedule, budget.adjacency)
     if composition.selections:
         return _selection_scale(composition, budget) if budget.private else 0.0
@@ -74,6 +78,8 @@ def spent_epsilon(schedule: Schedule, scale: float, budget: Budget) -> float:
         return math.inf
     if (curve := schedule.curve) is not None:
         return curve.epsilon(scale, budget)
+    if (pure := schedule.pure_epsilon) is not None:
+        return pure / scale * (1 + SLACK)
     composition = Composition.of(schedule, budget.adjacency)
     if composition.sampled:
         return composition.epsilon(scale, budget)

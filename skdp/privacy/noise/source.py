@@ -59,7 +59,7 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 
 
 class NoiseSource:
-    """Draws normals, exponentials and keys of samples from the operating system's cryptographic generator.
+    """Draws normals, exponentials, coins and keys of samples from the operating system's cryptographic generator.
 
     The bits come from a seed only inside a block of `reproducible_noise` and only in the process that entered the block.
 
@@ -129,6 +129,24 @@ class NoiseSource:
             Independent numbers, at least -6.7.
         """
         return -np.log(self.exponential(size))
+
+    def coins(self, probability: float, size: int) -> np.ndarray:
+        """Draw coins, also rare ones: their probability has a relative error of at most 2**-51 at every scale.
+
+        Parameters
+        ----------
+        probability : float
+            Probability of True, in [0, 1/2].
+        size : int
+            Number of draws.
+
+        Returns
+        -------
+        ndarray of bool of shape (size,)
+            Independent coins.
+        """
+        fair, u = self._halves(size)
+        return fair & (u < probability)
 
     def direction(self, size: int) -> np.ndarray:
         """Draw a unit vector, uniform on the sphere.

@@ -38,6 +38,9 @@ class Query(Protocol):
         True if consecutive releases of the query ask for one sum over the records, which is kept.
     grows : bool, optional
         True if the scores of the records change between its releases, so that a table in partitions needs a kept copy.
+    l1_sensitivity : callable, optional
+        Of a query whose answer is integers, which float64 adds exactly: a bound on the sum of their absolute changes between
+        neighbours, an integer, by adjacency.
     rounding : float, optional
         Bound on the rounding error of the answer, relative to that of a sum of clipped rows; 1 if it is missing.
     """

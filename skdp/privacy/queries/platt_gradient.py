@@ -129,6 +129,10 @@ class ScoreCounts(SumQuery):
         """
         return self.relative_sensitivity[adjacency]
 
+    def l1_sensitivity(self, adjacency: str) -> int:
+        """Return 2 under ``replace_one`` and 1 under ``zero_out``: so many counts move by 1, by the proof of `sensitivity`."""
+        return 2 if adjacency == "replace_one" else 1
+
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts: those of the first class by range, then those of the others."""
         counts = rows.score_counts(self.coef, LIMIT, BINS, self.n_classes)
@@ -169,6 +173,10 @@ class ScoreTree(ScoreCounts):
         their difference has a squared norm of at most ``2 c^2``.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def l1_sensitivity(self, adjacency: str) -> int:
+        """Return ``c^2`` under ``zero_out`` and ``2 c^2`` under ``replace_one``: a record adds ``c^2`` numbers 1 or -1."""
+        return (2 if adjacency == "replace_one" else 1) * round(self.clip_norm**2)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised coefficients: those of the first class, then those of the others."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from skdp.privacy.accounting.noise_calibration import noise_multiplier, selection_epsilon, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.report._html import as_fragment, as_page
-from skdp.privacy.schedule import Curve, Release, Schedule, Selection, SinglePass
+from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
 __all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
@@ -279,6 +279,8 @@ class PrivacyReport:
         """How the spent budget was computed."""
         selects = [line.mechanism == Selection.__name__ for line in self.releases]
         full = all(line.sampling_rate == 1 for line in self.releases)
+        if self.releases and all(line.mechanism == Laplace.__name__ for line in self.releases):
+            return "the sum of the epsilons of all releases, rounded up"
         if any(line.in_words for line in self.releases) and not any(selects):
             return "the proof of its mechanism, rounded up"
         if any(selects) and full:
@@ -309,7 +311,9 @@ def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowanc
             release.query.__name__,
             type(release.mechanism).__name__,
             count,
-            None if isinstance(release.mechanism, (Curve, Selection)) else noise_multiplier(release, scale, budget.adjacency),
+            None
+            if isinstance(release.mechanism, (Curve, Laplace, Selection))
+            else noise_multiplier(release, scale, budget.adjacency),
             release.clip_norm,
             allowance,
             getattr(release.mechanism, "sampling_rate", 1.0),
@@ -323,6 +327,11 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
     if isinstance(release.mechanism, Selection):
         noise = f"Gumbel noise of scale {release.mechanism.weight * scale:.6g} times the sensitivity" if scale else "no noise"
         return f"exponential mechanism ({noise}, epsilon {selection_epsilon(release.mechanism, scale):.4g} each)"
+    if isinstance(release.mechanism, Laplace):
+        if not scale:
+            return "integers without noise"
+        one = release.mechanism.weight * scale
+        return f"discrete Laplace noise on integers, of scale {one:.6g} times what one record changes, epsilon {1 / one:.4g} each"
     if not isinstance(release.mechanism, Curve):
         return ""
     return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"

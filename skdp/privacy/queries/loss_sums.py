@@ -1,0 +1,80 @@
+"""Sums one bounded loss of each record, as integers, with its square for variances."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.privacy.data.kernels import Batch
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries._base import SumQuery
+
+__all__ = ["LossSums"]
+
+
+@dataclass(frozen=True)
+class LossSums(SumQuery):
+    r"""Sums a number per record in [-1, 1], in steps of one over M, and an eighth of its centred square.
+
+    The targets of the records are the numbers. A record adds the integer z nearest to M times its target, clipped to [-M, M], and
+    with ``squared`` also :math:`\lfloor z^2 / (4M) \rfloor - M / 8`.
+
+    Parameters
+    ----------
+    steps : int
+        M: 1 for numbers that are -1 or 1, else a multiple of 64.
+    squared : bool, default=False
+        Whether to sum the squares.
+    """
+
+    steps: int
+    squared: bool = False
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    by_row: ClassVar[bool] = True
+
+    @property
+    def clip_norm(self) -> float:
+        r"""Bound on the norm of one record's contribution: M, or :math:`M \sqrt{65} / 8` with the square."""
+        return self.steps * (math.sqrt(65) / 8 if self.squared else 1.0)
+
+    @property
+    def size(self) -> int:
+        """Number of sums, 2 with the square and 1 without."""
+        return 2 if self.squared else 1
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return no arrays: the query contains public facts only."""
+        return ()
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return c under ``zero_out`` and 2c under ``replace_one``, c being the clip norm.
+
+        Proof. By clipping z is in [-M, M], and the second integer is in [-M/8, M/8]: a contribution has a norm of at most c,
+        which z = M attains. A null record adds nothing, and two contributions are at most 2c apart. (Opposite ones have equal
+        squares, so they are 2M apart, less by .8 % with the square.)
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def l1_sensitivity(self, adjacency: str) -> int:
+        r"""Return M under ``zero_out`` and 2M under ``replace_one``; with the square, 9M/8 and 2M + 1.
+
+        Proof. A contribution has the sum M of absolute values, with the square M + M/8, which z = M attains. Of two contributions
+        with :math:`a = z / M \ge b`, the difference without rounding is :math:`M (a - b) (1 + |a + b| / 4)`. For
+        :math:`a + b \ge 0` it falls with b, as its derivative by b is :math:`-M (1 + b / 2) < 0`, and grows with a by
+        :math:`M (1 + a / 2)`: it is largest at the ends of [-1, 1], where it is 2M. Reversing both signs gives the other case.
+        Rounding down moves the difference of two numbers by less than 1, so that of the integers is at most 2M + 1.
+        """
+        if not self.squared:
+            return 2 * self.steps if adjacency == "replace_one" else self.steps
+        return 2 * self.steps + 1 if adjacency == "replace_one" else 9 * self.steps // 8
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sums, without null records."""
+        return rows.batch_sum(self._sums, self.size)
+
+    def _sums(self, batch: Batch) -> np.ndarray:
+        z = np.rint(self.steps * np.clip(np.nan_to_num(batch.targets), -1.0, 1.0))
+        terms = np.stack([z, np.floor(z**2 / (4 * self.steps)) - self.steps // 8])[: self.size]
+        return terms.sum(axis=1) if batch.present is None else terms @ batch.present
