@@ -5,6 +5,7 @@ from skdp.metrics._evaluate import evaluate, plan_evaluation
 from skdp.metrics._evaluation import Evaluation, Metric
 from skdp.metrics._functions import (
     dp_accuracy_score,
+    dp_average_precision_score,
     dp_brier_score_loss,
     dp_log_loss,
     dp_mean_absolute_error,
@@ -24,6 +25,7 @@ __all__ = [
     "Metric",
     "RocCurveDisplay",
     "dp_accuracy_score",
+    "dp_average_precision_score",
     "dp_brier_score_loss",
     "dp_log_loss",
     "dp_mean_absolute_error",

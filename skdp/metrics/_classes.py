@@ -1,25 +1,37 @@
-"""Release counts of test records by class and log-odds, with two Gaussian releases."""
+"""Release counts of test records by class and log-odds, or one sum of losses, with Laplace or Gaussian noise."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import logit
 from sklearn.utils.validation import column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.metrics._evaluation import Evaluation, metric
-from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan, budget_of
+from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan, budget_of, less_noise
+from skdp.metrics._noisy_mean import LOSSES, NoisyMean, losses_of
 from skdp.metrics._noisy_table import METRICS, NoisyTable
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import ScoreTree, tree
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.queries import ScoreCounts, ScoreTree, tree
+from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
-__all__ = ["accuracy_noise", "class_numbers", "evaluate_scores", "group_numbers", "log_odds_of", "plan_classes", "scores_of"]
+__all__ = [
+    "accuracy_noise",
+    "class_numbers",
+    "estimate",
+    "evaluate_scores",
+    "group_numbers",
+    "log_odds_of",
+    "plan_classes",
+    "scores_of",
+]
 
 # Log-odds beyond this count as this, as for most classifiers' clipped probabilities. A choice.
 LARGEST = 6.0
@@ -35,6 +47,40 @@ MOST_LEFT_OUT = 0.2
 NARROWEST = 64  # least width of the window in steps of 0.02, which leaves each range at least two
 MOST_GROUPS = 1000
 LIMITS = {"log_loss": (0.0, math.inf)}
+# What is released: the sum of one loss, counts by true and predicted class, or counts by class and log-odds.
+LOSS, MATRIX, TABLE = "loss", "matrix", "table"
+OF_MATRIX = frozenset(("accuracy", "recall", "specificity", "precision"))
+AT_HALF = (1,)  # the cut at the log-odds 0
+STATED = {
+    LOSS: {
+        "title": "the sum of one loss of the test records",
+        "reason": "the best one for one metric",
+        "unit": "of half the range of the loss in its mean",
+    },
+    MATRIX: {
+        "title": "numbers of test records by true and predicted class",
+        "reason": "these metrics need no more",
+        "unit": "of the records in each cell of the confusion matrix",
+    },
+    TABLE: {
+        "title": "counts of test records by class and log-odds, or differences of counts along a binary tree",
+        "reason": "the only one for these metrics; a fifth of the budget finds where the log-odds are",
+        "unit": "of the records in each number",
+    },
+}
+
+
+def layout_of(names: tuple[str, ...], groups: int = 0) -> str:
+    """Return what is released for some metrics: one sum for one of them, counts for those of predicted classes, or a table."""
+    if len(names) == 1 and names[0] in LOSSES and not groups:
+        return LOSS
+    return MATRIX if set(names) <= OF_MATRIX else TABLE
+
+
+def estimate(table: Any, name: str, level: float) -> tuple[float, float, float]:
+    """Return a metric of a release, with the ends of its interval."""
+    found: tuple[float, float, float] = table.interval(level) if isinstance(table, NoisyMean) else METRICS[name](table, level)
+    return found
 
 
 def evaluate_scores(
@@ -50,53 +96,89 @@ def evaluate_scores(
     group_labels: tuple[Any, ...] = (),
     disjoint: bool = False,
     random_state: Any = None,
+    noise: str = "auto",
 ) -> Evaluation:
     """Charge the active ledgers and release the metrics of checked log-odds in [-6, 6], class numbers and group numbers."""
-    n_samples, n_groups = len(labels), max(len(group_labels), 1)
-    plan, noise = plan_classes(n_samples, budget, n_groups), NoiseSource(random_state)
-    report = plan.report(names, model, noise, disjoint=disjoint)
+    plan = plan_classes(len(labels), budget, len(group_labels), names, noise)
+    source = NoiseSource(random_state)
+    report = plan.report(names, model, source, disjoint=disjoint)
     plan.pay(report)
-    cells = labels if groups is None else labels + 2 * groups
-    rows = TrainingData(log_odds[:, None], cells, data_norm=LARGEST, intercept_scaling=1.0)
-    oracle = Oracle(rows, plan.schedule, budget, plan.scale, noise)
-    first = ScoreTree(COEF, _even(FIRST))
-    seen = NoisyTable.from_coefficients(oracle.ask(first), tree(FIRST), plan.stds[0], _edges(first.cuts), n_samples)
-    second = ScoreTree(COEF, _window(seen), 2 * n_groups)
-    answer = oracle.ask(second)
+    if layout_of(names, len(group_labels)) == LOSS:
+        rows = TrainingData(np.zeros((len(labels), 1)), losses_of(names[0], log_odds, labels), data_norm=1.0)
+    else:
+        cells = labels if groups is None else labels + 2 * groups
+        rows = TrainingData(log_odds[:, None], cells, data_norm=LARGEST, intercept_scaling=1.0)
+    oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, source)
+    table = _release(oracle, plan, names, len(group_labels))
     oracle.finish()
-    table = NoisyTable.from_coefficients(
-        answer, tree(INSIDE + 2 * OUTSIDE), plan.stds[1], _edges(second.cuts), n_samples, n_groups
-    )
 
-    def evaluation(table: NoisyTable, parts: dict[Any, Evaluation]) -> Evaluation:
-        found = {name: metric(name, METRICS[name](table, level), LIMITS.get(name, (0.0, 1.0))) for name in names}
+    def evaluation(table: Any, parts: dict[Any, Evaluation]) -> Evaluation:
+        found = {name: metric(name, estimate(table, name, level), LIMITS.get(name, (0.0, 1.0))) for name in names}
         return Evaluation(found, level, table, report, classes, parts)
 
     parts = table.parts or (table,) * len(group_labels)  # of a single group
     return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
 
 
-def plan_classes(n_samples: int, budget: Budget, n_groups: int = 1) -> EvaluationPlan:
-    """Return what the evaluation of a classifier releases."""
-    entries = []
-    for size, share, n_classes in ((FIRST, SHARE, 2), (INSIDE + 2 * OUTSIDE, 1 - SHARE, 2 * n_groups)):
-        query = ScoreTree(COEF, _even(size), n_classes)
-        entries.append((1, Release(ScoreTree, Gaussian(share**-0.5), query.clip_norm, query.size)))
-    return EvaluationPlan(
-        n_samples,
-        budget,
-        Schedule(tuple(entries)),
-        title="differences of counts of test records by class and log-odds, along a binary tree",
-        reason="the only one; a fifth of the squared budget finds where the log-odds are",
-        unit="of the records in the number of each class and in each difference",
-        assumption="every label is one of the two classes of the model"
-        + (f", and every record is in one of the {n_groups} groups that were named" if n_groups > 1 else ""),
-    )
+def _release(oracle: Oracle, plan: EvaluationPlan, names: tuple[str, ...], groups: int) -> NoisyTable | NoisyMean:
+    """Ask for the releases of a plan."""
+    layout, n_groups, size = layout_of(names, groups), max(groups, 1), INSIDE + 2 * OUTSIDE
+    if layout == LOSS:
+        answer = oracle.ask(NoisyMean.query(names[0]))
+        return NoisyMean.from_sums(names[0], answer, plan.stds[0], plan.laplace, plan.n_samples)
+    if layout == MATRIX:
+        counts = ScoreCounts(COEF, AT_HALF, 2 * n_groups)
+        answer = oracle.ask(counts)
+        return NoisyTable.from_coefficients(answer, np.eye(2), plan.stds[0], _edges(counts.cuts), plan.n_samples, n_groups)
+    query, matrix_of = (ScoreCounts, np.eye) if plan.laplace else (ScoreTree, tree)
+    cuts = _window(oracle.ask(query(COEF, _even(FIRST), 1)), matrix_of(FIRST), plan.stds[0], plan.n_samples)
+    answer = oracle.ask(query(COEF, cuts, 2 * n_groups))
+    return NoisyTable.from_coefficients(answer, matrix_of(size), plan.stds[1], _edges(cuts), plan.n_samples, n_groups)
+
+
+def plan_classes(n_samples: int, budget: Budget, groups: int, names: tuple[str, ...], noise: str) -> EvaluationPlan:
+    """Return what the evaluation of a classifier releases; without groups, ``groups`` is 0."""
+    layout, n_groups, size = layout_of(names, groups), max(groups, 1), INSIDE + 2 * OUTSIDE
+
+    def make(laplace: bool) -> tuple[EvaluationPlan, float]:
+        """Return a plan, and the root mean square of the noise of sums of its answers from the first on."""
+        query, matrix_of = (ScoreCounts, np.eye) if laplace else (ScoreTree, tree)
+        queries: list[Any] = [NoisyMean.query(names[0])]
+        if layout == MATRIX:
+            queries = [ScoreCounts(COEF, AT_HALF, 2 * n_groups)]
+        elif layout == TABLE:
+            queries = [query(COEF, _even(FIRST), 1), query(COEF, _even(size), 2 * n_groups)]
+        shares = (SHARE, 1 - SHARE) if layout == TABLE else (1.0,)
+        plan = EvaluationPlan(
+            n_samples,
+            replace(budget, delta=0.0) if laplace else budget,
+            Schedule(
+                tuple(
+                    (
+                        1,
+                        Release(
+                            type(asked), Laplace(1 / share) if laplace else Gaussian(share**-0.5), asked.clip_norm, asked.size
+                        ),
+                    )
+                    for asked, share in zip(queries, shares, strict=True)
+                )
+            ),
+            changes=tuple(asked.l1_sensitivity(budget.adjacency) for asked in queries) if laplace else (),
+            assumption="every label is one of the two classes of the model"
+            + (f", and every record is in one of the {n_groups} groups that were named" if n_groups > 1 else ""),
+            **STATED[layout],
+        )
+        if not budget.private or layout != TABLE:
+            return plan, plan.stds[-1]
+        sums = np.tril(np.ones((size, size))) @ np.linalg.inv(matrix_of(size))
+        return plan, plan.stds[-1] * math.sqrt(float((sums**2).sum()) / size)
+
+    return less_noise(make, budget, noise)
 
 
 def accuracy_noise(n_samples: int, epsilon: float, delta: float, adjacency: str) -> float:
     """Return the standard deviation of the noise of an accuracy, from public facts."""
-    plan = plan_classes(n_samples, budget_of(n_samples, epsilon, delta, adjacency))
+    plan = plan_classes(n_samples, budget_of(n_samples, epsilon, delta, adjacency), 0, tuple(METRICS), "gaussian")
     size = INSIDE + 2 * OUTSIDE
     table = NoisyTable.from_coefficients(np.zeros(2 * size), tree(size), plan.stds[1], _edges(_even(size)), n_samples)
     right = np.repeat([1.0, 0.0, 0.0, 1.0], size // 2)
@@ -167,25 +249,61 @@ def _edges(cuts: tuple[int, ...]) -> np.ndarray:
     return np.concatenate([[-LARGEST], (np.array(cuts) - 1) / 50, [LARGEST]])
 
 
-def _window(seen: NoisyTable) -> tuple[int, ...]:
-    """Return the cuts of the second release: even ones where the records are, wider ones outside, and one at 0."""
-    shares = np.maximum.accumulate(np.cumsum(seen.counts.sum(axis=0))) / seen.n_samples
-    half_of = np.tile(np.arange(FIRST) < FIRST // 2, 2).astype(float)
-    noise = math.sqrt(max(float(half_of @ seen.covariance @ half_of), 0.0)) / seen.n_samples
+def _window(answer: np.ndarray, matrix: np.ndarray, std: float, n_samples: int) -> tuple[int, ...]:
+    """Return the cuts of the second release: even ones where the records are, wider ones outside, and one at 0.
+
+    Parameters
+    ----------
+    answer : ndarray of shape (FIRST,)
+        Noisy coefficients of the counts by range.
+    matrix : ndarray of shape (FIRST, FIRST)
+        Maps the counts to the coefficients.
+    std : float
+        Standard deviation of their noise.
+    n_samples : int
+        Public number of records.
+
+    Returns
+    -------
+    tuple of int
+        The cuts.
+    """
+    inverse = np.linalg.inv(matrix)
+    covariance = std**2 * inverse @ inverse.T
+    counts, direction = inverse @ answer, covariance.sum(axis=1)
+    half_of = (np.arange(FIRST) < FIRST // 2).astype(float)
+    variance = 0.0
+    if std > 0:  # the number of records is known
+        counts = counts + (n_samples - counts.sum()) * direction / direction.sum()
+        variance = float(half_of @ covariance @ half_of) - float(half_of @ direction) ** 2 / float(direction.sum())
+    shares, noise = np.maximum.accumulate(np.cumsum(counts)) / n_samples, math.sqrt(max(variance, 0.0)) / n_samples
+    edges = _edges(_even(FIRST))
     left_out = min(max(LEFT_OUT, 2 * noise), MOST_LEFT_OUT)
     steps, least = round(LARGEST * 50), NARROWEST // 2
-    low = seen.edges[min(int(np.searchsorted(shares, left_out)), FIRST - 1)]
-    high = seen.edges[min(int(np.searchsorted(shares, 1 - left_out)) + 1, FIRST)]
+    low = edges[min(int(np.searchsorted(shares, left_out)), FIRST - 1)]
+    high = edges[min(int(np.searchsorted(shares, 1 - left_out)) + 1, FIRST)]
     middle, half = round(25 * (low + high)), max(math.ceil(25 * (high - low)), least)
     room = 2 * OUTSIDE  # each range outside has at least two steps
     start, stop = max(middle - half, -steps + room), min(middle + half, steps - room)
     start, stop = min(start, stop - 2 * least), max(stop, start + 2 * least)
     start, stop = max(start, -steps + room), min(stop, steps - room)
+    width = (stop - start) / INSIDE
     parts = (
-        np.linspace(-steps, start, OUTSIDE + 1)[1:],
-        np.linspace(start, stop, INSIDE + 1)[1:],
-        np.linspace(stop, steps, OUTSIDE + 1)[1:-1],
+        start - _widening(start + steps, width)[-2::-1],
+        np.linspace(start, stop, INSIDE + 1),
+        stop + _widening(steps - stop, width)[:-1],
     )
     cuts = np.rint(np.concatenate(parts)).astype(int)
     cuts[int(np.argmin(np.abs(cuts)))] = 0
     return tuple(int(cut) + 1 for cut in cuts)
+
+
+def _widening(length: float, first: float) -> np.ndarray:
+    """Return the far ends of the ranges outside the window: each is wider than the one before by the same factor.
+
+    Most records outside the window are near it. Ranges of one width had a middle too far from them.
+    """
+    if length <= OUTSIDE * first:
+        return np.linspace(0, length, OUTSIDE + 1)[1:]
+    factor = brentq(lambda factor: first * sum(factor**k for k in range(OUTSIDE)) - length, 1.0, length / first)
+    return np.asarray(np.cumsum(first * factor ** np.arange(OUTSIDE)))

@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
 from skdp.metrics._evaluation import Evaluation
+from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
 
 __all__ = ["CalibrationDisplay", "ConfusionMatrixDisplay", "RocCurveDisplay"]
@@ -85,7 +86,7 @@ class RocCurveDisplay:
         Raises
         ------
         TypeError
-            If this is not the evaluation of a classifier.
+            If this is not the evaluation of a classifier, or if its release was made for fewer metrics.
         """
         table = _table(evaluation)
         size = len(table.middles)
@@ -195,7 +196,7 @@ class CalibrationDisplay:
         Raises
         ------
         TypeError
-            If this is not the evaluation of a classifier.
+            If this is not the evaluation of a classifier, or if its release was made for fewer metrics.
         ValueError
             If ``n_bins`` is no integer from 1 on.
         """
@@ -311,7 +312,7 @@ class ConfusionMatrixDisplay:
         Raises
         ------
         TypeError
-            If this is not the evaluation of a classifier.
+            If this is not the evaluation of a classifier, or if its release was made for fewer metrics.
         ValueError
             If ``normalize`` has another value, or if there is not one label per class.
         """
@@ -361,6 +362,9 @@ class ConfusionMatrixDisplay:
 
 def _table(evaluation: Any, several: bool = False) -> NoisyTable:
     table = getattr(evaluation, "table", None)
+    if isinstance(table, NoisyMean) or (isinstance(table, NoisyTable) and len(table.edges) == 3 and not several):
+        more = "'recall'" if several else "'roc_auc'"
+        raise TypeError(f"The evaluation released no more than its metrics need; expected {more} among its metrics.")
     if not isinstance(table, NoisyTable) or (len(table.counts) > 2 and not several):
         classifier = "a classifier" if several else "a classifier of two classes"
         raise TypeError(f"{type(evaluation).__name__}; expected what skdp.metrics.evaluate returned for {classifier}.")

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._validation import shown
 from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level
+from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level, check_noise, refuse_laplace
 from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._noisy_table import METRICS
 from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds
@@ -38,13 +38,15 @@ def evaluate(
     groups: Any = None,
     group_labels: Iterable[Any] | None = None,
     disjoint: bool = False,
+    noise: str = "auto",
     random_state: Any = None,
 ) -> Evaluation:
     r"""Evaluate a fitted classifier or regressor on sensitive test records, with differential privacy for these.
 
-    All metrics follow from one or two releases, so that one metric costs as much as all. Of a classifier, the first shows where
-    the log-odds are, and the second counts the test records by class and log-odds. Of a regressor, the first finds a bound of the
-    errors, where none is given, and the second sums powers of the errors that are clipped to the bound.
+    All metrics follow from one or two releases, so that several metrics cost one budget. Of a classifier, the first shows where
+    the log-odds are, and the second counts the test records by class and log-odds. Fewer metrics need less, and have less noise:
+    accuracy, log loss or Brier score alone is one sum, and the metrics of predicted classes are four counts. Of a regressor, the
+    first finds a bound of the errors, where none is given, and the second sums powers of the errors, clipped to the bound.
 
     Parameters
     ----------
@@ -56,12 +58,14 @@ def evaluate(
     y : array-like of shape (n_samples,)
         Their labels, or their targets.
     metrics : iterable of str or None, default=None
-        Of a classifier, out of "accuracy", "roc_auc", "log_loss", "brier_score", "recall", "specificity" and "precision". The
-        last three concern the second class. Of a regressor, out of "mae", "rmse", "r2" and "coverage", the share of targets at
-        or below the prediction. None means the first four, or "mae" and "rmse", with "r2" if ``target_bounds`` are given.
-        Of more than two classes, "accuracy" only; `ConfusionMatrixDisplay` shows the matrix that was released.
+        Of a classifier, out of "accuracy", "roc_auc", "log_loss", "brier_score", "recall", "specificity", "precision" and
+        "average_precision". The last four concern the second class. Of a regressor, out of "mae", "rmse", "r2" and "coverage",
+        the share of targets at or below the prediction. None means the first four, or "mae" and "rmse", with "r2" if
+        ``target_bounds`` are given. Of more than two classes, "accuracy" only; `ConfusionMatrixDisplay` shows the matrix that
+        was released.
     epsilon, delta : float
-        Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+        Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``. Laplace noise spends no delta, and is
+        taken for ``delta=0``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables of test records are neighbours.
     level : float, default=0.95
@@ -76,6 +80,9 @@ def evaluate(
         Public names of all groups; a group may be empty. Needed with ``groups``.
     disjoint : bool, default=False
         Whether nobody in the test records is in the training records, which the report then states.
+    noise : {"auto", "laplace", "gaussian"}, default="auto"
+        Kind of noise of the evaluation of a classifier. "auto" takes the one with less error at this budget, but Gaussian noise
+        under an active ledger: together with a fit it costs less. Regressors have Gaussian noise.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
@@ -95,11 +102,14 @@ def evaluate(
 
     Notes
     -----
-    **Privacy.** Both releases of a classifier are Haar coefficients of counts by class and range of the log-odds, which lie in
-    [-6, 6]. A record is in one range, so its contribution to L + 1 coefficients of its class has the norm :math:`\sqrt{L + 1}`
-    (`skdp.privacy.queries.ScoreTree`). The first release has 64 ranges (L = 6) and a fifth of the squared Gaussian-DP parameter,
-    the second 32 (L = 5) and the rest. The ranges of the second follow from the first. The model is public, so its prediction
-    for a record is a function of that record alone: a model that looks at other test records when it predicts breaks this.
+    **Privacy.** Log-odds lie in [-6, 6]. The first release of a classifier counts the records in 64 ranges of them and gets a
+    fifth of the budget, the second counts by class in 32 ranges that follow from the first. A record is in one cell. With Laplace
+    noise the counts are released themselves (`skdp.privacy.queries.ScoreCounts`), and epsilon is the sum over both releases. With
+    Gaussian noise their Haar coefficients are (`skdp.privacy.queries.ScoreTree`): a record contributes to L + 1 of them, for
+    :math:`2^L` ranges, with the norm :math:`\sqrt{L + 1}`, and squared Gaussian-DP parameters add up. One metric alone is
+    `skdp.privacy.queries.LossSums`; accuracy, recall, specificity and precision are `skdp.privacy.queries.ScoreCounts` with two
+    ranges. Which release is made follows from public facts. The model is public, so its prediction for a record is a function of
+    that record alone: a model that looks at other test records when it predicts breaks this.
 
     Of more than two classes, the release is `skdp.privacy.queries.ClassCounts` of pairs of true and predicted class: a record
     is in one cell.
@@ -107,16 +117,20 @@ def evaluate(
     Of a regressor, 15 % of the squared Gaussian-DP parameter count the errors in 130 ranges, from which the bound follows
     (`skdp.privacy.queries.TargetHistogram`). The other release is `skdp.privacy.queries.ErrorSums`.
 
-    With groups, the second release has coefficients by group and class. A record is in one group, so the norm is the same.
+    With groups, the last release has numbers by group and class. A record is in one group, so the norm is the same.
     Counts of all records are sums over the groups, whose noise grows with the root of the number of groups. Sizes of groups are
     not public.
 
     **Intervals** cover the noise and the sampling of the test records, as if these were drawn independently. Shares have
     Fieller's interval, the area under the ROC curve too, with the variance of DeLong et al. (1988) and at least half of that of
-    Hanley and McNeil (1982). Where an interval is wider than 0.5, no value is given. Log loss and Brier score count log-odds
-    beyond 6 as 6, and those within a range as its middle. Metrics of a regressor are those of the clipped errors; their bound is
-    ``found.table.error_bound``. MAE and RMSE have intervals by normal theory, :math:`R^2` has Fieller's. MAE and RMSE are "not
-    determined" where an interval is wider than half the bound.
+    Hanley and McNeil (1982). No value is given where an interval is wider than 0.5, or where the number of records of which a
+    metric is a share is below 5 standard deviations of its noise. Log loss and Brier score count log-odds beyond 6 as 6. They,
+    the area under the curve and the average precision are extrapolated to ranges of no width. The average precision has an
+    interval by the delta method, and is corrected for the bias of counts that are made non-negative.
+
+    Metrics of a regressor are those of the clipped errors; their bound is ``found.table.error_bound``. MAE and RMSE have
+    intervals by normal theory, :math:`R^2` has Fieller's. MAE and RMSE are "not determined" where an interval is wider than half
+    the bound.
 
     Examples
     --------
@@ -141,6 +155,7 @@ def evaluate(
     (['mae', 'rmse', 'r2'], True)
     """
     check_level(level)
+    check_noise(noise, delta)
     if not isinstance(disjoint, (bool, np.bool_)):
         raise TypeError(f"disjoint={shown(disjoint)}; expected True or False.")
     shared: dict[str, Any] = {
@@ -152,6 +167,7 @@ def evaluate(
     if _is_regressor(model):
         names = _checked_metrics(metrics, ("mae", "rmse") if target_bounds is None else ("mae", "rmse", "r2"), REGRESSION)
         check_bounds(error_bound, target_bounds, names)
+        refuse_laplace(noise)
         if groups is not None or group_labels is not None:
             raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
         if isinstance(model, BaseEstimator):
@@ -166,13 +182,13 @@ def evaluate(
         if groups is not None or group_labels is not None:
             raise ValueError("groups and group_labels are for two classes; expected None for more.")
         true, predicted = predicted_classes(model, X, y)
-        budget = budget_of(len(true), epsilon, delta, adjacency)
-        return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), **shared)
+        budget = budget_of(len(true), epsilon, delta, adjacency, pure=True)
+        return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
     names = _checked_metrics(metrics, DEFAULT, METRICS)
     log_odds, labels = scores_of(model, X, y)
     shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
-    budget = budget_of(len(labels), epsilon, delta, adjacency)
-    return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), **shared)
+    budget = budget_of(len(labels), epsilon, delta, adjacency, pure=True)
+    return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
 
 
 def plan_evaluation(
@@ -184,8 +200,9 @@ def plan_evaluation(
     adjacency: str = "replace_one",
     error_bound: float | None = None,
     target_bounds: tuple[float, float] | None = None,
-    n_groups: int = 1,
+    n_groups: int = 0,
     n_classes: int = 2,
+    noise: str = "auto",
 ) -> PrivacyReport:
     """Return the report of an evaluation before any data is touched.
 
@@ -201,10 +218,12 @@ def plan_evaluation(
         Which tables of test records are neighbours.
     error_bound, target_bounds : float or None, and tuple of float or None, default=None
         Public bounds of the evaluation of a regressor.
-    n_groups : int, default=1
-        Number of groups of the evaluation of a classifier.
+    n_groups : int, default=0
+        Number of groups of the evaluation of a classifier; 0 without groups.
     n_classes : int, default=2
         Number of classes of the classifier.
+    noise : {"auto", "laplace", "gaussian"}, default="auto"
+        Kind of noise of the evaluation of a classifier, as of `evaluate`.
 
     Returns
     -------
@@ -218,19 +237,22 @@ def plan_evaluation(
     """
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < FEWEST:
         raise ValueError(f"n_samples={shown(n_samples)}; expected an integer from {FEWEST} on.")
-    budget = budget_of(int(n_samples), epsilon, delta, adjacency)
-    names = _checked_metrics(metrics, tuple(METRICS), {**METRICS, **REGRESSION})
-    if any(name in REGRESSION for name in names):
+    check_noise(noise, delta)
+    names = _checked_metrics(metrics, DEFAULT, {**METRICS, **REGRESSION})
+    of_errors = any(name in REGRESSION for name in names)
+    budget = budget_of(int(n_samples), epsilon, delta, adjacency, pure=not of_errors)
+    if of_errors:
+        refuse_laplace(noise)
         check_bounds(error_bound, target_bounds, _checked_metrics(names, (), REGRESSION))
         return plan_errors(int(n_samples), budget, error_bound, target_bounds).report(names)
     refuse_bounds(error_bound, target_bounds)
-    if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 1 <= n_groups <= MOST_GROUPS:
-        raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 1 to {MOST_GROUPS}.")
+    if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 0 <= n_groups <= MOST_GROUPS:
+        raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 0 to {MOST_GROUPS}.")
     if not isinstance(n_classes, Integral) or isinstance(n_classes, bool) or not 2 <= n_classes <= MOST_CLASSES:
         raise ValueError(f"n_classes={shown(n_classes)}; expected an integer from 2 to {MOST_CLASSES}.")
     if n_classes > 2:
-        return plan_matrix(int(n_samples), budget, int(n_classes)).report(_checked_metrics(metrics, SEVERAL, SEVERAL))
-    return plan_classes(int(n_samples), budget, int(n_groups)).report(names)
+        return plan_matrix(int(n_samples), budget, int(n_classes), noise).report(_checked_metrics(metrics, SEVERAL, SEVERAL))
+    return plan_classes(int(n_samples), budget, int(n_groups), names, noise).report(names)
 
 
 def _checked_metrics(metrics: Iterable[str] | None, default: tuple[str, ...], known: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from skdp.metrics._noisy_errors import NoisyErrors
+from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
 
@@ -55,8 +56,8 @@ class Evaluation(Mapping[str, Metric]):
         The requested metrics.
     level : float
         Coverage of the intervals.
-    table : NoisyTable or NoisyErrors
-        The released counts by class and log-odds, or sums of errors: all metrics follow from them, and other ones can.
+    table : NoisyTable, NoisyMean or NoisyErrors
+        The released counts by class and log-odds, the mean of one loss, or sums of errors: all metrics follow from them.
     privacy_report : PrivacyReport
         Guarantee, releases and noise.
     classes : tuple
@@ -67,7 +68,7 @@ class Evaluation(Mapping[str, Metric]):
 
     metrics: Mapping[str, Metric]
     level: float
-    table: NoisyTable | NoisyErrors
+    table: NoisyTable | NoisyMean | NoisyErrors
     privacy_report: PrivacyReport
     classes: tuple[Any, ...] = ()
     groups: Mapping[Any, "Evaluation"] = field(default_factory=dict)

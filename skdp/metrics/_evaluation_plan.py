@@ -1,6 +1,7 @@
 """State what a private evaluation will release, and charge for it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -11,17 +12,20 @@ from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.data.summation import summation_error
+from skdp.privacy.ledger.active import active
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, noise_multiplier, spent
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
-__all__ = ["FEWEST", "EvaluationPlan", "budget_of", "check_level"]
+__all__ = ["FEWEST", "NOISES", "EvaluationPlan", "budget_of", "check_level", "check_noise", "less_noise", "refuse_laplace"]
 
 FEWEST = 50  # records
 DISJOINT = "the test records are other people than the training records, as the caller stated: then the two budgets do not add up"
+NOISES = ("auto", "laplace", "gaussian")
 SHARED = "the budget adds to that of the fit, unless the test records are other people than the training records"
 
 
@@ -36,11 +40,13 @@ class EvaluationPlan:
     budget : Budget
         What may be spent.
     schedule : Schedule
-        Full-data Gaussian releases, each with its clip norm.
+        Full-data Gaussian releases, each with its clip norm, or Laplace releases.
     title, reason, unit : str
         What is released, why, and what the noise of the last release is in, for the report.
     assumption : str
         What is assumed of the targets.
+    changes : tuple of int, default=()
+        By how much one record changes the integers of each Laplace release.
     """
 
     n_samples: int
@@ -50,6 +56,12 @@ class EvaluationPlan:
     reason: str
     unit: str
     assumption: str
+    changes: tuple[int, ...] = ()
+
+    @property
+    def laplace(self) -> bool:
+        """Whether the noise is of Laplace, or Gaussian."""
+        return bool(self.changes)
 
     @cached_property
     def scale(self) -> float:
@@ -59,6 +71,8 @@ class EvaluationPlan:
     @cached_property
     def stds(self) -> list[float]:
         """Standard deviation of the noise of each coordinate, by release."""
+        if self.laplace:
+            return [self._integer_noise(place).std if self.budget.private else 0.0 for place in range(len(self.changes))]
         return [
             noise_multiplier(release, self.scale, self.budget.adjacency) * float(release.clip_norm or 0)
             if self.budget.private
@@ -70,7 +84,10 @@ class EvaluationPlan:
         self, names: tuple[str, ...], model: str = "any", noise: NoiseSource | None = None, *, disjoint: bool = False
     ) -> PrivacyReport:
         """Return the report; it is that of a plan without a source of noise."""
-        allowances = tuple(self._allowance(release) if self.budget.private else 0.0 for _, release in self.schedule.entries)
+        allowances = tuple(
+            self._allowance(place, release) if self.budget.private else 0.0
+            for place, (_, release) in enumerate(self.schedule.entries)
+        )
         return PrivacyReport(
             estimator="evaluate",
             planned=noise is None,
@@ -110,12 +127,23 @@ class EvaluationPlan:
                 adjacency=self.budget.adjacency,
                 epsilon=report.spent.epsilon,
                 delta=self.budget.delta,
-                composition=Composition.of(self.schedule, self.budget.adjacency).at(self.scale) if self.budget.private else None,
+                composition=None if self.laplace or not self.budget.private else self._composition(),
             )
         )
 
-    def _allowance(self, release: Release) -> float:
+    def _composition(self) -> Composition:
+        return Composition.of(self.schedule, self.budget.adjacency).at(self.scale)
+
+    def _integer_noise(self, place: int) -> IntegerLaplace:
+        """Return the Laplace noise of a release."""
+        mechanism = self.schedule.entries[place][1].mechanism
+        assert isinstance(mechanism, Laplace)
+        return IntegerLaplace.calibrated(sensitivity=self.changes[place], scale=self.scale * mechanism.weight)
+
+    def _allowance(self, place: int, release: Release) -> float:
         """Return the relative increase of the noise of a release that covers rounding."""
+        if isinstance(release.mechanism, Laplace):
+            return self._integer_noise(place).scale / (self.changes[place] * self.scale * release.mechanism.weight) - 1
         assert isinstance(release.mechanism, Gaussian)
         sensitivity, weight = release.query.relative_sensitivity[self.budget.adjacency], release.mechanism.weight
         noise = GridGaussian.calibrated(
@@ -129,13 +157,53 @@ class EvaluationPlan:
         return noise.std / (sensitivity * self.scale * weight * float(release.clip_norm or 1)) - 1
 
 
-def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any) -> Budget:
+def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure: bool = False) -> Budget:
     budget = Budget.from_parameters(epsilon, delta, adjacency, n_samples)
-    if budget.delta == 0:
+    if budget.delta == 0 and not pure:
         raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
     return budget
+
+
+def less_noise(make: Callable[[bool], tuple[EvaluationPlan, float]], budget: Budget, noise: str) -> EvaluationPlan:
+    """Return the plan with Laplace noise or that with Gaussian noise.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the plan with Laplace noise for True, with Gaussian noise for False, and the size of its error.
+    budget : Budget
+        What may be spent. Without a delta, noise is of Laplace.
+    noise : {"auto", "laplace", "gaussian"}
+        Which one; "auto" takes Gaussian noise under a ledger, else that with the smaller error, all from public facts.
+
+    Returns
+    -------
+    EvaluationPlan
+        One of the two, with the reason.
+    """
+    if noise != "auto" or budget.delta == 0 or not budget.private:
+        return make(noise == "laplace" or budget.delta == 0)[0]
+    if active():
+        plan, why = make(False)[0], "Gaussian noise, which costs less in a ledger"
+    else:
+        (laplace, one), (gaussian, other) = make(True), make(False)
+        plan, why = (laplace, "Laplace noise") if one <= other else (gaussian, "Gaussian noise")
+        why += ", which has less error at this budget"
+    return replace(plan, reason=f"{plan.reason}; {why}")
 
 
 def check_level(level: Any) -> None:
     if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) < 1:
         raise ValueError(f"level={shown(level)}; expected a number from 0.5 on, below 1.")
+
+
+def check_noise(noise: Any, delta: Any) -> None:
+    if noise not in NOISES:
+        raise ValueError(f"noise={shown(noise)}; expected one of {', '.join(NOISES)}.")
+    if noise == "gaussian" and isinstance(delta, Real) and delta == 0:
+        raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+
+
+def refuse_laplace(noise: Any) -> None:
+    if noise == "laplace":
+        raise ValueError("noise='laplace' is for classifiers; expected 'gaussian' or 'auto' for a regressor.")

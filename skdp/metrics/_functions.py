@@ -9,11 +9,12 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.metrics._classes import class_numbers, evaluate_scores, log_odds_of
 from skdp.metrics._evaluation import Metric
-from skdp.metrics._evaluation_plan import budget_of, check_level
+from skdp.metrics._evaluation_plan import budget_of, check_level, check_noise
 from skdp.metrics._regression import check_bounds, evaluate_errors, predictions_of
 
 __all__ = [
     "dp_accuracy_score",
+    "dp_average_precision_score",
     "dp_brier_score_loss",
     "dp_log_loss",
     "dp_mean_absolute_error",
@@ -26,8 +27,8 @@ __all__ = [
 
 OF_CLASSES = """Estimate {what} on sensitive test records, with differential privacy for these.
 
-Each call releases a table of counts and charges the active ledgers. `evaluate` computes several metrics from one table, for the
-budget of one of these functions.
+Each call makes the best release for this score and charges the active ledgers. `evaluate` computes several metrics from one
+release.
 
 Parameters
 ----------
@@ -43,6 +44,8 @@ level : float, default=0.95
     Coverage of the confidence interval.
 classes : sequence of two labels, default=(0, 1)
     The classes, which are public; the second is the positive one.
+noise : {{"auto", "laplace", "gaussian"}}, default="auto"
+    Kind of noise, as of `evaluate`.
 random_state : int, Generator, RandomState or None, default=None
     Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
@@ -88,19 +91,22 @@ def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., M
         adjacency: str = "replace_one",
         level: float = 0.95,
         classes: Any = (0, 1),
+        noise: str = "auto",
         random_state: Any = None,
     ) -> Metric:
         check_level(level)
+        check_noise(noise, delta)
         known = tuple(classes)
         if len(known) != 2 or known[0] == known[1]:
             raise ValueError(f"classes={shown(known)}; expected two different labels.")
         labels = class_numbers(y_true, known, "classes=")
         found = evaluate_scores(
             *(log_odds_of(_probabilities(y_score, len(labels))), labels, (metric,)),
-            budget=budget_of(len(labels), epsilon, delta, adjacency),
+            budget=budget_of(len(labels), epsilon, delta, adjacency, pure=True),
             level=float(level),
             classes=known,
             model="unnamed",
+            noise=noise,
             random_state=random_state,
         )
         return found[metric]
@@ -213,6 +219,9 @@ dp_roc_auc_score = _of_classes("roc_auc", "dp_roc_auc_score", "the area under th
 dp_log_loss = _of_classes("log_loss", "dp_log_loss", "the log loss, of log-odds clipped to [-6, 6],", "log_loss")
 dp_brier_score_loss = _of_classes("brier_score", "dp_brier_score_loss", "the Brier score", "brier_score_loss")
 dp_recall_score = _of_classes("recall", "dp_recall_score", "the recall of the second class", "recall_score")
+dp_average_precision_score = _of_classes(
+    "average_precision", "dp_average_precision_score", "the average precision of the second class", "average_precision_score"
+)
 dp_precision_score = _of_classes("precision", "dp_precision_score", "the precision of the second class", "precision_score")
 dp_mean_absolute_error = _of_errors("mae", "dp_mean_absolute_error", "the mean absolute error", "mean_absolute_error")
 dp_root_mean_squared_error = _of_errors(

@@ -13,7 +13,7 @@ __all__ = ["DPScorer", "dp_scorer"]
 
 # Names of scikit-learn's scorers, for which larger is better.
 SCORERS = {
-    **{name: (name, 1.0) for name in ("accuracy", "roc_auc", "recall", "precision")},
+    **{name: (name, 1.0) for name in ("accuracy", "roc_auc", "average_precision", "recall", "precision")},
     "neg_log_loss": ("log_loss", -1.0),
     "neg_brier_score": ("brier_score", -1.0),
     "neg_mean_absolute_error": ("mae", -1.0),
@@ -98,8 +98,8 @@ def dp_scorer(
     Parameters
     ----------
     scoring : str
-        Out of "accuracy", "roc_auc", "recall", "precision", "neg_log_loss", "neg_brier_score", "neg_mean_absolute_error",
-        "neg_root_mean_squared_error" and "r2": scikit-learn's names, for which larger is better.
+        Out of "accuracy", "roc_auc", "average_precision", "recall", "precision", "neg_log_loss", "neg_brier_score",
+        "neg_mean_absolute_error", "neg_root_mean_squared_error" and "r2": scikit-learn's names, for which larger is better.
     epsilon, delta : float
         Budget of each call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"

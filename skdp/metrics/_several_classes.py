@@ -1,5 +1,6 @@
-"""Release the confusion matrix of a classifier of several classes on test records, with one Gaussian release."""
+"""Release the confusion matrix of a classifier of several classes on test records, with one release."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,14 +8,14 @@ import numpy as np
 from skdp._data_validation import quoting_no_data
 from skdp.metrics._classes import class_numbers
 from skdp.metrics._evaluation import Evaluation, metric
-from skdp.metrics._evaluation_plan import EvaluationPlan
+from skdp.metrics._evaluation_plan import EvaluationPlan, less_noise
 from skdp.metrics._noisy_table import METRICS, NoisyTable
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassCounts
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
 __all__ = ["MOST_CLASSES", "SEVERAL", "NoisyMatrix", "evaluate_matrix", "plan_matrix", "predicted_classes"]
 
@@ -45,17 +46,24 @@ class NoisyMatrix(NoisyTable):
         return np.maximum(self.counts - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
 
 
-def plan_matrix(n_samples: int, budget: Budget, n_classes: int) -> EvaluationPlan:
+def plan_matrix(n_samples: int, budget: Budget, n_classes: int, noise: str) -> EvaluationPlan:
     """Return what the evaluation of a classifier of several classes releases."""
-    return EvaluationPlan(
-        n_samples,
-        budget,
-        Schedule(((1, Release(ClassCounts, Gaussian(), ClassCounts.clip_norm, n_classes**2)),)),
-        title="numbers of test records by true and predicted class",
-        reason="the only one for more than two classes",
-        unit="of the records in each cell of the confusion matrix",
-        assumption=f"every label and every prediction is one of the {n_classes} classes of the model",
-    )
+    counts = ClassCounts(n_classes**2)
+
+    def make(laplace: bool) -> tuple[EvaluationPlan, float]:
+        plan = EvaluationPlan(
+            n_samples,
+            replace(budget, delta=0.0) if laplace else budget,
+            Schedule(((1, Release(ClassCounts, Laplace() if laplace else Gaussian(), counts.clip_norm, counts.size)),)),
+            title="numbers of test records by true and predicted class",
+            reason="the only one for more than two classes",
+            unit="of the records in each cell of the confusion matrix",
+            assumption=f"every label and every prediction is one of the {n_classes} classes of the model",
+            changes=(counts.l1_sensitivity(budget.adjacency),) if laplace else (),
+        )
+        return plan, plan.stds[0]
+
+    return less_noise(make, budget, noise)
 
 
 def evaluate_matrix(
@@ -69,14 +77,15 @@ def evaluate_matrix(
     model: str,
     disjoint: bool = False,
     random_state: Any = None,
+    noise: str = "auto",
 ) -> Evaluation:
     """Charge the active ledgers and release the metrics of checked class numbers."""
     n_samples, n_classes = len(true), len(classes)
-    plan, noise = plan_matrix(n_samples, budget, n_classes), NoiseSource(random_state)
-    report = plan.report(names, model, noise, disjoint=disjoint)
+    plan, source = plan_matrix(n_samples, budget, n_classes, noise), NoiseSource(random_state)
+    report = plan.report(names, model, source, disjoint=disjoint)
     plan.pay(report)
     rows = TrainingData(np.zeros((n_samples, 1)), true * n_classes + predicted, data_norm=1.0)
-    oracle = Oracle(rows, plan.schedule, budget, plan.scale, noise)
+    oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, source)
     answer = oracle.ask(ClassCounts(n_classes**2))
     oracle.finish()
     table = NoisyMatrix.from_counts(answer, plan.stds[0], n_samples)

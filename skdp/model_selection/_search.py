@@ -18,8 +18,8 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table
 from skdp.inspection import check_pipeline
+from skdp.metrics._classes import estimate
 from skdp.metrics._evaluate import FEWEST, evaluate
-from skdp.metrics._noisy_table import METRICS
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, warn
@@ -272,10 +272,11 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                     epsilon=plan.epsilon_trial,
                     delta=plan.budget.delta,
                     adjacency=plan.budget.adjacency,
+                    noise="gaussian",
                 )
         except Exception:  # of which random stopping may not tell
             return -np.inf, None
-        score = sign * METRICS[name](found.table, found.level)[0]
+        score = sign * estimate(found.table, name, found.level)[0]
         return (score, model) if np.isfinite(score) else (-np.inf, None)
 
     @available_if(_delegates("predict"))

@@ -8,10 +8,18 @@ import pytest
 from made_scores import Scores, records
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, precision_score, recall_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    brier_score_loss,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 from skdp import PrivacyLedger
-from skdp.metrics import Evaluation, evaluate, plan_evaluation
+from skdp.metrics import Evaluation, _classes, evaluate, plan_evaluation
 from skdp.metrics._classes import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
 from skdp.metrics._noisy_table import METRICS, NoisyTable
 from skdp.privacy.data.training_data import TrainingData
@@ -33,6 +41,7 @@ def exact(X, y, factor=1.0):
         "recall": recall_score(labels, p > 0.5),
         "specificity": recall_score(~labels, p <= 0.5),
         "precision": precision_score(labels, p > 0.5),
+        "average_precision": average_precision_score(labels, X[:, 0]),
     }
 
 
@@ -79,23 +88,21 @@ def test_no_record_moves_a_release_further_than_the_sensitivity(size):
 
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_the_plan_is_the_report_and_the_noise_is_as_stated(adjacency):
-    planned = plan_evaluation(2000, epsilon=0.5, adjacency=adjacency)
-    report = fitted(epsilon=0.5, adjacency=adjacency).privacy_report
+    given = {"epsilon": 0.5, "adjacency": adjacency, "noise": "gaussian"}
+    planned, report = plan_evaluation(2000, **given), fitted(**given).privacy_report
     assert [str(line) for line in planned.releases] == [str(line) for line in report.releases]
     assert 0.4999 < report.spent.epsilon == planned.spent.epsilon <= 0.5
     X, y = records(2000)
-    exactly = ScoreTree(COEF, _even(FIRST)).evaluate(
+    exactly = ScoreTree(COEF, _even(FIRST), 1).evaluate(
         TrainingData(np.clip(X, -6, 6), (y == "yes").astype(np.int8), data_norm=6.0, intercept_scaling=1.0)
     )
     line = report.releases[0]
-    seen, keep = [], NoisyTable.from_coefficients
+    seen = []
     for seed in range(30):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(
-                NoisyTable, "from_coefficients", lambda answer, *given: (seen.append(answer), keep(answer, *given))[1]
-            )
-            fitted(epsilon=0.5, adjacency=adjacency, seed=seed)
-    first = np.array(seen[::2]) - exactly
+            patched.setattr(_classes, "_window", lambda answer, *facts: (seen.append(answer), _window(answer, *facts))[1])
+            fitted(seed=seed, **given)
+    first = np.array(seen) - exactly
     assert first.std() == pytest.approx(line.noise_multiplier * math.sqrt(7), rel=0.05)
 
 
@@ -131,9 +138,8 @@ def test_windows_hold_the_scores_and_have_an_edge_at_0(rng):
     for centre, spread in ((0.0, 1.0), (-4.0, 0.1), (5.9, 0.05), (2.0, 3.0)):
         z = np.clip(rng.normal(centre, spread, 10_000), -6, 6)
         rows = TrainingData(z[:, None], np.zeros(10_000, dtype=np.int8), data_norm=6.0, intercept_scaling=1.0)
-        query = ScoreTree(COEF, _even(FIRST))
-        edges = np.concatenate([[-6.0], (np.array(query.cuts) - 1) / 50, [6.0]])
-        cuts = np.array(_window(NoisyTable.from_coefficients(query.evaluate(rows), tree(FIRST), 1.0, edges, 10_000)))
+        query = ScoreTree(COEF, _even(FIRST), 1)
+        cuts = np.array(_window(query.evaluate(rows), tree(FIRST), 1.0, 10_000))
         assert len(cuts) == INSIDE + 2 * OUTSIDE - 1 and (np.diff(cuts) > 0).all() and 1 in cuts
         inside = (cuts - 1) / 50
         assert np.mean((z > inside[OUTSIDE - 1]) & (z < inside[-OUTSIDE])) > 0.5 or abs(centre) > 5
@@ -172,7 +178,8 @@ def test_a_result_is_a_mapping_that_can_be_pickled():
         ({"level": 1.0}, "expected a number from 0.5"),
         ({"disjoint": "yes"}, "expected True or False"),
         ({"epsilon": -1.0}, "epsilon"),
-        ({"delta": 0}, "delta=0"),
+        ({"delta": 0, "noise": "gaussian"}, "delta=0"),
+        ({"noise": "none"}, "expected one of auto, laplace, gaussian"),
         ({"adjacency": "add"}, "adjacency"),
     ),
 )

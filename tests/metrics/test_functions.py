@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skdp import PrivacyLedger
 from skdp.metrics import (
     dp_accuracy_score,
+    dp_average_precision_score,
     dp_brier_score_loss,
     dp_log_loss,
     dp_precision_score,
@@ -26,6 +27,7 @@ from skdp.testing import reproducible_noise
 
 FUNCTIONS = {
     "accuracy": dp_accuracy_score,
+    "average_precision": dp_average_precision_score,
     "roc_auc": dp_roc_auc_score,
     "log_loss": dp_log_loss,
     "brier_score": dp_brier_score_loss,
@@ -43,8 +45,8 @@ def test_a_function_returns_what_evaluate_does_and_is_charged_once(name, columns
     with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger, reproducible_noise(3):
         found = FUNCTIONS[name](y, scores if columns == 2 else scores[:, 1], classes=CLASSES, epsilon=0.7)
         assert len(ledger.entries) == 1
-    with reproducible_noise(3):
-        assert found == evaluate(Scores(), X, y, metrics=name, epsilon=0.7)[name]
+    with reproducible_noise(3):  # a ledger makes the noise Gaussian
+        assert found == evaluate(Scores(), X, y, metrics=name, epsilon=0.7, noise="gaussian")[name]
     assert float(found) == found.value and FUNCTIONS[name].__doc__.count(FUNCTIONS[name].__name__) == 2
 
 
@@ -59,7 +61,8 @@ def test_a_function_returns_what_evaluate_does_and_is_charged_once(name, columns
         ({"y_score": np.full((100, 3), 0.3)}, "differ in length"),
         ({"level": 0.1}, "from 0.5 on"),
         ({"epsilon": 0.0}, "epsilon"),
-        ({"delta": 0.0}, "delta=0"),
+        ({"noise": "cauchy"}, "noise='cauchy'"),
+        ({"noise": "gaussian", "delta": 0.0}, "delta=0"),
     ),
 )
 def test_functions_refuse_before_anything_is_paid(changes, message):

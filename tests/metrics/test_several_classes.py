@@ -86,8 +86,8 @@ def test_intervals_cover_noise_and_sampling():
 def test_the_plan_is_the_report_and_a_ledger_pays_once():
     with PrivacyLedger(epsilon=1.0, delta=1e-4) as ledger, reproducible_noise(0):
         found = evaluate(Nearest(), *records(3000), epsilon=0.8)
+        planned, report = plan_evaluation(3000, epsilon=0.8, n_classes=3), found.privacy_report
         assert len(ledger.entries) == 1
-    planned, report = plan_evaluation(3000, epsilon=0.8, n_classes=3), found.privacy_report
     assert [str(line) for line in planned.releases] == [str(line) for line in report.releases]
     assert report.spent.epsilon == planned.spent.epsilon <= 0.8
 
@@ -101,7 +101,7 @@ def test_the_plan_is_the_report_and_a_ledger_pays_once():
         ({"y": np.array(["secret"] * 500)}, "labels that the model does not know"),
         ({"X": np.zeros((499, 1))}, "differ in length"),
         ({"model": LogisticRegression().fit(np.arange(93.0)[:, None], np.arange(93) % 31)}, "expected at most 30"),
-        ({"delta": 0}, "delta=0"),
+        ({"delta": 0, "noise": "gaussian"}, "delta=0"),
     ),
 )
 def test_wrong_input_is_refused_before_anything_is_paid(given, message):
