@@ -7,7 +7,8 @@ prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
-``search`` compares private searches with the untuned default and the best candidate,
+``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
+private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
@@ -27,6 +28,7 @@ from benchmarks import (
     floor,
     inference,
     margins,
+    metrics,
     raw,
     resources,
     scale,
@@ -81,6 +83,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_raw,
         add_boosting,
         add_search,
+        add_metrics,
     )
     for add in (*additions, add_resources, add_scale, add_audit):
         add(commands)
@@ -224,6 +227,21 @@ def start_search(given: argparse.Namespace) -> None:
     """Compare private searches with defaults."""
     kept = {name: getattr(given, name) for name in ("epsilons", "adjacency", "n_records", "seed")}
     search.measure(given.tables, given.candidates, kept, given.repeats, given.out)
+
+
+def add_metrics(commands: Any) -> None:
+    """Command that measures the intervals of private evaluations."""
+    command = commands.add_parser("metrics", help="coverage, width and error of private metrics; writes metrics.json and .md")
+    command.add_argument("--quick", action="store_true", help="few cells, in less than two minutes")
+    command.add_argument("--repeats", type=positive, help="evaluations per cell; default: 400, or 40 if quick")
+    command.add_argument("--seed", type=int, default=0, help="of records and noise; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_metrics)
+
+
+def start_metrics(given: argparse.Namespace) -> None:
+    """Measure the intervals of private evaluations."""
+    metrics.measure(given.quick, given.repeats or (40 if given.quick else 400), given.seed, given.out)
 
 
 def add_bands(commands: Any) -> None:
