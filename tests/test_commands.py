@@ -177,7 +177,8 @@ def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
 def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
     plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--solver", "sgd", "--report", "plan.json"]
     assert main(plan) == 0
-    assert "Privacy plan" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Privacy plan" in told and "Private: all that depends on the records has noise." in told and "LEARNS" not in told
     assert fit("people.csv", "--solver", "sgd", "--report", "report.json") == 0
     planned, done = (json.loads(Path(name).read_text()) for name in ("plan.json", "report.json"))
     assert planned["planned"] and not done["planned"]

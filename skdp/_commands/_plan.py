@@ -11,6 +11,7 @@ from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import column_names
 from skdp.estimators import DPGroupDROClassifier
+from skdp.inspection import check_pipeline
 from skdp.preprocessing import Schema
 from skdp.preprocessing._frame_facts import leaves_to_learn
 
@@ -31,7 +32,7 @@ def plan(
     settings: list[str],
     **parameters: Any,
 ) -> None:
-    """Print the guarantee of a fit before any data is touched.
+    """Print the guarantee of a fit before any data is touched, and what each step of its pipeline does with records.
 
     Parameters
     ----------
@@ -69,6 +70,6 @@ def plan(
         statement = model[-1].plan(raw.shape(names, n_samples))
     else:
         statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
-    print(statement)
+    print(statement, "", "Steps", check_pipeline(model), sep="\n")
     if report is not None:
         write_whole(report, report_content(statement, report))

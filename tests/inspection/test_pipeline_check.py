@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
     Normalizer,
     OneHotEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     SplineTransformer,
     StandardScaler,
     TargetEncoder,
@@ -98,6 +99,14 @@ LEAKS = {  # of the kinds that users write
         ("remainder",),
     ),
     "selection": (make_pipeline(SelectKBest(), CLASSIFIER), ("selectkbest",)),
+    "power": (make_pipeline(PowerTransformer(), CLASSIFIER), ("powertransformer",)),
+    "columns in columns": (
+        make_pipeline(
+            ColumnTransformer([("all", ColumnTransformer([("age", make_pipeline(StandardScaler()), ["age"])]), ["age"])]),
+            CLASSIFIER,
+        ),
+        ("columntransformer__all__age__standardscaler",),
+    ),
     "target encoder": (make_pipeline(TargetEncoder(), CLASSIFIER), ("targetencoder",)),
     "words": (make_pipeline(TfidfVectorizer(), CLASSIFIER), ("tfidfvectorizer",)),
     "resampler": (make_pipeline(Resampler(), CLASSIFIER), ("resampler",)),
