@@ -25,6 +25,9 @@ __all__ = ["ERRORS", "SCORES", "Model", "measure", "true_errors", "true_metrics"
 SCORES = {"good": (2.0, 1.0), "poor": (0.5, 1.0), "squeezed": (2.0, 0.2)}
 ERRORS = {"normal": 0.25, "t3": 0.25}  # standard deviation, or scale, of errors of targets in [-1, 1]
 TARGETS = (-2.0, 2.0)
+# Metrics that are asked alone. Those of a group have one release, whether one or all of them are asked. The area under the curve
+# and the average precision need the release of all metrics.
+ALONE_RELEASES = (("accuracy",), ("log_loss",), ("brier_score",), ("recall", "specificity", "precision"))
 LOW, HIGH, SURE = 0.93, 0.99, 1e-3  # coverage that is aimed at, and the level at which a cell is outside of it
 PLAIN_REPEATS = 20  # of evaluations without noise, for widths
 TRUE = 4_000_000  # records of which the true metrics of clipped errors are taken
@@ -47,7 +50,8 @@ ALONE = """\
 
 Root mean square of the error that noise makes, against the exact metric of the same records: **all** from one evaluation with all
 metrics, **alone** from an evaluation of this metric with the same budget, and how many times as large the first one is. "-" where
-less than half of the evaluations determined the metric.
+less than half of the evaluations determined the metric. The AUC and the average precision need the release of all metrics: they
+have none of their own.
 """
 
 
@@ -200,6 +204,7 @@ def measured(cell: dict[str, Any], repeats: int, seed: list[int]) -> dict[str, A
         truth = true_metrics(*SCORES[cell["scores"]], cell["rate"])
     given = {"epsilon": cell["epsilon"], "adjacency": cell["adjacency"]} | ({"target_bounds": TARGETS} if regression else {})
     alone = not regression and cell["epsilon"] == 0.5 and cell["scores"] == "good"
+    by_bound: dict[float, dict[str, float]] = {}
     seen: dict[str, dict[str, list[float]]] = {
         name: {key: [] for key in ("inside", "low", "high", "value", "exact", "plain", "alone", "alone_inside")} for name in names
     }
@@ -212,10 +217,13 @@ def measured(cell: dict[str, Any], repeats: int, seed: list[int]) -> dict[str, A
             except ValueError as error:
                 return {"refused": str(error)}
             if whole is not None:
-                truth = true_errors(*whole, found.table.error_bound)  # type: ignore[union-attr]
+                bound = found.table.error_bound  # type: ignore[union-attr]
+                truth = by_bound[bound] = by_bound.get(bound) or true_errors(*whole, bound)
             fixed = {"error_bound": found.table.error_bound} if regression else {}  # type: ignore[union-attr]
             exact = evaluate(model, X, y, metrics=names, **given | fixed | {"epsilon": math.inf})
-            singles = {name: evaluate(model, X, y, metrics=name, **given)[name] for name in names} if alone else {}
+            singles: dict[str, Any] = {}
+            for group in ALONE_RELEASES if alone else ():
+                singles |= evaluate(model, X, y, metrics=group, **given)
         for name in names:
             metric, kept = found[name], seen[name]
             kept["inside"].append(metric.low <= truth[name] <= metric.high)
@@ -225,7 +233,7 @@ def measured(cell: dict[str, Any], repeats: int, seed: list[int]) -> dict[str, A
             kept["exact"].append(exact[name].value)
             if repeat < PLAIN_REPEATS:
                 kept["plain"].append(exact[name].high - exact[name].low)
-            if alone:
+            if name in singles:
                 kept["alone"].append(singles[name].value)
                 kept["alone_inside"].append(singles[name].low <= truth[name] <= singles[name].high)
     return {"metrics": {name: summary(kept) for name, kept in seen.items()}}
@@ -305,7 +313,7 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     lines.append(row(["---"] * len(heads)))
     for record in records:
         for name, one in record.get("metrics", {}).items():
-            if "error_alone" in one:
+            if "error_alone" in one and any(name in group for group in ALONE_RELEASES):
                 both = [one["error"], one["error_alone"]]
                 ratio = f"{both[0] / both[1]:.2f}" if None not in both and both[1] else "-"
                 lines.append(row([*about(record), name, *("-" if error is None else f"{error:.4f}" for error in both), ratio]))

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.special import expit, logit, ndtri
 
 __all__ = ["METRICS", "WIDEST", "NoisyTable"]
@@ -106,10 +105,21 @@ class NoisyTable:
 
     def smooth(self) -> np.ndarray:
         """Return the nearest counts that are not negative, of shape (2, k); for variances only, as they are biased."""
-        sizes = np.sqrt(np.maximum(np.diag(self.covariance), 1e-12))
-        rows = np.vstack([np.diag(1 / sizes), np.full((1, sizes.size), 100.0)])
-        found = nnls(rows, np.append(self.counts.ravel() / sizes, 100.0 * self.n_samples))[0]
-        return np.asarray(found.reshape(self.counts.shape))
+        return self._nearest(self.counts.ravel()[None])[0]
+
+    def _nearest(self, counts: np.ndarray) -> np.ndarray:
+        """Return the nearest tables that are not negative and have the public sum, of shape (m, 2, k), given m rows of counts.
+
+        Nearest is by the variance v of each count: the solution is the positive part of ``counts - t v``, with the t that gives
+        the sum. The counts that stay positive are those with the largest ratios to v.
+        """
+        variances = np.broadcast_to(np.maximum(np.diag(self.covariance), 1e-12), counts.shape)
+        order = np.argsort(-counts / variances, axis=1)
+        sorted_counts, sorted_variances = (np.take_along_axis(one, order, axis=1) for one in (counts, variances))
+        t = (np.cumsum(sorted_counts, axis=1) - self.n_samples) / np.cumsum(sorted_variances, axis=1)
+        last = counts.shape[1] - 1 - np.argmax((sorted_counts > t * sorted_variances)[:, ::-1], axis=1)
+        found = np.maximum(counts - t[np.arange(len(t)), last][:, None] * variances, 0.0)
+        return np.asarray(found.reshape(len(counts), *self.counts.shape))
 
     def mean_loss(self, loss: Callable[[np.ndarray], np.ndarray], level: float) -> tuple[float, float, float]:
         """Return the mean of a function of class and log-odds, extrapolated from pairs of ranges, with a confidence interval.
@@ -313,8 +323,8 @@ class NoisyTable:
         slack, bias = SLACK * abs(value - _area_of_precision(smooth)), 0.0
         if (noise := float(slopes @ self.covariance @ slopes)) > 0:
             rng = np.random.default_rng(0)  # this is post-processing: its seed may be known
-            draws = rng.multivariate_normal(of_counts, self.covariance, DRAWS, method="eigh").reshape(DRAWS, 2, -1)
-            moved = [_average_precision(replace(self, counts=draw).smooth()) for draw in draws]
+            draws = rng.multivariate_normal(of_counts, self.covariance, DRAWS, method="eigh")
+            moved = [_average_precision(draw) for draw in self._nearest(draws)]
             bias, variance = float(np.mean(moved)) - value, variance + (noise + float(np.var(moved))) / 2
         value = _in_range(value - bias)
         centre = min(max(value, 1e-3), 1 - 1e-3)
