@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ __all__ = [
     "read_regression_table",
     "read_table",
     "read_unlabelled",
+    "read_weights",
     "refuse_dates",
     "text_columns",
 ]
@@ -145,6 +147,8 @@ class Facts:
 class Table:
     """A checked training table: its public facts, and its records until they are taken out.
 
+    The attribute ``sample_weight`` has the weights of the records over their public bound, or None.
+
     Parameters
     ----------
     facts : Facts
@@ -163,13 +167,14 @@ class Table:
         self, facts: Facts, X: Any, y: np.ndarray, groups: np.ndarray | None = None, *, given: tuple[Any, Any] = (None, None)
     ) -> None:
         self.facts, self.given = facts, given
+        self.sample_weight: np.ndarray | None = None
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
     def __enter__(self) -> "Table":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._records = None
+        self._records = self.sample_weight = None
 
     def rows(self, bounds: dict[str, Any]) -> TrainingData:
         """Return the rows for the oracle, once, and drop the references, so that a copy made while reading can be freed.
@@ -184,7 +189,8 @@ class Table:
         TrainingData
             The records, clipped.
         """
-        return TrainingData(*self._taken(), **bounds)
+        weights, self.sample_weight = self.sample_weight, None
+        return TrainingData(*self._taken(), sample_weight=weights, **bounds)
 
     def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         if self._records is None:
@@ -336,6 +342,45 @@ def _named(y: Any) -> Any:
             "skdp.data.chunks of pairs (X, y)."
         )
     return y
+
+
+def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
+    """Check the weights of the records.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_samples,)
+        As given to ``fit``.
+    largest : float
+        Their public bound.
+    n_samples : int
+        Number of records.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The weights over the bound, clipped to [0, 1].
+    """
+    values = None
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            given = np.asarray(weights)
+            numbers = given.dtype.kind in "biuf" or all(isinstance(entry, Real) for entry in given.ravel().tolist())
+            values = given.astype(np.float64) if numbers else None
+    except MemoryError:
+        raise
+    except Exception:  # its message may quote data
+        values = None
+    if values is None:
+        raise ValueError("sample_weight has entries that are not real numbers; expected one number per record.")
+    if values.shape != (n_samples,):
+        raise ValueError(f"sample_weight has another shape than y; expected one weight for each of the {n_samples} records.")
+    if not np.isfinite(values).all():
+        raise ValueError("sample_weight contains NaN or infinity; expected finite numbers.")
+    if (values < 0).any():
+        raise ValueError("sample_weight has negative entries; expected numbers in [0, max_sample_weight].")
+    return np.asarray(np.minimum(values / float(largest), 1.0))
 
 
 def len_of(X: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._copying import BoundToLedgers
-from skdp._data_validation import Facts, Part, Table, read_unlabelled
+from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights
 from skdp._prepared import look_at_preparation
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
@@ -35,6 +35,7 @@ from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
 from skdp.estimators._reviewed import checked
+from skdp.estimators._sample_weight import refuse_weighted_partitions, taken_weights
 from skdp.estimators._signal import needed
 from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
@@ -46,7 +47,7 @@ from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Loss
+from skdp.privacy.queries import Loss, TotalWeight
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import Problem, SolverResult
 
@@ -60,6 +61,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     l1_ratio: Any = 0.0  # for subclasses without this parameter
     schema: Any = None  # the same
+    max_sample_weight: Any = None  # the same
+    _takes_weights: ClassVar[bool] = False
     _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
     _takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
 
@@ -101,6 +104,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
         Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
+        beside |= taken_weights(self, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         if (learning := learning_of(self, X)) is not None:
@@ -119,16 +123,19 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         self._check_parameters()
         return self._table(X, y, **beside)
 
-    def _table(self, X: Any, y: Any, **beside: Any) -> "Table | PartitionedTable":
-        """Check the training table, whose rows a schema prepares where there is one."""
+    def _table(self, X: Any, y: Any, sample_weight: Any = None, **beside: Any) -> "Table | PartitionedTable":
+        """Check the training table, whose rows a schema prepares where there is one; the weights are taken out of their list."""
         given = (X, y) if asks_for_data(self) else (None, None)
         schema = self._prepared_by()
         X = X if schema is None else prepared(schema, X)
         table: Table | PartitionedTable
         if in_partitions(X):
+            refuse_weighted_partitions(self)
             table = read_partitions(self, X, y)
         else:
             table = Table(*self._read(self._scratch(), X, y, **beside), given=given)
+            if sample_weight is not None:
+                table.sample_weight = read_weights(sample_weight.pop(), self.max_sample_weight, table.facts.n_samples)
         table.facts = self._of_prepared(table.facts)
         return table
 
@@ -181,7 +188,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         """Run the solver and return its result; subclasses add releases that come before it."""
-        return plan.solver.solve(plan.problem, checked(oracle.ask, plan), rng)
+        ask, problem = checked(oracle.ask, plan), plan.problem
+        if problem.max_sample_weight is None:
+            return plan.solver.solve(problem, ask, rng)
+        problem = problem.weighing(float(ask(TotalWeight())[0]))
+        return replace(plan.solver.solve(problem, ask, rng), moments=None)  # that are means of weighted records
 
     def _attributed(self, attributes: dict[str, Any], contradictions: Iterable[str]) -> Any:
         """Set all fitted attributes at once, then warn about assumptions that the releases contradict."""
@@ -206,7 +217,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """
 
     def _check_beside(self, n_samples: int, **beside: Any) -> None:
-        """Raise TypeError or ValueError for further inputs of `_read` that are not valid."""
+        """Raise TypeError or ValueError for further inputs of `_table` that are not valid."""
+        if beside.get("sample_weight"):
+            read_weights(beside["sample_weight"][0], self.max_sample_weight, n_samples)
 
     @abstractmethod
     def _target_reader(self) -> Callable[[Any, Any], Part]:
@@ -316,6 +329,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         self._check_bounds()
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
+        check_scale("max_sample_weight", self.max_sample_weight, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
@@ -345,6 +359,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
             budget=self._budget(n_samples),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             l1_ratio=float(self.l1_ratio),
+            max_sample_weight=None if self.max_sample_weight is None else float(self.max_sample_weight),
             constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
             **self._row_facts(n_samples, n_features),
             **particular,

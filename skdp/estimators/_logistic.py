@@ -7,6 +7,7 @@ import numpy as np
 from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._inference import InferenceMixin
 from skdp.estimators._plan import Plan
+from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._shrunk_indicators import shrunk_indicators
 from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.oracle import Oracle
@@ -15,7 +16,7 @@ from skdp.solvers import Solver, SolverResult
 __all__ = ["DPLogisticRegression"]
 
 
-class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
+class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -75,6 +76,9 @@ class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
     class_weight : dict or None, default=None
         Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
         from y.
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     inference : bool, default=False
         Whether the fit also releases what confidence intervals and tests need, within the same budget; for two classes, with
         ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and `predict_interval` use
@@ -173,6 +177,7 @@ class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
         intercept_scaling: float = 1.0,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
+        max_sample_weight: float | None = None,
         inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -191,6 +196,7 @@ class DPLogisticRegression(InferenceMixin, DPProbabilisticClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
+        self.max_sample_weight = max_sample_weight
         self.inference = inference
         self.random_state = random_state
         self.verbose = verbose

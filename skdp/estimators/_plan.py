@@ -12,8 +12,8 @@ from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import PrivacyAccountingError, shown
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise
-from skdp.privacy.queries import score_rounding
-from skdp.privacy.schedule import Curve, Release, Schedule, Selection
+from skdp.privacy.queries import TotalWeight, score_rounding
+from skdp.privacy.schedule import Curve, Gaussian, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 
 __all__ = ["Plan", "with_others"]
@@ -84,6 +84,8 @@ class Plan:
 
 def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:
     """Return the solver's schedule with the releases of the estimator before and after it, if there are any."""
+    if problem.max_sample_weight is not None:
+        return _after_total(problem, schedule)
     front, back, share = problem.particular.front, problem.particular.back, problem.particular.share
     if front is None and back is None:
         return schedule
@@ -99,6 +101,16 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
     if back is not None:
         schedule = schedule.followed_by(back, 1 - share)
     return schedule if front is None else schedule.preceded_by(front, 1 - share)
+
+
+def _after_total(problem: Problem, schedule: Schedule) -> Schedule:
+    """Return the solver's schedule with the release of the total weight before it."""
+    if problem.particular.front is not None or problem.particular.back is not None:
+        raise ValueError(
+            "max_sample_weight is given beside releases of the estimator that count records without weights; expected None, or "
+            "no such release: not knots='private'."
+        )
+    return schedule.preceded_by(Release(TotalWeight, Gaussian(), TotalWeight.clip_norm, TotalWeight.size), problem.total_share)
 
 
 def _check_constraint(problem: Problem) -> None:

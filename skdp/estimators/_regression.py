@@ -11,6 +11,7 @@ from skdp._validation import check_number
 from skdp.estimators._inference import InferenceMixin
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
@@ -18,7 +19,7 @@ from skdp.solvers import Solver, SolverResult, Uncertainty
 __all__ = ["DPLinearRegression"]
 
 
-class DPLinearRegression(InferenceMixin, DPRegressor):
+class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -76,6 +77,9 @@ class DPLinearRegression(InferenceMixin, DPRegressor):
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X, for solvers whose noise grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``. "whitened_gd" sets its own constant.
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     inference : bool, default=False
         Whether the fit also releases what confidence intervals and tests need, within the same budget; with ``feature_bounds`` or
         ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and `predict_interval` use it. The solver is
@@ -168,6 +172,7 @@ class DPLinearRegression(InferenceMixin, DPRegressor):
         clip_norm: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        max_sample_weight: float | None = None,
         inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -185,6 +190,7 @@ class DPLinearRegression(InferenceMixin, DPRegressor):
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
         self.inference = inference
         self.random_state = random_state
         self.verbose = verbose

@@ -65,7 +65,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
         y : array-like of shape (n_samples,)
             Targets, finite numbers.
         **unsupported : dict
-            Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
+            ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
+            which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
 
         Returns
         -------

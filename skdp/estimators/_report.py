@@ -9,6 +9,7 @@ from skdp._stated_partitions import public_partitions, trusted
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
+from skdp.estimators._sample_weight import ASSUMED
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
@@ -128,6 +129,7 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
+        **_sample_weight(plan.problem),
         **({} if problem.constraint is None else {"constraint": brief(estimator._constraint())}),
         **estimator._described(plan),
     }
@@ -138,6 +140,13 @@ def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
         "n_releases": len(plan.schedule),
         "passes": DECIDED if passes is None else passes,
     }
+
+
+def _sample_weight(problem: Problem) -> dict[str, str]:
+    largest = problem.max_sample_weight
+    if largest is None:
+        return {}
+    return {"sample_weight": f"private, from 0 to {largest:g}; noise, over signal, grows by {largest:g} over the mean weight"}
 
 
 def _short_list(values: list[Any]) -> Any:
@@ -166,6 +175,7 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None) -> tu
     return (
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
+        *([ASSUMED] if plan.problem.max_sample_weight is not None else []),
         "no parameter was computed from the data: data_norm and all other public values above",
         OTHER_FITS,
         ONE_PERSON,

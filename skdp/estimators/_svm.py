@@ -4,6 +4,7 @@ from typing import Any
 
 from skdp._validation import shown
 from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss
@@ -14,7 +15,7 @@ __all__ = ["DPLinearSVC"]
 LOSSES = {loss.name: loss for loss in (Hinge, HuberHinge, SquaredHinge)}
 
 
-class DPLinearSVC(DPClassifier):
+class DPLinearSVC(WeightedMixin, DPClassifier):
     r"""Linear support vector classification whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -78,6 +79,9 @@ class DPLinearSVC(DPClassifier):
     class_weight : dict or None, default=None
         Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
         from y.
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -181,6 +185,7 @@ class DPLinearSVC(DPClassifier):
         intercept_scaling: float = 1.0,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
+        max_sample_weight: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -199,6 +204,7 @@ class DPLinearSVC(DPClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
+        self.max_sample_weight = max_sample_weight
         self.random_state = random_state
         self.verbose = verbose
 

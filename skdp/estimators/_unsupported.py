@@ -11,7 +11,8 @@ __all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
 
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
-    "sample_weight": "a weight is part of a record and would change the sensitivity; classifiers take public class_weight",
+    "sample_weight": "a weight is part of a record and would change the sensitivity; linear and additive models take it "
+    "with max_sample_weight, a public bound, and classifiers take public class_weight",
     "partial_fit": "every call would be one more private fit that nobody counts; fit once on all records",
     "max_iter": "the number of steps is public and belongs to the solver: n_steps of an object of skdp.solvers",
     "tol": "a stopping test would read the data without noise; the number of steps is public, as for max_iter",

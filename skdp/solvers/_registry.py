@@ -133,6 +133,7 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     else:
         raise ValueError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     _check_needs(chosen, problem)
+    _check_weights(chosen, problem)
     return chosen, reason
 
 
@@ -160,6 +161,17 @@ def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
     if missing and not _linear(problem):
         return "scores that are linear in the features"
     return " and ".join(NEEDS[need] for need in missing)
+
+
+def _check_weights(solver: Solver, problem: Problem) -> None:
+    if problem.max_sample_weight is None or solver.takes_weights:
+        return
+    fits = sorted(name for name, other in SOLVERS.items() if other.takes_weights and other.needs <= problem.offers)
+    raise ValueError(
+        f"max_sample_weight={problem.max_sample_weight!r}: solver={solver.name!r} takes no sample_weight, because it divides by "
+        "the public number of records, and what weights add up to is private. Solvers that take it for the "
+        f"{problem.loss.name} loss, with a positive delta: {', '.join(fits) or 'none'}."
+    )
 
 
 def _check_needs(solver: Solver, problem: Problem) -> None:

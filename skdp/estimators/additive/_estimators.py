@@ -4,6 +4,7 @@ from typing import Any
 
 from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
@@ -13,7 +14,7 @@ from skdp.solvers import Solver
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 
 
-class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
+class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifier):
     r"""Additive logistic regression whose fitted model is differentially private.
 
     The log-odds are the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
@@ -73,6 +74,9 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
     class_weight : dict or None, default=None
         Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
         refused.
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -172,6 +176,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         clip_norm: float | None = None,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
+        max_sample_weight: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -189,6 +194,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         self.clip_norm = clip_norm
         self.classes = classes
         self.class_weight = class_weight
+        self.max_sample_weight = max_sample_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -196,7 +202,7 @@ class DPAdditiveClassifier(AdditiveModel, DPProbabilisticClassifier):
         return intervals_for_classes(signal, basis)
 
 
-class DPAdditiveRegressor(AdditiveModel, DPRegressor):
+class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
     r"""Additive regression whose fitted model is differentially private.
 
     The prediction is the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
@@ -252,6 +258,9 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         ``sqrt(n_columns)``. It must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient. If None, the solver sets it.
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -347,6 +356,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         alpha: float | None = None,
         data_norm: float | None = None,
         clip_norm: float | None = None,
+        max_sample_weight: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -363,6 +373,7 @@ class DPAdditiveRegressor(AdditiveModel, DPRegressor):
         self.alpha = alpha
         self.data_norm = data_norm
         self.clip_norm = clip_norm
+        self.max_sample_weight = max_sample_weight
         self.random_state = random_state
         self.verbose = verbose
 

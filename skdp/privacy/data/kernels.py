@@ -27,9 +27,9 @@ class Records:
         One over the norm of each row after clipping and with the intercept's constant; 0 for a row of norm 0. Norms below
         2**-480, whose squares lose their digits, count as 2**-480.
     weights : ndarray of shape (m,) or None
-        Factor of each record's loss.
+        Factor of each record's loss, before the clip.
     present : ndarray of shape (m,) or None, default=None
-        1 for a record, 0 for a null record; None if there is no null record.
+        Sample weight of each record, in [0, 1], by which its clipped term is multiplied; 0 for a null record. None if all are 1.
     """
 
     targets: np.ndarray

@@ -224,18 +224,20 @@ def squares_in_order(block: Any) -> np.ndarray:
     return squares
 
 
-def entry_sums(blocks: Storage, scales: np.ndarray, chunk_rows: int) -> np.ndarray:
-    """Return the sums of the entries of all scaled rows and of their squares, of shape (2, n_features)."""
+def entry_sums(blocks: Storage, scales: np.ndarray, chunk_rows: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the weighted sums of the entries of all scaled rows and of their squares, of shape (2, n_features)."""
     if blocks.by_column:
+        counts = np.ones(blocks.n_samples) if weights is None else weights
         total = np.zeros((2, blocks.n_features))
         for columns, chunk in blocks.columns():
             chunk = scaled(chunk, scales)
-            total[:, columns] = [entries.T @ np.ones(blocks.n_samples) for entries in (chunk, squared(chunk))]
+            total[:, columns] = [entries.T @ counts for entries in (chunk, squared(chunk))]
         return total
     sums = TreeSum(chunk_rows)
     for part in blocks.parts():
         block = scaled(blocks.rows(part), scales[part])
-        sums.add(np.array([entries.T @ np.ones(block.shape[0]) for entries in (block, squared(block))]), block.shape[0])
+        counts = np.ones(block.shape[0]) if weights is None else weights[part]
+        sums.add(np.array([entries.T @ counts for entries in (block, squared(block))]), block.shape[0])
     return sums.total()
 
 

@@ -31,6 +31,9 @@ __all__ = ["SHORTEST", "Batch", "LastSum", "Records", "Sums", "TrainingData"]
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
 CELLS = 2**20
+# Sample weights, over their bound, are rounded to multiples of GRAIN, so that sums of weights are exact in any order, up to 2**31
+# records. A choice; a larger grain would round the weights more.
+GRAIN = 2.0**-22
 
 
 class Sums(Protocol):
@@ -91,6 +94,9 @@ class TrainingData:
         Public map of the entries, applied before rows are clipped; None leaves them in the units of X.
     keep : callable or None, default=None
         Stores an array of length n_samples that is computed once, by name, and returns it; None keeps it in memory.
+    sample_weight : ndarray of shape (n_samples,) or None, default=None
+        Weight of each record over the public bound; None means 1. It is clipped to [0, 1] and rounded to a multiple of 2**-22.
+        In each sum it multiplies the clipped term of its record. A record of weight 0 is a null record.
     """
 
     def __init__(
@@ -106,11 +112,12 @@ class TrainingData:
         by_column: bool = False,
         scaling: ColumnScaling | None = None,
         keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
+        sample_weight: np.ndarray | None = None,
     ) -> None:
         self._keep, self._original = keep, True
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
-        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
+        self._presence = _shares(sample_weight)  # weight in [0, 1], 0 for a null record; None if all weigh 1
         self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
         self._last = LastSum()
@@ -236,7 +243,7 @@ class TrainingData:
             blocks = Storage(X)
         table._whole, table._blocks, table.n_features = None, blocks, blocks.n_features
         table._clip()
-        return table if self._presence is None else table.without(np.flatnonzero(self._presence == 0))
+        return table
 
     def binned(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> BinnedRecords:
         """Return the bins of the records, and their raw predictions; rows are not clipped, as in a prediction.
@@ -299,7 +306,13 @@ class TrainingData:
 
     def moments(self) -> np.ndarray:
         """Return the sums of the entries of clipped rows and of their squares, without the intercept's constant."""
-        return entry_sums(self._blocks, self._scales, self._chunk_rows)
+        return entry_sums(self._blocks, self._scales, self._chunk_rows, self._presence)
+
+    def total_weight(self) -> float:
+        """Return the sum of the weights of the records, each in [0, 1]: their number, where there are no weights."""
+        if self._presence is None:
+            return float(self.n_samples if self._blocks.sample is None else self._blocks.sample.size)
+        return float(sum(self._presence[part].sum() for part in self._blocks.parts()))
 
     def totals(self) -> np.ndarray:
         """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to [-1, 1].
@@ -313,13 +326,15 @@ class TrainingData:
         for part in self._blocks.parts():
             term, targets, present = np.zeros(self.n_features + 1), np.clip(self._y[part], -1.0, 1.0), self._present(part)
             if not self._blocks.by_column:
-                term[:-1] = self._blocks.rows(part).T @ self._scales[part]
+                scales = self._scales[part] if present is None else self._scales[part] * present
+                term[:-1] = self._blocks.rows(part).T @ scales
             term[-1] = targets.sum() if present is None else targets @ present
             total.add(term, targets.size)
         sums = total.total()
         if self._blocks.by_column:
+            scales = self._scales if self._presence is None else self._scales * self._presence
             for columns, chunk in self._blocks.columns():
-                sums[:-1][columns] = chunk.T @ self._scales
+                sums[:-1][columns] = chunk.T @ scales
         return sums
 
     def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:
@@ -605,7 +620,10 @@ class TrainingData:
 
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Return residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
-        residuals, constant = kernel(self._clipped(raw, coef, part), self._records(part)), self._intercept_scaling
+        records, constant = self._records(part), self._intercept_scaling
+        residuals = kernel(self._clipped(raw, coef, part), records)
+        if records.present is not None:
+            residuals *= records.present[:, None]
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
         residuals *= self._scales[part, None]
         return residuals, intercept
@@ -634,7 +652,9 @@ class TrainingData:
         """Return residuals of some rows times the row scales, from kept raw predictions ``raw`` if there are any."""
         if raw is None:
             return self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)[0]
-        return kernel(raw[part].copy(), self._records(part)) * self._scales[part, None]
+        records = self._records(part)
+        weights = self._scales[part] if records.present is None else self._scales[part] * records.present
+        return kernel(raw[part].copy(), records) * weights[:, None]
 
     def _block_sum_by_rows(self, coef: np.ndarray, block: np.ndarray, slopes: Any, clip_norm: float) -> np.ndarray:
         total, features = TreeSum(self._chunk_rows), block[block < self.n_features]
@@ -666,6 +686,8 @@ class TrainingData:
             self._scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+        if self._presence is not None:
+            self._inverse_norms[self._presence == 0] = self._scales[self._presence == 0] = 0.0
         self._scales, self._inverse_norms = self._kept("scales", self._scales), self._kept("norms", self._inverse_norms)
 
     def _kept(self, name: str, array: np.ndarray) -> np.ndarray:
@@ -686,3 +708,8 @@ class TrainingData:
 
     def _present(self, part: Part) -> np.ndarray | None:
         return None if self._presence is None else self._presence[part]
+
+
+def _shares(weights: np.ndarray | None) -> np.ndarray | None:
+    """Weights of the records in [0, 1], on the grid; whatever is given, none is outside, or is not a number."""
+    return None if weights is None else np.rint(np.clip(np.nan_to_num(weights), 0.0, 1.0) / GRAIN) * GRAIN

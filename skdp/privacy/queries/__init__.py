@@ -24,6 +24,7 @@ from skdp.privacy.queries.standardized_gradient import *  # noqa: F403
 from skdp.privacy.queries.sufficient import *  # noqa: F403
 from skdp.privacy.queries.target_histograms import *  # noqa: F403
 from skdp.privacy.queries.target_sums import *  # noqa: F403
+from skdp.privacy.queries.total_weight import *  # noqa: F403
 from skdp.privacy.queries.vertex_scores import *  # noqa: F403
 from skdp.privacy.queries.weighted_gradient import *  # noqa: F403
 

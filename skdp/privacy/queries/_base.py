@@ -100,6 +100,13 @@ class SumQuery:
 
     The proof of a sensitivity is about the exact sum of the computed terms, so it holds for every cut of the table. Neighbours
     have the same cut. A term depends on its record, its place in the cut and public facts, so those of shared records cancel.
+
+    Sample weights change no sensitivity of an answer that is linear in the sum. A record z of weight v in [0, 1], over the public
+    bound, contributes ``v t(z)``, where t(z) is its term without weight: the weight is applied after the clip, so that long and
+    short gradients keep their ratio, and the answer is that of a table in which records are repeated. *Proof.* Shared records
+    cancel. The change ``v t(z) - v' t(z')`` is linear in v and in v', so its norm is convex in each, and is largest where both
+    weights are 0 or 1. There it is the change of ``replace_one`` without weights, that of ``zero_out``, or 0. The sensitivity
+    under ``replace_one`` is never smaller than that under ``zero_out``, so each bounds all changes under its adjacency.
     """
 
     def partial(self, rows: TrainingData) -> np.ndarray:

@@ -120,11 +120,9 @@ class ClassMoments(SumQuery):
         return table[:, 0] / self.count_weight, table[:, 1 : d + 1], products / self.moment_weight
 
     def _shortened(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return ``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in the other column and for null records."""
+        """Return ``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in the other column."""
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
         factors = 1 / np.sqrt(np.maximum(squares, 1.0))
-        if records.present is not None:
-            factors *= records.present
         return factors[:, None] * (records.targets[:, None] == np.arange(N_CLASSES))
 
     def _weights(self, label: int, raw: np.ndarray, records: Records) -> np.ndarray:

@@ -132,7 +132,7 @@ def hopeless(problem: Problem) -> bool:
 
 def hopelessness(problem: Problem) -> float | None:
     """Return the noise of a mean over the largest with which features are fitted; None where it is smaller than that."""
-    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.signal_to_noise * HOPELESS)
+    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.planned.signal_to_noise * HOPELESS)
     return level if level >= 1 else None
 
 

@@ -213,6 +213,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
     name = "standardized_gd"
     title = "gradient descent on privately standardised features, with private calibration"
     needs = frozenset({"classes", "convex", "plain"})
+    takes_weights = True
 
     def __init__(
         self,
@@ -438,6 +439,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _labels_share(self, problem: Problem) -> float:
         """Share at which not knowing the larger class costs the tolerated accuracy."""
+        problem = problem.planned
         if labels_query(problem) is None:
             return 0.0
         if self.labels_share is not None:
@@ -463,12 +465,12 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _counts_scores(self, problem: Problem) -> bool:
         """Whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
-        faint = problem.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
+        faint = problem.planned.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
         return faint and self._calibrates(problem) and labels_query(problem) is not None
 
     def _few_passes(self, problem: Problem) -> bool:
         """Whether passes are what costs, and whitening replaces most of them."""
-        large = problem.n_samples > LARGE and problem.n_features <= MOST_WHITENED
+        large = problem.planned.n_samples > LARGE and problem.n_features <= MOST_WHITENED
         return large and self.n_steps is None and problem.budget.private and self._many_steps(problem) > FEW
 
     def _rule(self, problem: Problem) -> StepRule:
@@ -477,14 +479,14 @@ class StandardizedGradientDescent(AdaptiveSolver):
         given: dict[str, Any] = {name: float(value) for name in names if (value := getattr(self, name)) is not None}
         if self._counts_scores(problem):
             left = 1 - self._labels_share(problem) - float(self.moments_share)
-            given.setdefault("calibration_share", min(share_of_counts(problem.signal_to_noise), left / 2))
+            given.setdefault("calibration_share", min(share_of_counts(problem.planned.signal_to_noise), left / 2))
         return replace(WEIGHTED if self._weighs(problem) else CLIPPED, **given)
 
     def _weighs(self, problem: Problem) -> bool:
         """Whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise leaves them enough."""
         if self.clip is not None or problem.clip_norm < math.inf or not getattr(problem.loss, "log_odds", False):
             return False
-        ratio = problem.signal_to_noise / (problem.n_features + 1)
+        ratio = problem.planned.signal_to_noise / (problem.n_features + 1)
         return LEAST_PER_COEFFICIENT <= ratio < MOST_PER_COEFFICIENT and self._calibrates(problem)
 
     def _steps(self, problem: Problem) -> int:
@@ -494,6 +496,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _many_steps(self, problem: Problem) -> int:
         """Number of steps without whitening."""
+        problem = problem.planned
         if not problem.budget.private:
             return NOISELESS
         cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs

@@ -134,6 +134,7 @@ class WhitenedGradientDescent(WhiteningSolver):
     name = "whitened_gd"
     title = "gradient descent on privately whitened features, with an averaged Newton finish"
     needs = frozenset({"plain", "squared"})
+    takes_weights = True
     constant = "the mean of the targets"
 
     def __init__(
@@ -232,6 +233,7 @@ class WhitenedGradientDescent(WhiteningSolver):
         return average, variances, plausible, clipped
 
     def _shares(self, problem: Problem) -> Shares:
+        problem = problem.planned
         histogram, means = self._histogram_share(problem), 0.0
         if problem.intercept_scaling:
             means = min(self.means_share + MOST_FOR_MEANS * self._means_growth(problem), MOST_BUT_HISTOGRAMS - 2 * histogram)
