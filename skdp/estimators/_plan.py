@@ -110,6 +110,8 @@ def _after_total(problem: Problem, schedule: Schedule) -> Schedule:
             "max_sample_weight is given beside releases of the estimator that count records without weights; expected None, or "
             "no such release: not knots='private'."
         )
+    if not schedule.full_gaussian:
+        raise ValueError("max_sample_weight is given with releases that are not full-data Gaussian; expected None.")
     return schedule.preceded_by(Release(TotalWeight, Gaussian(), TotalWeight.clip_norm, TotalWeight.size), problem.total_share)
 
 

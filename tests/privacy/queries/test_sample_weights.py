@@ -1,4 +1,4 @@
-"""Sample weights in sums over records: no sensitivity grows, sums are those of repeated records, and weight 0 is a null record."""
+"""Sample weights in sums over records: no sensitivity grows, sums are of repeated records, and weight 0 is a null record."""
 
 import numpy as np
 import pytest
