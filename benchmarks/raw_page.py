@@ -75,8 +75,11 @@ def goals(records: list[dict[str, Any]]) -> list[str]:
         short = {(r["table"], r["adjacency"], r["epsilon"]): median(r["learnt"]) - median(r["schema"]) for r in cells}
         missed = [f"{' '.join(map(str, cell))} ({less:+.3f})" for cell, less in short.items() if less < -least]
         if cells:
-            text = f"At s >= {ENOUGH}, {len(cells) - len(missed)} of {len(cells)} cells of {model} models are within {least:g} of the"
-            lines += [f"{text} schema or above it, by the difference of the medians. The others: {', '.join(missed) or 'none'}.", ""]
+            reached = (
+                f"At s >= {ENOUGH}, {len(cells) - len(missed)} of {len(cells)} cells of {model} models are within {least:g} of"
+            )
+            others = f"The others: {', '.join(missed) or 'none'}."
+            lines += [f"{reached} the schema or above it, by the difference of the medians. {others}", ""]
     return lines
 
 
