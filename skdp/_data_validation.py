@@ -380,7 +380,8 @@ def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
         raise ValueError("sample_weight contains NaN or infinity; expected finite numbers.")
     if (values < 0).any():
         raise ValueError("sample_weight has negative entries; expected numbers in [0, max_sample_weight].")
-    return np.asarray(np.minimum(values / float(largest), 1.0))
+    with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a weight's size
+        return np.asarray(np.minimum(values / float(largest), 1.0))
 
 
 def len_of(X: Any) -> int:

@@ -3,6 +3,7 @@
 import math
 import pickle
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -30,6 +31,7 @@ from skdp import (
     PrivacyLedger,
 )
 from skdp.data import npy
+from skdp.privacy.oracle import Oracle
 from skdp.solvers import SOLVERS, Solver, StandardizedGradientDescent
 from skdp.testing import reproducible_noise
 
@@ -354,6 +356,39 @@ def test_parameters_and_pickles(name):
     np.testing.assert_array_equal(released(same), released(estimator))
     assert not any(value.tobytes() in document for value in np.r_[weights, weights / 5.0])
     assert np.isfinite(estimator.score(X, target(name), sample_weight=weights))
+
+
+def test_errors_of_floating_point_tell_nothing_of_the_weights():
+    for extreme in (1.7e308, 5e-324):
+        with np.errstate(all="raise"):
+            fitted(model("linear", largest=1e-3), X, NUMBERS, sample_weight=np.r_[extreme, WEIGHTS[1:]])
+
+
+def parts(value):
+    """Arrays in a value, and in lists and dicts of it."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from parts(part)
+
+
+def test_no_frame_holds_the_weights_while_the_fit_runs(monkeypatch):
+    weights, held = WEIGHTS.copy(), []
+    asked = Oracle.ask
+
+    def watched(oracle, query):
+        frame = sys._getframe(1)
+        while frame is not None and "Histograms" not in type(query).__name__:  # of the columns: then the table is not yet read
+            if "/skdp/" in frame.f_code.co_filename and frame.f_code.co_name != "fit":
+                held.extend(value for value in parts(list(frame.f_locals.values())) if np.shares_memory(value, weights))
+            frame = frame.f_back
+        return asked(oracle, query)
+
+    monkeypatch.setattr(Oracle, "ask", watched)
+    for X_given in (X, pd.DataFrame(X, columns=list("abc"))):
+        fitted(DPLogisticRegression(2.0, solver=FEW, max_sample_weight=4.0), X_given, LABELS, sample_weight=weights)
+    assert not held
 
 
 def test_fit_leaves_the_weights_alone():
