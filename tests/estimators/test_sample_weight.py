@@ -5,6 +5,7 @@ import pickle
 import re
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -30,9 +31,10 @@ from skdp import (
     DPTabularClassifier,
     PrivacyLedger,
 )
+from skdp._data_validation import Facts
 from skdp.data import npy
 from skdp.privacy.oracle import Oracle
-from skdp.solvers import SOLVERS, Solver, StandardizedGradientDescent
+from skdp.solvers import SOLVERS, Solver, StandardizedGradientDescent, WhitenedGradientDescent
 from skdp.testing import reproducible_noise
 
 RNG = np.random.default_rng(5)
@@ -168,6 +170,14 @@ def test_without_noise_the_estimate_is_that_of_scikit_learn(storage):
     np.testing.assert_allclose(released(found), np.append(expected.coef_, expected.intercept_), atol=1e-6)
 
 
+def test_a_record_of_half_the_bound_is_half_a_record():
+    """All sums, and the number that they are divided by, are half: a ridge penalty has twice the strength."""
+    half, plain = (StandardizedGradientDescent(100, ridge=ridge) for ridge in (20.0, 40.0))
+    weighted = fitted(model("logistic", math.inf, solver=half), X[:300], LABELS[:300], sample_weight=np.full(300, 2.0))
+    other = fitted(model("logistic", math.inf, largest=None, solver=plain), X[:300], LABELS[:300])
+    np.testing.assert_allclose(released(weighted), released(other), rtol=1e-9)
+
+
 def survey():
     """A population, and a sample of which one part, with another level of y, was drawn four times as often."""
     rng = np.random.default_rng(11)
@@ -196,15 +206,19 @@ def test_weights_undo_the_bias_of_a_survey(adjacency):
         assert of_sample - truth > 0.15
 
 
-def test_a_constant_is_the_weighted_mean():
-    """Where the solver fits a mean alone, it is a ratio of two releases: on average that of the weighted records."""
-    y = np.where(np.arange(N) < N // 2, 0.5, -0.5)
-    weights = np.where(y > 0, 4.0, 1.0)
-    fits = [fitted(model("linear", 0.025), X, y, seed=seed, sample_weight=weights) for seed in range(40)]
-    assert all(not some.coef_.any() and some.n_iter_ == 0 for some in fits)
-    plain = [fitted(model("linear", 0.025, largest=None), X, y, seed=seed) for seed in range(40)]
-    assert 0.15 < np.mean([some.intercept_ for some in fits]) < 0.35  # .3, shrunk; the noise of the average is .02
-    assert abs(np.mean([some.intercept_ for some in plain])) < 0.05
+def test_a_constant_is_a_mean_over_the_released_total():
+    """Where the solver fits a mean alone: with the total 600, as of 600 records, but for the share of the budget."""
+    problem = model("linear", 0.04)._plan_of(Facts(N, 3)).problem
+    others = replace(problem, n_samples=600, max_sample_weight=None)
+    of_total, of_records = (
+        WhitenedGradientDescent().solve(some, lambda query: np.array([180.0]), RNG).coef[-1, 0]
+        for some in (problem.weighing(600.0), others)
+    )
+    assert of_total == pytest.approx(of_records, rel=0.15)
+    noise = model("linear", 0.04).plan(X.shape).releases[0].noise_multiplier  # the least total that is believed
+    assert [problem.weighing(total).n_samples for total in (-5.0, 600.5, 1e9)] == [pytest.approx(noise, rel=1e-3), 600.5, N]
+    assert problem.weighing(600.0).planned == problem
+    assert problem.weighing(600.0).total_share == problem.total_share == 0.2
 
 
 @every_kind
