@@ -17,9 +17,14 @@ from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._learnt_columns import between_bounds, bucket_indicators, from_between, number_indicators
 from skdp.preprocessing._scaling import BoundedScaler
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
+from skdp.privacy.data.packed_rows import MOST_KNOTS, STEPS, PackedCategory, PackedNumber, PackedRows, code_of
 
 __all__ = ["AdditiveBasis", "Term", "TermValues", "knots"]
 
+# Bytes of an entry of CSR, and of a table in CSR from which on cells are packed: a smaller one is small beside Python. A choice.
+ENTRY_BYTES, LARGE_BYTES = 12, 2**25
+NEAR = 1e-9  # places that are taken to be the same
+MOST_CODES = 2**16  # categories that two bytes can tell apart
 DYADIC = 4  # additional knots below the first even knot, each at half the distance of the next one from the lower bound
 PER_HAT = 16  # points between two knots in the grid on which functions are drawn
 USUAL, SPREAD = (
@@ -272,6 +277,37 @@ class AdditiveBasis:
         table.sort_indices()
         return table
 
+    def packs(self, n_samples: int) -> bool:
+        """Return whether `packed` takes the place of `transform` for the records of a fit, by public facts alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+
+        Returns
+        -------
+        bool
+            Whether the table in CSR would be large, and all functions are of single columns.
+        """
+        small = n_samples * self.n_stored * ENTRY_BYTES < LARGE_BYTES
+        if small or self.interactions or self.placed or self.knots.size > MOST_KNOTS:
+            return False
+        return max((self.n_functions(name) for name in self.categories), default=0) <= MOST_CODES
+
+    def packed(self, X: Any) -> PackedRows:
+        """Return the functions of each record in two bytes per cell; see `transform` for X and for errors.
+
+        Numbers are rounded to 2048 even steps between two knots.
+        """
+        columns, found = self._columns(X), []
+        codes = np.empty((len(columns), len(next(iter(columns.values())))), dtype=np.uint16)
+        for place, (name, column) in enumerate(columns.items()):
+            with np.errstate(all="ignore"):  # an error would reveal a value
+                packed, codes[place] = self._packed_column(name, self.terms[place].columns.start, column)
+            found.append(packed)
+        return PackedRows(found, codes, self.n_features)
+
     def values_of(self, X: Any) -> Iterator[TermValues]:
         """Yield what the functions of each term are made of; see `transform` for X and for errors."""
         columns = self._columns(X)
@@ -445,9 +481,13 @@ class AdditiveBasis:
         return self._from_zero(name, self._scaled(name, column))
 
     def _from_zero(self, name: str, scaled: np.ndarray) -> np.ndarray:
-        learnt = self._number(name).learnt
-        (zero,) = self._scaled(name, np.full((1, 1), 0.0 if learnt is None else learnt.centre))[:, 0]
+        (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
         return (scaled - zero) / (1 + abs(zero))
+
+    def _zero_of(self, name: str) -> float:
+        """Return where the scaled value of a number is 0."""
+        learnt = self._number(name).learnt
+        return 0.0 if learnt is None else learnt.centre
 
     def _scaled(self, name: str, column: Any) -> np.ndarray:
         """A number in [-1, 1]."""
@@ -468,6 +508,25 @@ class AdditiveBasis:
         if learnt is None:
             return 0, 0
         return len(learnt.integers) + learnt.missing, bool(learnt.integers) + learnt.missing
+
+    def _packed_column(self, name: str, first: int, column: Any) -> tuple[PackedCategory | PackedNumber, np.ndarray]:
+        """Return the public facts of a column whose features start at ``first``, and the code of each cell."""
+        if name in self.categories:
+            return PackedCategory(first, self.n_functions(name), 1 / self._length), self._indicators(name, column).indices
+        facts, peaks = self._number(name), 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
+        (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
+        knots = peaks if np.abs(peaks - zero).min() < NEAR else np.union1d(peaks, [zero])
+        codes, further, weights = code_of(self._scaled(name, column)[:, 0], knots), np.empty(0, dtype=np.uint16), np.empty(0)
+        if facts.learnt is not None and self._indicators_of(name)[0]:
+            kinds, cells = np.append(facts.learnt.integers, [np.nan] * facts.learnt.missing), number_cells(single(column))
+            further = code_of(self._scaled(name, kinds[:, None])[:, 0], knots)
+            weights = np.where(np.isnan(kinds), 1.0, facts.learnt.weight) / self._length
+            for number, kind in enumerate(kinds, (knots.size - 1) * STEPS + 1):
+                codes[np.isnan(cells) if np.isnan(kind) else cells == kind] = number
+        values = self._from_zero(name, knots[:, None])[:, 0] / self._length
+        hats = np.array([np.interp(knots, peaks, hat) for hat in np.eye(peaks.size)[: peaks.size if self.n_intervals else 0]])
+        hats = hats.reshape(-1, knots.size) / math.sqrt(len(self.numbers))
+        return PackedNumber(first, knots, values, hats, further, weights), codes
 
     def _further(self, name: str, column: Any) -> list[sparse.csr_array]:
         """Return the indicators of integers and of missing cells of a number."""

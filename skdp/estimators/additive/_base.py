@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts, Part, read_unlabelled
@@ -263,9 +264,12 @@ class AdditiveModel(DPEstimator):
         additive = self._additive(len(columns), len(names), names)
         basis = additive.basis if additive.front is None else finest(additive.basis)
         del X
-        facts, table, labels = super()._read(self._scratch(), basis.transform(columns), y)  # type: ignore[safe-super]
+        packs = additive.front is None and basis.packs(len(columns))
+        rows = basis.packed(columns) if packs else basis.transform(columns)
+        checked = sparse.csr_array(rows.shape) if packs else rows  # packed rows are finite
+        facts, table, labels = super()._read(self._scratch(), checked, y)  # type: ignore[safe-super]
         known = getattr(scratch, "feature_names_in_", None)
-        return replace(facts, n_features=len(names), feature_names=known, particular=additive), table, labels
+        return replace(facts, n_features=len(names), feature_names=known, particular=additive), rows if packs else table, labels
 
     def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
         facts, n_samples = self._stated(), number_of_records(table)

@@ -43,6 +43,7 @@ class BinnedRecords:
         self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._class_weight, self._presence, self._chunk_rows = class_weight, presence, chunk_rows
+        self._last: tuple[np.ndarray, ...] | None = None  # bins, a tree, and the leaves of these records in it
         self.n_features, self.n_samples = bins.shape
 
     @property
@@ -73,8 +74,9 @@ class BinnedRecords:
         """
         table = copy.copy(self)
         table._scores, table._trees = self._scores.copy(), self._trees.copy()
+        found = self._leaves(columns, splits)
         for part in self._parts():
-            added = values[:, leaves(self._bins[:, part], columns, splits)]
+            added = values[:, found[part]]
             table._scores[:, part] += added
             table._trees[:, part] += np.float32(share) * added
         return table
@@ -101,12 +103,11 @@ class BinnedRecords:
         ndarray of shape (n_outputs * n_leaves,)
             Sums in float64, output by output.
         """
-        n_leaves = 1 << len(columns)
+        n_leaves, found = 1 << len(columns), self._leaves(columns, splits)
 
         def term(part: slice) -> np.ndarray:
-            leaf = leaves(self._bins[:, part], columns, splits)
             terms = kernel(self._scores[:, part].T.astype(np.float64), self._records(part))
-            return np.concatenate([np.bincount(leaf, weights=one, minlength=n_leaves) for one in terms.T])
+            return np.concatenate([np.bincount(found[part], weights=one, minlength=n_leaves) for one in terms.T])
 
         return self._summed(term)
 
@@ -147,6 +148,14 @@ class BinnedRecords:
         table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
         table._presence[indices] = 0.0
         return table
+
+    def _leaves(self, columns: np.ndarray, splits: np.ndarray) -> np.ndarray:
+        """Return the leaf of each record; the last tree's are kept, because a tree is added after its leaves are summed."""
+        last = self._last
+        if last is None or last[0] is not self._bins or not all(map(np.array_equal, last[1:3], (columns, splits))):
+            found = np.concatenate([leaves(self._bins[:, part], columns, splits) for part in self._parts()])
+            last = self._last = self._bins, columns.copy(), splits.copy(), found
+        return last[3]
 
     def _summed(self, term: Callable[[slice], np.ndarray]) -> np.ndarray:
         total = TreeSum(self._chunk_rows)

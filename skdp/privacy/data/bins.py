@@ -17,6 +17,8 @@ EDGES = np.unique(
 )
 # All edges are multiples of 1 / FINEST, so a table has the bin of each of its cells; several times faster than a search.
 FINEST = EVEN << (FINER + 1)
+# What is added before a place is rounded down, so that a cell at an edge is above it however its place was computed.
+ROUNDING = 2.0**-20
 NEXT_EDGE = np.searchsorted(EDGES, np.arange(FINEST + 1) / FINEST, side="right").astype(np.uint8)
 
 
@@ -62,7 +64,7 @@ class ColumnBins:
         assert self.ends is not None
         low, high = self.ends
         places = np.nan_to_num(np.clip((values - low) / (high - low), 0.0, 1.0))
-        bins = NEXT_EDGE[(places * FINEST).astype(np.intp)]
+        bins = NEXT_EDGE[(places * FINEST + ROUNDING).astype(np.intp)]
         return bins if missing is None else np.where(missing, EDGES.size + 1, bins)
 
 

@@ -1,13 +1,14 @@
-"""Reads a dense, CSR or CSC table in float64 blocks of rows or runs of columns, without a copy of the table."""
+"""Reads a dense, CSR, CSC or packed table in float64 blocks of rows or runs of columns, without a copy of the table."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.packed_rows import PackedRows
 from skdp.privacy.data.summation import BLOCK, TreeSum
 
 __all__ = [
@@ -38,8 +39,8 @@ class Storage:
 
     Parameters
     ----------
-    X : ndarray, CSR or CSC of shape (n_samples, n_features)
-        Finite records; a sparse table has no duplicate entries.
+    X : ndarray, CSR, CSC or PackedRows of shape (n_samples, n_features)
+        Finite records; a sparse table has no duplicate entries. Blocks of packed rows are unpacked to CSR as they are read.
     by_row : bool, default=False
         Convert CSC to CSR once, because queries will read rows.
     by_column : bool, default=False
@@ -49,10 +50,14 @@ class Storage:
     """
 
     def __init__(self, X: Any, by_row: bool = False, by_column: bool = False, scaling: ColumnScaling | None = None) -> None:
+        if by_column and not by_row and isinstance(X, PackedRows):
+            X = X.rows(slice(0, X.shape[0]))
         converted = (by_row or by_column) and sparse.issparse(X)
         self.table = X if not converted else X.tocsr() if by_row else X.tocsc()
         self.sample: np.ndarray | None = None
         self.n_samples, self.n_features = X.shape
+        self.packed = isinstance(self.table, PackedRows)
+        self.sparse = self.packed or sparse.issparse(self.table)
         self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
         self._scaling = scaling
 
@@ -95,7 +100,8 @@ class Storage:
         """
         if self._scaling is not None:
             raise ValueError("Rows with scaled columns cannot be mapped; expected a table without scaling.")
-        rows = sparse.csr_array(self.table).astype(np.float64)  # a copy
+        table = self.table.rows(slice(0, self.n_samples)) if self.packed else self.table
+        rows = sparse.csr_array(table).astype(np.float64)  # a copy
         rows.sort_indices()
         product = rows @ sparse.csr_array(matrix).astype(np.float64)
         product.sort_indices()
@@ -107,7 +113,7 @@ class Storage:
     @property
     def keeps_columns(self) -> bool:
         """Whether single columns of all rows can be read."""
-        return self.sample is None and (self.by_column or not sparse.issparse(self.table))
+        return self.sample is None and (self.by_column or not self.sparse)
 
     def parts(self) -> Iterator[Part]:
         """Yield the rows of each block; a sample without rows is one empty block."""
@@ -118,13 +124,30 @@ class Storage:
 
     def rows(self, part: Part) -> Any:
         """Return float64 rows: a view for a run of rows if the dtype allows it, else a copy (samples, scaled columns)."""
-        if not sparse.issparse(self.table):
+        if self.packed:
+            return self.table.rows(part)
+        if not self.sparse:
             rows = self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
             return self.scaled(rows, slice(None))
         if not isinstance(part, slice):
             rows = self.table[part].astype(np.float64, copy=False)
             return sharing(type(rows), (self.scaled(rows.data, rows.indices), rows.indices, rows.indptr), rows.shape)
         return sharing(sparse.csr_matrix, self._compressed(part.start, part.stop), (part.stop - part.start, self.n_features))
+
+    def factor(self, part: Part) -> Any:
+        """Return float64 rows for products alone: packed rows are not unpacked."""
+        return self.table.block(part) if self.packed and isinstance(part, slice) else self.rows(part)
+
+    def bins(self, bins_of: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return what a function of rows in CSR returns for all of them; packed rows are given up for it."""
+        if self.packed:
+            return np.asarray(self.table.into_bins(bins_of))
+        found = np.empty((0, 0))
+        for part in self.parts():
+            block = bins_of(self.rows(part))
+            found = np.empty((len(block), self.n_samples), dtype=block.dtype) if not found.size else found
+            found[:, part] = block
+        return found
 
     def columns(self) -> Iterator[tuple[slice, Any]]:
         """Yield float64 runs of columns with as many cells as a block of rows.
@@ -144,8 +167,8 @@ class Storage:
         position of its row. The accounting compares samples with and without one record. So in a sample every row is computed
         alone, by einsum.
         """
-        if self.sample is None or sparse.issparse(block):
-            return block @ coef
+        if self.sample is None or self.sparse:
+            return np.asarray(block @ coef)
         if block.shape[0] == 1:  # einsum sums a single wide row in another order
             return self.predictions(np.repeat(block, 2, axis=0), coef)[:1]
         return np.einsum("ij,kj->ik", block, np.ascontiguousarray(coef.T))
@@ -350,7 +373,7 @@ def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray
     """
     if scale.ndim == 2:
         return _whitened_squares(blocks, scales, centre, scale)
-    if sparse.issparse(blocks.table):
+    if blocks.sparse:
         return _sparse_squares(blocks, scales, centre, scale)
     squares = np.zeros(blocks.n_samples)
     for part in blocks.parts():

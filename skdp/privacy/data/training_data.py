@@ -74,7 +74,7 @@ class TrainingData:
 
     Parameters
     ----------
-    X : ndarray, CSR or CSC of shape (n_samples, n_features)
+    X : ndarray, CSR, CSC or PackedRows of shape (n_samples, n_features)
         Finite records; a sparse table has no duplicate entries.
     y : ndarray of shape (n_samples,)
         Class numbers, or numbers: the targets of all queries.
@@ -262,15 +262,13 @@ class TrainingData:
         """
         if self._blocks.by_column:
             raise ValueError("Bins need a table stored by rows; expected by_row=True.")
-        bins, scores = [], []
+        scores = np.empty((coef.shape[1], self.n_samples), dtype=np.float32)
         for part in self._blocks.parts():
-            block = self._blocks.rows(part)
-            bins.append(bins_of(block))
-            raw = self._blocks.predictions(block, coef[: self.n_features])
+            raw = self._blocks.predictions(self._blocks.factor(part), coef[: self.n_features])
             raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
-            scores.append(np.nan_to_num(raw.T.astype(np.float32)))
-        found = np.concatenate(bins, axis=1), self._y, np.concatenate(scores, axis=1)
-        return BinnedRecords(*found, self._class_weight, self._presence, self._chunk_rows)
+            scores[:, part] = np.nan_to_num(raw.T.astype(np.float32))
+        bins = self._blocks.bins(bins_of)
+        return BinnedRecords(bins, self._y, scores, self._class_weight, self._presence, self._chunk_rows)
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.
@@ -596,7 +594,7 @@ class TrainingData:
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
         total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
-            block = self._blocks.rows(part)
+            block = self._blocks.factor(part)
             residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
             total.add(np.concatenate([transposed(block) @ residuals, intercept]), block.shape[0])
         return total.total()

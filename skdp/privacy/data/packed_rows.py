@@ -1,0 +1,309 @@
+"""Holds rows of functions of single columns as two bytes per cell, and computes with them block by block."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skdp.privacy.data.bins import EDGES, FINEST, NEXT_EDGE, ROUNDING, Bins
+
+__all__ = ["MOST_KNOTS", "STEPS", "PackedBlock", "PackedCategory", "PackedNumber", "PackedRows", "code_of"]
+
+# Bits of the place of a cell between two knots. A choice: cells are rounded by 1/4096 of the gap at most, and those at knots are
+# exact; the other bits hold 32 gaps, of which indicators need some.
+BITS = 11
+STEPS, MOST_KNOTS = 2**BITS, 24
+GONE = "These rows have become bins; expected no query of rows after that."
+
+
+@dataclass(frozen=True, eq=False)
+class PackedCategory:
+    """Describe the features of a category, of which one is not 0; a code is the number of that feature.
+
+    Parameters
+    ----------
+    first, size : int
+        The features.
+    weight : float
+        Value of the one that is not 0.
+    """
+
+    first: int
+    size: int
+    weight: float
+
+    n_stored = 1
+
+    def cells(self, codes: np.ndarray) -> Any:
+        """Return what the other methods take."""
+        return codes.astype(np.intp)
+
+    def entries(self, codes: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield features and values of each cell."""
+        yield self.first + codes, self.weight
+
+    def add_products(self, codes: Any, coef: np.ndarray, total: np.ndarray) -> None:
+        """Add to ``total``, of shape (m,), the products with coefficients of shape (n_features,)."""
+        total += (self.weight * coef[self.first : self.first + self.size])[codes]
+
+    def add_sums(self, codes: Any, residuals: np.ndarray, total: np.ndarray) -> None:
+        """Add to ``total``, of shape (n_features,), the sums over the cells times residuals of shape (m,)."""
+        total[self.first : self.first + self.size] += self.weight * np.bincount(codes, residuals, self.size)
+
+    def bins(self, codes: np.ndarray, missing: bool) -> np.ndarray:
+        """Return the bins of the cells."""
+        return codes
+
+
+class NumberCells(NamedTuple):
+    """Hold knots on the left of cells, shares of those on the right, and kinds and rows of indicators."""
+
+    left: np.ndarray
+    right: np.ndarray
+    kinds: Any
+    there: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PackedNumber:
+    """Describe the features of a number: its value, its hats if it has some, and an indicator for each of some further codes.
+
+    A code is the number of the knot on the left of a cell, times `STEPS`, and the number of even steps from there. Codes beyond
+    that of the last knot are cells with an indicator.
+
+    Parameters
+    ----------
+    first : int
+        The feature of the value; hats and indicators follow.
+    knots : ndarray of shape (n_knots,)
+        Increasing places from -1 to 1: where hats peak, and where the value is 0.
+    values : ndarray of shape (n_knots,)
+        The value at each knot; it is linear between them, and does not change its sign there.
+    hats : ndarray of shape (n_hats, n_knots)
+        The same of each hat. There may be no hats.
+    further : ndarray of int of shape (n_indicators,)
+        The code of the place of each further code.
+    indicators : ndarray of shape (n_indicators,)
+        Value of each indicator where it is not 0.
+    """
+
+    first: int
+    knots: np.ndarray
+    values: np.ndarray
+    hats: np.ndarray
+    further: np.ndarray
+    indicators: np.ndarray
+
+    @property
+    def n_stored(self) -> int:
+        """Number of features that may differ from 0 at once."""
+        return 1 + 2 * (len(self.hats) > 0) + (self.further.size > 0)
+
+    def cells(self, codes: np.ndarray) -> NumberCells:
+        """Return what the other methods take."""
+        there, kinds, last = None, None, (self.knots.size - 1) * STEPS
+        if self.further.size:
+            there = np.flatnonzero(codes > last)
+            kinds, codes = codes[there] - np.uint16(last + 1), codes.copy()
+            codes[there] = self.further[kinds]
+        right = (codes & np.uint16(STEPS - 1)) * (1 / STEPS)
+        return NumberCells((codes >> BITS).astype(np.intp), right, kinds, there)
+
+    def entries(self, cells: NumberCells) -> Iterator[tuple[Any, Any]]:
+        """Yield features and values of each cell."""
+        yield self.first, self._between(self.values, cells)
+        if len(self.hats):
+            gaps = np.arange(self.knots.size)
+            ends = np.minimum(gaps + 1, self.knots.size - 1)
+            lower = np.clip(len(self.hats) - 1 - (self.hats[::-1] > 0).argmax(axis=0), 1, None)[ends] - 1
+            for one in (lower, lower + 1):
+                slopes = self.hats[one, ends] - self.hats[one, gaps]
+                yield self._hats.start + one[cells.left], self.hats[one, gaps][cells.left] + slopes[cells.left] * cells.right
+        if self.further.size:
+            features, entries = np.full(cells.left.size, self._others.start), np.zeros(cells.left.size)
+            features[cells.there], entries[cells.there] = self._others.start + cells.kinds, self.indicators[cells.kinds]
+            yield features, entries
+
+    def add_products(self, cells: NumberCells, coef: np.ndarray, total: np.ndarray) -> None:
+        """Add to ``total``, of shape (m,), the products with coefficients of shape (n_features,)."""
+        own = self.values * coef[self.first]
+        if len(self.hats):
+            own += coef[self._hats] @ self.hats
+        total += self._between(own, cells)
+        if self.further.size:
+            total[cells.there] += (self.indicators * coef[self._others])[cells.kinds]
+
+    def add_sums(self, cells: NumberCells, residuals: np.ndarray, total: np.ndarray) -> None:
+        """Add to ``total``, of shape (n_features,), the sums over the cells times residuals of shape (m,).
+
+        All are sums over the knots of sums of shares times numbers of one sign in a gap, so that the magnitudes of what is added
+        for a cell add up to the magnitude of its own term: the bound for a sum in any order holds. A term takes part in one
+        addition per knot beside those in its block. `skdp.privacy.data.summation.ADDITIONS` has room for them: a table in memory
+        has less than 16**5 chunks, which leaves three of its levels.
+        """
+        later = residuals * cells.right
+        sums = np.bincount(cells.left, residuals - later, self.knots.size)
+        sums[1:] += np.bincount(cells.left, later, self.knots.size)[:-1]
+        total[self.first] += self.values @ sums
+        if len(self.hats):
+            total[self._hats] += self.hats @ sums
+        if self.further.size:
+            counts = np.bincount(cells.kinds, residuals[cells.there], self.indicators.size)
+            total[self._others] += self.indicators * counts
+
+    def bins(self, codes: np.ndarray, missing: bool) -> np.ndarray:
+        """Return the bins of the cells; ``missing`` says that the last indicator is that of missing cells, with a bin.
+
+        Half a step is added, so that a cell at an edge is above it, as it is where a prediction bins it.
+        """
+        cells = self.cells(np.arange((self.knots.size - 1) * STEPS + 1 + self.further.size, dtype=np.uint16))
+        half = np.append(np.diff(self.knots), 0.0)[cells.left] * ((1 + ROUNDING) / (2 * STEPS))
+        places = np.clip((self._between(self.knots, cells) + half + 1) / 2, 0.0, 1.0)
+        found = NEXT_EDGE[(places * FINEST + ROUNDING).astype(np.intp)]
+        if missing:
+            found[-1] = EDGES.size + 1
+        return found.take(codes)
+
+    @property
+    def _hats(self) -> slice:
+        return slice(self.first + 1, self.first + 1 + len(self.hats))
+
+    @property
+    def _others(self) -> slice:
+        return slice(self._hats.stop, self._hats.stop + self.further.size)
+
+    def _between(self, at_knots: np.ndarray, cells: NumberCells) -> np.ndarray:
+        """Return at each cell what is linear between knots."""
+        slopes = np.zeros_like(at_knots)
+        np.subtract(at_knots[1:], at_knots[:-1], out=slopes[:-1])
+        found = slopes.take(cells.left)
+        found *= cells.right
+        found += at_knots.take(cells.left)
+        return found
+
+
+def code_of(places: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Return the codes of places from -1 to 1.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n,)
+        Finite numbers.
+    knots : ndarray of shape (n_knots,)
+        As `PackedNumber` has them.
+
+    Returns
+    -------
+    ndarray of uint16 of shape (n,)
+        Codes.
+    """
+    steps = np.interp(places, knots, np.arange(knots.size) * float(STEPS))
+    return np.rint(steps, out=steps).astype(np.uint16)
+
+
+class PackedRows:
+    """Holds the rows of a table as a code of two bytes for each cell of the columns that their features are functions of.
+
+    Parameters
+    ----------
+    columns : sequence of PackedCategory or PackedNumber
+        Public facts of each column, in the order of their features.
+    codes : ndarray of uint16 of shape (n_columns, n_samples)
+        Code of each cell. Not shared: `into_bins` overwrites it.
+    n_features : int
+        Number of features.
+    """
+
+    def __init__(self, columns: Sequence[Any], codes: np.ndarray, n_features: int) -> None:
+        self.columns, self.shape = tuple(columns), (codes.shape[1], n_features)
+        self._codes: np.ndarray | None = codes
+
+    @cached_property
+    def n_stored(self) -> int:
+        """Number of entries of a row in CSR."""
+        return sum(column.n_stored for column in self.columns)
+
+    def block(self, part: slice) -> "PackedBlock":
+        """Return a run of rows for products."""
+        return PackedBlock(list(self._cells(part)), (part.stop - part.start, self.shape[1]))
+
+    def rows(self, part: slice | np.ndarray) -> sparse.csr_matrix:
+        """Return some rows in float64."""
+        n_rows = part.stop - part.start if isinstance(part, slice) else part.size
+        data, indices, place = np.empty((n_rows, self.n_stored)), np.empty((n_rows, self.n_stored), dtype=np.int32), 0
+        for column, cells in self._cells(part):
+            for features, entries in column.entries(cells):
+                indices[:, place], data[:, place] = features, entries
+                place += 1
+        rows = sparse.csr_matrix((n_rows, self.shape[1]))
+        rows.data, rows.indices = data.ravel(), indices.ravel()
+        rows.indptr = np.arange(0, data.size + 1, self.n_stored, dtype=np.int32 if data.size < 2**31 else np.int64)
+        return rows
+
+    def _cells(self, part: slice | np.ndarray) -> Iterator[tuple[Any, Any]]:
+        if self._codes is None:
+            raise RuntimeError(GONE)
+        for column, codes in zip(self.columns, self._codes, strict=True):
+            yield column, column.cells(codes[part])
+
+    def into_bins(self, bins: Bins) -> np.ndarray:
+        """Return the bins of all cells (n_columns, n_samples) in the memory of the codes; there are no rows after it."""
+        if self._codes is None:
+            raise RuntimeError(GONE)
+        codes, self._codes = self._codes, None
+        found = codes.reshape(-1).view(bins.empty(0).dtype)[: codes.size].reshape(codes.shape)  # a bin is no wider than a code
+        for place, column in enumerate(self.columns):
+            found[place] = column.bins(codes[place].copy(), bins.columns[place].missing)  # overwrites columns that were read
+        return found
+
+
+class PackedBlock:
+    """A run of packed rows as a factor of products, which cost less than to unpack it.
+
+    Parameters
+    ----------
+    cells : list of (column, cells)
+        Each column with the cells of these rows.
+    shape : tuple of int
+        Numbers of rows and of features.
+    """
+
+    def __init__(self, cells: list[tuple[Any, Any]], shape: tuple[int, int]) -> None:
+        self.cells, self.shape = cells, shape
+
+    @property
+    def T(self) -> "TransposedBlock":
+        """The transpose."""
+        return TransposedBlock(self)
+
+    def __matmul__(self, coef: np.ndarray) -> np.ndarray:
+        """Return the rows times coefficients of shape (n_features, n_outputs)."""
+        total = np.zeros((coef.shape[1], self.shape[0]))
+        for output, own in zip(total, coef.T, strict=True):
+            for column, cells in self.cells:
+                column.add_products(cells, own, output)
+        return total.T
+
+
+class TransposedBlock:
+    """The transpose of a run of packed rows.
+
+    Parameters
+    ----------
+    block : PackedBlock
+        The run.
+    """
+
+    def __init__(self, block: PackedBlock) -> None:
+        self._block, self.shape = block, block.shape[::-1]
+
+    def __matmul__(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows times residuals of shape (m, n_outputs), in which each row takes part m times at most."""
+        total = np.zeros((residuals.shape[1], self.shape[0]))
+        for output, factors in zip(total, np.ascontiguousarray(residuals.T), strict=True):
+            for column, cells in self._block.cells:
+                column.add_sums(cells, factors, output)
+        return total.T
