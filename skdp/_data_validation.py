@@ -3,10 +3,11 @@
 No message quotes a value or a row of the training data, because messages are published too.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -30,12 +31,14 @@ __all__ = [
     "LabelReader",
     "Part",
     "Partitions",
+    "SeveralTargets",
     "Table",
     "TargetReader",
     "check_label_set",
     "facts_of",
     "keep_names",
     "len_of",
+    "number_of_targets",
     "quoting_no_data",
     "read_features",
     "read_numbers",
@@ -95,6 +98,23 @@ class Partitions:
     bytes_per_pass: int | None
     kept: str | None
     n_workers: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralTargets(Particular):
+    """What is public about a regression of several targets at once.
+
+    Parameters
+    ----------
+    n_targets : int or None, default=None
+        Number of columns of y; None if y is a vector of one target.
+    """
+
+    n_targets: int | None = None
+
+    def resized(self, n_samples: int) -> "SeveralTargets":
+        """Return the same: the number of targets does not depend on that of the records."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -265,8 +285,10 @@ def read_regression_table(
         The clipped targets, in these units: in [-1, 1] if y has a range.
     """
 
-    X, targets = quoting_no_data(X, lambda: _read_numbers(estimator, X, y))
-    return facts_of(estimator, X, None), X, _in_units(targets, centre, half_width, bounded)
+    n_targets = None if np.ndim(centre) == 0 else np.size(centre)
+    X, targets = quoting_no_data(X, lambda: _read_numbers(estimator, X, y, several=n_targets is not None))
+    facts = replace(facts_of(estimator, X, None), particular=SeveralTargets(n_targets=n_targets) if n_targets else NOTHING)
+    return facts, X, _in_units(targets, centre, half_width, bounded)
 
 
 class Part(NamedTuple):
@@ -314,23 +336,26 @@ class TargetReader:
 
     Parameters
     ----------
-    centre, half_width : float
-        The units of the targets.
+    centre, half_width : float or ndarray of shape (n_targets,)
+        The units of the targets; of each of several, if they are arrays.
     bounded : bool
         Whether y has a public range.
     optional : bool, default=False
         Whether the table may be without targets, which are then zeros.
     """
 
-    centre: float
-    half_width: float
+    centre: Any
+    half_width: Any
     bounded: bool
     optional: bool = False
 
     def __call__(self, X: Any, y: Any) -> Part:
         """Check some records; errors quote no data."""
         scratch, y = BaseEstimator(), np.zeros(len_of(X)) if y is None and self.optional else _named(y)
-        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest=0))
+        several = np.ndim(self.centre) > 0
+        if several and number_of_targets(y) != np.size(self.centre):
+            raise ValueError(f"target_bounds has {np.size(self.centre)} pairs; expected as many as y has columns.")
+        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest=0, several=several))
         return Part(facts_of(scratch, table, None), table, _in_units(targets, self.centre, self.half_width, self.bounded))
 
 
@@ -390,9 +415,18 @@ def len_of(X: Any) -> int:
     return int(shape[0]) if shape else len(X)
 
 
-def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2) -> tuple[Any, np.ndarray]:
-    """Return the table and its targets, finite numbers."""
-    table, targets = _validated(estimator, X, y, fewest, y_numeric=True)
+def number_of_targets(y: Any) -> int | None:
+    """Return the number of columns of targets in memory; None unless they have two dimensions."""
+    if hasattr(y, "shape"):
+        return int(y.shape[1]) if len(y.shape) == 2 else None
+    rows = isinstance(y, (list, tuple)) and len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray))
+    return len(y[0]) if rows and np.ndim(y[0]) == 1 else None
+
+
+def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2, several: bool = False) -> tuple[Any, np.ndarray]:
+    """Return the table and its targets, finite numbers; a column for each of several."""
+    options = {"multi_output": True} if several else {}
+    table, targets = _validated(estimator, X, y, fewest, y_numeric=True, **options)
     if targets.dtype.kind not in "biuf":
         raise ValueError  # text that looks like numbers, dates
     targets = targets.astype(np.float64)
@@ -401,12 +435,12 @@ def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2) -> tuple[Any,
     return _canonical(table), targets
 
 
-def _in_units(targets: np.ndarray, centre: float, half_width: float, bounded: bool) -> np.ndarray:
+def _in_units(targets: np.ndarray, centre: Any, half_width: Any, bounded: bool) -> np.ndarray:
     """Return targets in the units of the solver, clipped, in place."""
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
         targets -= centre
         targets /= half_width
-    limit = 1.0 if bounded else LARGEST_TARGET
+    limit = 1 / math.sqrt(np.size(centre)) if bounded else LARGEST_TARGET  # so that a vector of targets has norm at most 1
     return np.clip(targets, -limit, limit, out=targets)
 
 

@@ -16,6 +16,7 @@ from skdp.losses import (
     Multinomial,
     Quantile,
     Squared,
+    SquaredDistance,
     SquaredHinge,
     Tukey,
     Welsch,
@@ -27,12 +28,14 @@ THRESHOLDS = (0.1, 1.0, 7.0)
 ROBUST = tuple(kind(threshold) for kind in (Huber, Welsch, Tukey, Cauchy) for threshold in THRESHOLDS)
 KINKED = (Absolute(), Quantile(0.5), Quantile(0.1), Quantile(0.95), EpsilonInsensitive(0.0), EpsilonInsensitive(0.3))
 MARGINS = (BoundedProper(), *(kind(k) for kind in (Hinge, SquaredHinge, HuberHinge) for k in (1, 4)))
-LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), *ROBUST, *KINKED, *MARGINS)
+LOSSES = (Logistic(), Multinomial(2), Multinomial(5), Squared(), SquaredDistance(3), *ROBUST, *KINKED, *MARGINS)
 CURVED = (Logistic(), *(kind(k) for kind in (SquaredHinge, HuberHinge) for k in (1, 4)))
 SMOOTH = tuple(loss for loss in LOSSES if loss.smoothness < np.inf)
 
 
 def some_labels(loss, rng, size):
+    if isinstance(loss, SquaredDistance):
+        return np.outer(rng.choice([-1.0, 1.0], size) * rng.random(size) ** 0.01, np.ones(3) / np.sqrt(3))
     if loss.targets == "numbers":
         return rng.choice([-1.0, 1.0], size) * rng.random(size) ** 0.01  # many near the ends
     return rng.integers(0, max(2, loss.n_outputs), size).astype(np.int8)
@@ -99,6 +102,7 @@ def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
     """For losses whose slope has no bound, that holds of targets and predictions in [-1, 1]."""
     raw = 1000 * rng.normal(size=(2000, loss.n_outputs)) * 10 ** rng.uniform(-5, 2, size=(2000, 1))
     raw = raw if loss.bounded else raw.clip(-1, 1)
+    raw = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1) if isinstance(loss, SquaredDistance) else raw
     labels = some_labels(loss, rng, 2000)
     raw = raw + labels[:, None] if loss in ROBUST else raw
     largest = np.linalg.norm(loss.derivative(raw, labels), axis=1).max()
@@ -108,10 +112,10 @@ def test_lipschitz_constant_is_attained_and_never_exceeded(loss, rng):
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_smoothness_is_attained_and_never_exceeded(loss, rng):
     raw = rng.normal(size=(2000, loss.n_outputs)) * 10 ** rng.uniform(-3, 1, (2000, 1))
-    if loss.n_outputs > 1:
+    if isinstance(loss, Multinomial) and loss.n_outputs > 1:
         raw[:, 2:] -= 50  # two classes compete: the worst case
     step = 1e-4 * rng.normal(size=raw.shape)
-    labels = np.zeros(2000, dtype=np.int8)
+    labels = np.zeros(raw.shape if isinstance(loss, SquaredDistance) else 2000, dtype=np.int8)
     if loss in ROBUST:
         step *= loss.threshold
     change = np.linalg.norm(loss.derivative(raw + step, labels) - loss.derivative(raw, labels), axis=1)

@@ -39,6 +39,7 @@ from skdp.estimators._sample_weight import refuse_weighted_partitions, taken_wei
 from skdp.estimators._signal import needed
 from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
+from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
@@ -346,13 +347,14 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the constraint on the coefficients of the features, in the units of y."""
         return None
 
-    def _units(self) -> tuple[float, float]:
-        """Return the centre and the unit of the targets."""
+    def _units(self, n_targets: int | None = None) -> tuple[Any, Any]:
+        """Return the centre and the unit of the targets, or of each of several."""
         return 0.0, 1.0
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         """Return the public facts of the fit; ``particular`` are further fields of ``kind``."""
-        constraint, (_, unit) = self._constraint(), self._units()
+        constraint = self._constraint()
+        unit = 1.0 if constraint is None else self._units()[1]
         return kind(
             n_samples=n_samples,
             loss=loss,
@@ -391,10 +393,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients (n_outputs, n_features) and intercept in the units of X and y; projects again after rounding."""
-        (centre, unit), constraint = self._units(), self._constraint()
+        loss, constraint = plan.problem.loss, self._constraint()
+        centre, unit = self._units(loss.n_outputs if isinstance(loss, SquaredDistance) else None)
         weights, intercept = plan.problem.unpack(coef)
         with np.errstate(over="ignore", invalid="ignore"):
-            weights, intercept = unit * weights, centre + unit * intercept
+            weights, intercept = np.reshape(unit, (-1, 1)) * weights, centre + unit * intercept
             if plan.scaling is not None:
                 weights, intercept = plan.scaling.to_columns(weights, intercept)
             if constraint is not None:

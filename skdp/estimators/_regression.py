@@ -40,9 +40,10 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     solver : "auto", str or Solver, default="auto"
         Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"ssp"``, or a solver object such as
         ``WhitenedGradientDescent(n_steps=60)``. "auto" chooses from public facts; the report names the choice and its reason.
-    target_bounds : pair of float or None, default=None
+    target_bounds : pair of float, sequence of pairs or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None means (-1, 1) and warns.
+        must not be computed from the data. None means (-1, 1) and warns. A y of several columns may have a pair for each; `plan`
+        takes the number of targets from it.
     alpha : float or None, default=None
         Strength of the penalty, which excludes the intercept. 0 means no penalty. If None, the solver sets it from public facts:
         0 for "whitened_gd", which shrinks the coefficients according to the known noise instead.
@@ -92,14 +93,14 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Released coefficients.
-    intercept_ : float
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Released coefficients; a row for each column of y if y has two dimensions.
+    intercept_ : float or ndarray of shape (n_targets,)
         Released intercept; zero if ``fit_intercept=False``.
-    target_bounds_ : tuple of float
+    target_bounds_ : tuple of float, or ndarray of shape (n_targets, 2)
         Range of the predictions.
     uncertainty_ : Uncertainty
-        Data of the intervals. Present only if the solver reports them.
+        Data of the intervals. Present only if the solver reports them, for one target.
     inference_ : Inference
         The parts of the covariance of the coefficients. Present only after a fit for inference.
     n_iter_ : int
@@ -135,6 +136,12 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
     Notes
     -----
+    **Several targets.** A y of shape (n_samples, n_targets) is fitted at once, within one budget. The targets share what is
+    learnt about the features, and a record's gradient for all of them is clipped as a whole. Each of q targets then has
+    :math:`\sqrt q` times the noise that it has alone, as in q fits that divide the budget, but the geometry is paid for once. A
+    fit of several targets has no intervals and no inference, and needs a table in memory. Where columns of X are learnt, it needs
+    ``target_bounds`` with a pair for each target.
+
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The
     following are public: the shape of X, its column names, all parameters (including ``target_bounds``) and the number of steps.
@@ -154,6 +161,8 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     >>> model.coef_interval(level=0.9).shape
     (5, 2)
     """
+
+    _takes_several = True
 
     @explain_refusals
     def __init__(
@@ -208,7 +217,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
         Returns
         -------
-        predictions : ndarray of shape (n_samples,)
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predicted targets; the only result if ``return_interval`` is None.
         intervals : ndarray of shape (n_samples, 2)
             Lower and upper ends, within ``target_bounds``. They are centred at the predictions of the model without shrinkage.
@@ -245,7 +254,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         Raises
         ------
         AttributeError
-            If the solver of the fit reports no uncertainty; "whitened_gd" does.
+            If the solver of the fit reports no uncertainty, which "whitened_gd" does for one target.
         """
         check_is_fitted(self)
         check_number("level", level, above=0.0, below=1.0)
@@ -260,6 +269,8 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         return ends
 
     def _uncertain(self) -> Uncertainty:
+        if np.ndim(self.coef_) == 2:
+            raise AttributeError("A fit of several targets has no intervals; expected a vector y: one fit for each target.")
         if not hasattr(self, "uncertainty_"):
             raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
         return self.uncertainty_

@@ -6,16 +6,27 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, Part, TargetReader, quoting_no_data, read_regression_table
+from skdp._data_validation import (
+    Facts,
+    Part,
+    SeveralTargets,
+    TargetReader,
+    number_of_targets,
+    quoting_no_data,
+    read_regression_table,
+)
 from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._learnt import learning_of
+from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
-from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, Tukey, Welsch
+from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
 from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
@@ -44,6 +55,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     threshold: Any = 1.0
     _losses: ClassVar[tuple[str, ...]] = ("squared",)
     _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
+    _takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
 
     @abstractmethod
     def __init__(self) -> None: ...
@@ -52,6 +64,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         """Return scikit-learn's tags: the score on scikit-learn's small test tables is poor because of the noise alone."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = self._is_noisy()
+        tags.target_tags.multi_output = self._takes_several and not getattr(self, "inference", False)
         return tags
 
     @with_callbacks
@@ -63,7 +76,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         X : array-like, CSR or CSC of shape (n_samples, n_features)
             Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,)
-            Targets, finite numbers.
+            Targets, finite numbers. `DPLinearRegression` also takes the shape (n_samples, n_targets).
         **unsupported : dict
             ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
             which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
@@ -73,6 +86,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
+        self._check_several(X, y)
         return self._fit(X, y, unsupported)
 
     @takes_tables
@@ -104,10 +118,10 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         """Return the predictions for prepared rows before they are clipped."""
-        return np.asarray(rows @ self.coef_ + self.intercept_)
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
     def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
-        return predictions if self.target_bounds_ is None else np.clip(predictions, *self.target_bounds_)
+        return predictions if self.target_bounds_ is None else np.clip(predictions, *np.transpose(self.target_bounds_))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -118,7 +132,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if given is None:
             self._warn_without_bounds()
         else:
-            check_bounds("target_bounds", given)
+            self._checked_bounds(given)
         if self._bounds() is None and self.l1_ratio and self._automatic and self.loss not in ROBUST:
             raise ValueError(
                 f"l1_ratio={shown(self.l1_ratio)} with target_bounds=None: the solvers that take it do not learn the unit of "
@@ -150,25 +164,70 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 UserWarning,
             )
 
-    def _bounds(self) -> tuple[float, float] | None:
+    def _check_several(self, X: Any, y: Any) -> None:
+        """Raise TypeError or ValueError if several targets do not go with the parameters or with X."""
+        n_pairs = len(self._bounds_of_each(self.target_bounds))
+        if n_pairs and in_partitions(X):
+            raise ValueError("target_bounds for several targets, and a table in partitions; expected a table in memory.")
+        n_targets = number_of_targets(y) if self._takes_several else None
+        if n_pairs and n_targets != n_pairs:
+            raise ValueError(f"target_bounds has {n_pairs} pairs; expected a y with as many columns, or one pair (low, high).")
+        if n_targets is None:
+            return
+        if sparse.issparse(y):
+            raise TypeError("y is a sparse table; expected an array or a data frame of numbers.")
+        if not n_pairs and learning_of(self, X) is not None:
+            raise ValueError(
+                "Columns of X are learnt, and y has two dimensions; expected target_bounds=[(low, high), ...] with a pair for "
+                "each column of y, a vector y, or public facts of all columns of X."
+            )
+
+    def _bounds_of_each(self, given: Any) -> list[Any]:
+        """Return the pairs of a range of y that has one for each of several targets; none if it has not."""
+        kinds = (list, tuple, np.ndarray)
+        listed = self._takes_several and isinstance(given, kinds) and all(isinstance(pair, kinds) for pair in given)
+        return list(given) if listed else []
+
+    def _checked_bounds(self, given: Any) -> Any:
+        """Return a given range of y, a pair, or an array of pairs for several targets; raise TypeError or ValueError."""
+        if pairs := self._bounds_of_each(given):
+            return np.array([check_bounds(f"target_bounds[{place}]", pair) for place, pair in enumerate(pairs)])
+        return check_bounds("target_bounds", given)
+
+    def _bounds(self) -> Any:
         """Return the public range of y, or None; the squared loss, whose slope is unbounded, always has one."""
         given = self._given_bounds()
         if given is None:
             return USUAL_RANGE if self.loss == "squared" else None
-        return check_bounds("target_bounds", given)
+        return self._checked_bounds(given)
 
     def _given_bounds(self) -> Any:
         """Return the range of y that the user gave, perhaps in the schema, or None."""
         facts = self._stated() if self.target_bounds is None else None
         return self.target_bounds if facts is None else facts.target_bounds
 
-    def _units(self) -> tuple[float, float]:
-        """Return the centre and the unit of the targets; without an intercept the centre is 0."""
+    def _units(self, n_targets: int | None = None) -> tuple[Any, Any]:
+        """Return the centre and the unit of the targets; without an intercept the centre is 0.
+
+        Those of several targets are arrays. The vector of targets has norm at most 1 in these units, because each of q is in
+        [-1 / sqrt(q), 1 / sqrt(q)].
+        """
         bounds = self._bounds()
         if bounds is None:
             return 0.0, float(self.threshold)
+        if n_targets is not None or np.ndim(bounds) == 2:
+            low, high = np.broadcast_to(bounds, (len(bounds) if n_targets is None else n_targets, 2)).T
+            root = math.sqrt(len(low))
+            if self.fit_intercept:
+                return low / 2 + high / 2, root * (high / 2 - low / 2)
+            return np.zeros(len(low)), root * np.maximum(np.abs(low), np.abs(high))
         low, high = bounds
         return (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
+
+    def _n_targets(self, facts: Facts) -> int | None:
+        """Return the number of several targets, from the table or from the parameters; None for a vector of one target."""
+        bounds = self._bounds()
+        return len(bounds) if np.ndim(bounds) == 2 else SeveralTargets.of(facts).n_targets
 
     def _threshold(self) -> float:
         """Return the threshold in the solver's unit of y."""
@@ -180,18 +239,29 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return Absolute() if self.loss == "absolute" else Squared()
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_regression_table(scratch, X, y, *self._units(), bounded=self._bounds() is not None)
+        units = self._units(number_of_targets(y) if self._takes_several else None)
+        return read_regression_table(scratch, X, y, *units, bounded=self._bounds() is not None)
 
     def _target_reader(self) -> Callable[[Any, Any], Part]:
         return TargetReader(*self._units(), bounded=self._bounds() is not None)
 
     def _problem_of(self, facts: Facts) -> Problem:
-        bound = math.inf if self._bounds() is None else 1.0
-        return self._problem(facts.n_samples, facts.n_features, self._loss(), target_bound=bound)
+        bound, n_targets = math.inf if self._bounds() is None else 1.0, self._n_targets(facts)
+        loss = self._loss() if n_targets is None else SquaredDistance(n_targets)
+        if n_targets is not None and getattr(self, "inference", False):
+            raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
+        return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound)
+
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        several = {"n_targets": plan.problem.loss.n_outputs} if isinstance(plan.problem.loss, SquaredDistance) else {}
+        return {**super()._described(plan), **several}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        (coef,), (intercept,) = self._coefficients(plan, result.coef)
         bounds = self._bounds()
+        if (n_targets := self._n_targets(facts)) is not None:
+            coef, intercepts = self._coefficients(plan, result.coef)
+            return {"coef_": coef, "intercept_": intercepts, "target_bounds_": np.array(np.broadcast_to(bounds, (n_targets, 2)))}
+        (coef,), (intercept,) = self._coefficients(plan, result.coef)
         if bounds is None and self._stays_in_reach:
             bounds = self._reach(plan, result.coef)
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": bounds}

@@ -1,7 +1,7 @@
 """Provides pointwise losses of the raw prediction: value, derivative, constants.
 
 Raw predictions have the shape (m, n_outputs). Labels are class numbers 0, 1, ..., n_classes - 1. For regression they are targets:
-in [-1, 1] for the squared loss, any finite numbers for losses of bounded slope.
+in [-1, 1] for the squared loss, vectors in the unit ball for several targets, any finite numbers for losses of bounded slope.
 """
 
 from skdp.losses import _classes, _kinked, _margins, _numbers

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-__all__ = ["Cauchy", "Huber", "RobustLoss", "Squared", "Tukey", "Welsch"]
+__all__ = ["Cauchy", "Huber", "RobustLoss", "Squared", "SquaredDistance", "Tukey", "Welsch"]
 
 # Largest residual over the threshold: its square is finite in float64. A choice; larger residuals count as this.
 LARGEST = 1e150
@@ -22,6 +22,7 @@ class Squared:
 
     name: ClassVar[str] = "squared"
     quadratic: ClassVar[bool] = True
+    least_squares: ClassVar[bool] = True
     lipschitz: ClassVar[float] = 2.0
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1
@@ -36,6 +37,38 @@ class Squared:
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the residuals ``t - y``, the derivative in the raw predictions, shape (m, 1)."""
         return raw - labels[:, None]
+
+
+@dataclass(frozen=True)
+class SquaredDistance:
+    """Half the squared distance ``|t - y|^2 / 2`` of the raw predictions t from the targets y, a vector of norm at most 1.
+
+    The derivative is unbounded: ``lipschitz`` bounds its norm for predictions of norm at most 1, and the clip enforces this bound
+    for all.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Number of targets.
+    """
+
+    n_outputs: int
+
+    name: ClassVar[str] = "joint squared"
+    least_squares: ClassVar[bool] = True
+    lipschitz: ClassVar[float] = 2.0
+    smoothness: ClassVar[float] = 1.0
+    targets: ClassVar[str] = "numbers"
+    convex: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
+
+    def value(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return half the squared distance of each record, shape (m,), for targets of shape (m, n_outputs)."""
+        return np.square(raw - labels).sum(axis=1) / 2
+
+    def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the residuals ``t - y``, the derivative in the raw predictions, shape (m, n_outputs)."""
+        return raw - labels
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Problem:
         Bound on the absolute value of all features, or one bound per feature; None if only ``data_norm`` is known. It sets clip
         norms of coordinates; rows are not clipped to it.
     target_bound : float, default=inf
-        Bound on the absolute value of the targets: 1 if y has a public range, else inf.
+        Bound on the absolute value of the targets, or on their norm if there are several: 1 if y has a public range, else inf.
     max_sample_weight : float or None, default=None
         Public bound on the weights of records; None if records have none. Then every sum over records, over the bound, is that of
         terms times weights in [0, 1].
@@ -115,6 +115,7 @@ class Problem:
             "binary": self.loss.targets == "classes" and self.loss.n_outputs == 1,
             "numbers": self.loss.targets == "numbers",
             "squared": getattr(self.loss, "quadratic", False),
+            "least_squares": getattr(self.loss, "least_squares", False),
             "inference": self._has_inference,
             "pointwise": True,
         }

@@ -139,7 +139,6 @@ def test_without_an_intercept_targets_are_not_centred(table):
         ({0, 1}, TypeError),
         (1.0, TypeError),
         ((0, "1"), TypeError),
-        ([[0, 1], [2, 3]], TypeError),
     ),
 )
 def test_bounds_that_are_none_are_refused(bounds, error, table):
@@ -156,7 +155,7 @@ def test_bounds_that_are_none_are_refused(bounds, error, table):
         np.full(600, math.inf),
         np.full(600, 3.1415 + 1j),
         np.full(600, "2020-01-01", dtype="M8[D]"),
-        np.full((600, 2), 3.1415),
+        np.full((600, 2, 1), 3.1415),
         np.full(599, 3.1415),
     ),
 )

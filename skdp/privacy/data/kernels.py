@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals", "fixed"]
+__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals", "clipped_targets", "fixed"]
 
 Array = TypeVar("Array", np.ndarray, np.ndarray | None)
 
@@ -21,7 +21,7 @@ class Records:
 
     Parameters
     ----------
-    targets : ndarray of shape (m,)
+    targets : ndarray of shape (m,) or (m, n_targets)
         Class numbers, or numbers.
     inverse_norms : ndarray of shape (m,)
         One over the norm of each row after clipping and with the intercept's constant; 0 for a row of norm 0. Norms below
@@ -78,6 +78,24 @@ def fixed(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def clipped_targets(targets: np.ndarray) -> np.ndarray:
+    """Return targets clipped to [-1, 1], or vectors of several targets scaled down to norm 1.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (m,) or (m, n_targets)
+        Numbers; none is NaN.
+
+    Returns
+    -------
+    ndarray of the same shape
+        A new array.
+    """
+    if targets.ndim == 1:
+        return np.clip(targets, -1.0, 1.0)
+    return targets / np.maximum(np.sqrt(np.einsum("ij,ij->i", targets, targets)), 1.0)[:, None]
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]

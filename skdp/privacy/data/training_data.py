@@ -9,7 +9,7 @@ import numpy as np
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, fixed
+from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed
 from skdp.privacy.data.storage import (
     Part,
     Storage,
@@ -76,7 +76,7 @@ class TrainingData:
     ----------
     X : ndarray, CSR, CSC or PackedRows of shape (n_samples, n_features)
         Finite records; a sparse table has no duplicate entries.
-    y : ndarray of shape (n_samples,)
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Class numbers, or numbers: the targets of all queries.
     groups : ndarray of shape (n_samples,) or None, default=None
         Number of each record's public group. Only saddle problems get it, in a `Batch`.
@@ -313,26 +313,27 @@ class TrainingData:
         return float(sum(self._presence[part].sum() for part in self._blocks.parts()))
 
     def totals(self) -> np.ndarray:
-        """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to [-1, 1].
+        """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to norm 1.
 
         Returns
         -------
-        ndarray of shape (n_features + 1,)
-            Sums of the features, then the sum of the targets, accumulated in float64.
+        ndarray of shape (n_features + n_targets,)
+            Sums of the features, then of the targets, accumulated in float64.
         """
-        total = TreeSum(self._chunk_rows)
+        total, d = TreeSum(self._chunk_rows), self.n_features
         for part in self._blocks.parts():
-            term, targets, present = np.zeros(self.n_features + 1), np.clip(self._y[part], -1.0, 1.0), self._present(part)
+            targets, present = clipped_targets(self._y[part]), self._present(part)
+            term = np.zeros(d + targets[:1].size)
             if not self._blocks.by_column:
                 scales = self._scales[part] if present is None else self._scales[part] * present
-                term[:-1] = self._blocks.rows(part).T @ scales
-            term[-1] = targets.sum() if present is None else targets @ present
-            total.add(term, targets.size)
+                term[:d] = self._blocks.rows(part).T @ scales
+            term[d:] = targets.sum(axis=0) if present is None else targets.T @ present
+            total.add(term, len(targets))
         sums = total.total()
         if self._blocks.by_column:
             scales = self._scales if self._presence is None else self._scales * self._presence
             for columns, chunk in self._blocks.columns():
-                sums[:-1][columns] = chunk.T @ scales
+                sums[:d][columns] = chunk.T @ scales
         return sums
 
     def histogram(self, bins: Callable[[Records], np.ndarray], size: int) -> np.ndarray:

@@ -174,6 +174,8 @@ class Loss(Protocol):
         True where the raw prediction is the log-odds of two classes.
     quadratic : bool, optional
         True for half the squared difference of raw prediction and target: sums of products of columns determine its minimum.
+    least_squares : bool, optional
+        True for half the squared distance of raw predictions and targets, of which there may be several.
     quantile : float, optional
         The quantile of the targets that minimises the mean loss, in (0, 1).
     """

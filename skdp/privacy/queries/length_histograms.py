@@ -74,7 +74,7 @@ class DistanceHistogram(SumQuery):
 class ResidualHistogram(DistanceHistogram):
     """Counts the records by the norm of the gradient of the squared loss at a constant prediction, in given ranges.
 
-    That norm is ``|prediction - y| ||z||``, where z includes the 1 for the intercept.
+    That norm is ``||prediction - y|| ||z||``, where z includes the 1 for the intercept, and y may be a vector of several targets.
 
     Parameters
     ----------
@@ -82,15 +82,18 @@ class ResidualHistogram(DistanceHistogram):
         Map from rows to z.
     edges : ndarray of shape (size,)
         Upper ends of the ranges, increasing. Longer gradients count in the last range.
-    prediction : float
+    prediction : float or ndarray of shape (n_targets,)
         The constant prediction; an earlier release.
     """
 
-    prediction: float
+    prediction: float | np.ndarray
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return the geometry, the ranges and the prediction."""
         return (*super().parameters(), np.array(self.prediction))
 
     def _lengths(self, records: Records) -> np.ndarray:
-        return np.abs(self.prediction - records.targets) * lengths_of(records)
+        residuals = self.prediction - records.targets
+        if residuals.ndim == 1:
+            return np.abs(residuals) * lengths_of(records)
+        return np.sqrt(np.einsum("ij,ij->i", residuals, residuals)) * lengths_of(records)

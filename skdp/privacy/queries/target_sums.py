@@ -14,7 +14,15 @@ __all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
 @dataclass(frozen=True)
 class TargetSum(SumQuery):
-    """Sums the targets, clipped to [-1, 1], over all records."""
+    """Sums the targets, clipped to [-1, 1], or vectors of several targets, clipped to norm 1, over all records.
+
+    Parameters
+    ----------
+    n_targets : int, default=1
+        Number of targets of a record.
+    """
+
+    n_targets: int = 1
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
@@ -25,8 +33,8 @@ class TargetSum(SumQuery):
 
     @property
     def size(self) -> int:
-        """Number of coordinates, 1."""
-        return 1
+        """Number of coordinates, that of the targets."""
+        return self.n_targets
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return no arrays: the query contains public facts only."""
@@ -35,19 +43,20 @@ class TargetSum(SumQuery):
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
-        Proof. Shared records cancel. A target is in [-1, 1], because ``TrainingData.totals`` clips it, which changes nothing if
-        its public range was already mapped to [-1, 1]. A null record is not counted.
+        Proof. Shared records cancel. A target is in [-1, 1], and a vector of several targets has norm at most 1, because
+        ``TrainingData.totals`` clips it, which changes nothing if the public ranges were already mapped there. A null record is
+        not counted. Two opposite targets attain the bound for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum."""
-        return rows.totals()[-1:]
+        return rows.totals()[rows.n_features :]
 
 
 @dataclass(frozen=True)
 class FeatureTargetSums(SumQuery):
-    """Sums ``(x / R, y)`` over all records, with rows clipped to R and targets to [-1, 1].
+    """Sums ``(x / R, y)`` over all records, with rows clipped to R, and a target or vector of targets clipped to norm 1.
 
     Parameters
     ----------
@@ -55,10 +64,13 @@ class FeatureTargetSums(SumQuery):
         The bound R.
     n_features : int
         Number of features d.
+    n_targets : int, default=1
+        Number of targets q of a record.
     """
 
     data_norm: float
     n_features: int
+    n_targets: int = 1
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
@@ -69,8 +81,8 @@ class FeatureTargetSums(SumQuery):
 
     @property
     def size(self) -> int:
-        """Number of coordinates, ``d + 1``."""
-        return self.n_features + 1
+        """Number of coordinates, ``d + q``."""
+        return self.n_features + self.n_targets
 
     def parameters(self) -> tuple[np.ndarray, ...]:
         """Return no arrays: the query contains public facts only."""
@@ -79,7 +91,7 @@ class FeatureTargetSums(SumQuery):
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``zero_out`` and ``2 sqrt(2)`` under ``replace_one``.
 
-        Proof. Shared records cancel. One record contributes ``(x / R, y)`` with ``||x|| <= R`` and ``|y| <= 1`` by clipping, a
+        Proof. Shared records cancel. One record contributes ``(x / R, y)`` with ``||x|| <= R`` and ``||y|| <= 1`` by clipping, a
         vector of norm at most ``sqrt(2)``, and a null record nothing. Two opposite records attain the bound for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
@@ -90,7 +102,7 @@ class FeatureTargetSums(SumQuery):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the sums of the rows over R, then of the targets."""
-        return np.append(total[:-1] / self.data_norm, total[-1])
+        return np.append(total[: self.n_features] / self.data_norm, total[self.n_features :])
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,7 @@ class FeatureSums(SumQuery):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum of the rows."""
-        return rows.totals()[:-1]
+        return rows.totals()[: self.n_features]
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the sum over R."""

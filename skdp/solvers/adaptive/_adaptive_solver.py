@@ -95,11 +95,17 @@ class WhiteningSolver(AdaptiveSolver):
         return hopelessness(problem)
 
     def _histogram_share(self, problem: Problem) -> float:
-        """Share of one histogram; 0 where its noise would be too large for a quantile."""
-        wanted = max(HISTOGRAM_SCALE * (1 / problem.signal_to_noise) ** 2, self.histogram_share)
+        """Share of one histogram; 0 where its noise would be too large for a quantile.
+
+        Here and in the share of the means, several targets count as one with the noise that each of them has, for which the
+        constants were chosen.
+        """
+        root = math.sqrt(problem.loss.n_outputs)
+        wanted = max(HISTOGRAM_SCALE * (root / problem.signal_to_noise) ** 2, self.histogram_share)
         share = min(wanted, max(MOST_FOR_HISTOGRAM, self.histogram_share))
-        return share if half_vector_noise(problem) * math.sqrt(BINS / share) / 2 <= BLURRED else 0.0
+        return share if root * half_vector_noise(problem) * math.sqrt(BINS / share) / 2 <= BLURRED else 0.0
 
     def _means_growth(self, problem: Problem) -> float:
         """How far the share of the means has grown with the noise, in [0, 1]."""
-        return min(1.0, (1 / problem.signal_to_noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)
+        noise = math.sqrt(problem.loss.n_outputs) / problem.signal_to_noise
+        return min(1.0, (noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammainc, gammaincinv
 
 from skdp.privacy.queries import (
     DistanceHistogram,
@@ -65,7 +66,8 @@ LARGEST_LENGTH = 4.0
 # while the worst tenth fell from -.24 to -.67.
 HOPELESS = 0.8
 LEAST_SIZE, MOST_SIZE = 5, 25
-# Prior variance of the mean of the targets in [-1, 1]. A smaller value shrinks the released mean more.
+# Prior variance of the mean of the targets in [-1, 1], to be divided among several. A smaller value shrinks the released mean
+# more.
 PRIOR = 0.1
 # Floor of the eigenvalues for epsilon=inf, over the squared radius: float64 solves what is above it. A choice.
 SINGULAR = 1e-12
@@ -83,10 +85,10 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class Centre:
-    """Means of the features over the data norm, mean of the targets, and variance of the error of the latter."""
+    """Means of the features over the data norm, means of the targets, and variance of the error of each of the latter."""
 
     features: np.ndarray
-    target: float
+    targets: np.ndarray
     variance: float
     released: ReleasedMoments | None = None
 
@@ -131,24 +133,29 @@ def hopeless(problem: Problem) -> bool:
 
 
 def hopelessness(problem: Problem) -> float | None:
-    """Return the noise of a mean over the largest with which features are fitted; None where it is smaller than that."""
-    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (problem.planned.signal_to_noise * HOPELESS)
+    """Return the noise of a mean over the largest with which features are fitted; None where it is smaller than that.
+
+    Each of q targets has a root of q less of the signal, because the vector of them has norm at most 1.
+    """
+    signal = problem.planned.signal_to_noise / math.sqrt(problem.loss.n_outputs)
+    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (signal * HOPELESS)
     return level if level >= 1 else None
 
 
 def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
     """Ask for the means of features and targets, and shrink them, more the noisier they are."""
-    n, d = problem.n_samples, problem.n_features
+    n, d, q = problem.n_samples, problem.n_features, problem.loss.n_outputs
     if not shares.means:
-        return Centre(np.zeros(d), 0.0, 0.0)
-    answer = ask(FeatureTargetSums(problem.data_norm, d)) / n
-    noise = math.sqrt(2 / shares.means) / problem.signal_to_noise
-    released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, None, 0.0, float(answer[d]), noise)
-    features, target = answer[:d], min(max(float(answer[d]), -1.0), 1.0)
+        return Centre(np.zeros(d), np.zeros(q), 0.0)
+    answer = ask(FeatureTargetSums(problem.data_norm, d, q)) / n
+    noise, single = math.sqrt(2 / shares.means) / problem.signal_to_noise, float(answer[d]) if q == 1 else None
+    released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, None, 0.0, single, noise)
+    features, targets = answer[:d], np.clip(answer[d:], -1 / math.sqrt(q), 1 / math.sqrt(q))
     length = float(np.linalg.norm(features))
     features = features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0)
-    known = PRIOR / (PRIOR + noise**2)
-    return Centre(features, target * known, noise**2 * known, released)
+    prior = PRIOR / q
+    known = prior / (prior + noise**2)
+    return Centre(features, targets * known, noise**2 * known, released)
 
 
 def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) -> Frame:
@@ -185,10 +192,21 @@ def release_gradient_norm(problem: Problem, shares: Shares, centre: Centre, fram
     if not shares.histogram:
         return None, HIGH_LEVEL
     edges = ranges(LARGEST_LENGTH * math.sqrt(frame.size))
-    counts = ask(ResidualHistogram(frame.geometry, edges, centre.target))
-    noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
+    counts = ask(ResidualHistogram(frame.geometry, edges, centre.targets))
+    noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps)) * math.sqrt(problem.loss.n_outputs)
     level = HIGH_LEVEL - (HIGH_LEVEL - LOW_LEVEL) * min(1.0, noise / LEVEL_SCALE)
-    return noisy_quantile(counts, edges, level, problem.n_samples), level
+    quantile = noisy_quantile(counts, edges, level, problem.n_samples)
+    return (quantile, level) if problem.loss.n_outputs == 1 else _lowered(quantile, level, problem.loss.n_outputs)
+
+
+def _lowered(quantile: float, level: float, n_outputs: int) -> tuple[float, float]:
+    """Return a clip norm that is the same multiple of the root mean square as for one output, or less, and its level.
+
+    Norms of many residuals are all alike, so that a low quantile of them is not short. Residuals count as normal here.
+    """
+    alone, half = 2 * float(gammaincinv(0.5, level)), n_outputs / 2  # squares, over the mean square
+    ratio = min(1.0, alone * half / float(gammaincinv(half, level)))
+    return quantile * math.sqrt(ratio), float(gammainc(half, ratio * gammaincinv(half, level)))
 
 
 def ranges(top: float) -> np.ndarray:
@@ -204,8 +222,8 @@ def half_vector_noise(problem: Problem) -> float:
 
 
 def outer_coefficients(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
-    """Return coefficients for rows in the user's units, from those in the geometry."""
-    outer = geometry.to_rows(coef[:, None])
+    """Return coefficients for rows in the user's units, from those in the geometry, of one output or a column for each."""
+    outer = geometry.to_rows(coef if coef.ndim == 2 else coef[:, None])
     if problem.intercept_scaling:
         outer[problem.n_features :] /= problem.intercept_scaling
     return outer

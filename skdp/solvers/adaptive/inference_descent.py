@@ -237,7 +237,7 @@ class InferenceDescent(WhiteningSolver):
                 rate = min(max(centre.released.target or 0.0, least), 1 - least)
                 start[d:] = math.log(rate / (1 - rate))
             return start, BoundedProper()
-        start[d:] = centre.target
+        start[d:] = centre.targets
         quantile = self._residual(problem, frame, start, ask)
         return start, Huber(PILOT_THRESHOLD * quantile if problem.budget.private else UNBOUNDED)
 

@@ -276,11 +276,11 @@ def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
     """Ask for the means of the features, and shrink them, more the noisier they are."""
     d = problem.n_features
     if not share:
-        return Centre(np.zeros(d), 0.0, 0.0)
+        return Centre(np.zeros(d), np.zeros(1), 0.0)
     features = ask(FeatureSums(problem.data_norm, d)) / problem.n_samples
     noise, length = 1 / (math.sqrt(share) * problem.signal_to_noise), float(np.linalg.norm(features))
     released = ReleasedMoments(problem.data_norm * features, problem.data_norm * noise)
-    return Centre(features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0), 0.0, 0.0, released)
+    return Centre(features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0), np.zeros(1), 0.0, released)
 
 
 def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, first: int) -> np.ndarray:

@@ -90,6 +90,11 @@ class WhitenedGradientDescent(WhiteningSolver):
     Where n is so small for epsilon and d that nothing could be learnt about the features, the solver releases only the mean of
     the targets.
 
+    Several targets share all releases. They are a vector of norm at most 1: each of q targets is mapped to
+    :math:`[-1/\sqrt q, 1/\sqrt q]`. The gradient of a record is a matrix :math:`z r^\top` then, of norm
+    :math:`\lVert z \rVert \lVert r \rVert`, and is clipped as a whole. So every sensitivity is that for one target. Low quantiles
+    of step 4 are lowered further, to the multiple of the root mean square that they are for one target.
+
     Parameters
     ----------
     n_steps : int, default=40
@@ -112,10 +117,10 @@ class WhitenedGradientDescent(WhiteningSolver):
     alike. It skips the histograms where their noise would be too large for a quantile.
 
     **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget: the sums
-    of ``(x / R, y)`` with sensitivity :math:`k \sqrt 2`, two histograms and the second moment with sensitivity 1 (``zero_out``)
-    or :math:`\sqrt 2` (``replace_one``), and T clipped gradients with sensitivity k C. Centre, radius, geometry and clip norm
-    depend on earlier releases only, and the noise multiplier of every release is fixed in advance. Public: the shape of the
-    table, the data norm R, the range of the targets, and every parameter.
+    of ``(x / R, y)``, y one target or the vector of several, with sensitivity :math:`k \sqrt 2`, two histograms and the second
+    moment with sensitivity 1 (``zero_out``) or :math:`\sqrt 2` (``replace_one``), and T clipped gradients with sensitivity k C.
+    Centre, radius, geometry and clip norm depend on earlier releases only, and the noise multiplier of every release is fixed in
+    advance. Public: the shape of the table, the number and the ranges of the targets, the data norm R, and every parameter.
 
     References
     ----------
@@ -133,7 +138,7 @@ class WhitenedGradientDescent(WhiteningSolver):
 
     name = "whitened_gd"
     title = "gradient descent on privately whitened features, with an averaged Newton finish"
-    needs = frozenset({"plain", "squared"})
+    needs = frozenset({"plain", "least_squares"})
     takes_weights = True
     constant = "the mean of the targets"
 
@@ -156,11 +161,11 @@ class WhitenedGradientDescent(WhiteningSolver):
 
     def _schedule(self, problem: Problem) -> Schedule:
         if hopeless(problem):
-            return Schedule(((1, Release(TargetSum, Gaussian(), 1.0, 1)),))
+            return Schedule(((1, Release(TargetSum, Gaussian(), 1.0, problem.loss.n_outputs)),))
         shares, d = self._shares(problem), problem.n_features
         clip_norm, first = problem.clip_norm if problem.clip_norm < math.inf else None, self._first()
         kinds = [
-            (1, shares.means, FeatureTargetSums, math.sqrt(2), d + 1),
+            (1, shares.means, FeatureTargetSums, math.sqrt(2), d + problem.loss.n_outputs),
             (1, shares.histogram, DistanceHistogram, 1.0, BINS),
             (1, shares.moment, SecondMoment, 1.0, d * (d + 1) // 2),
             (1, shares.histogram, ResidualHistogram, 1.0, BINS),
@@ -184,13 +189,14 @@ class WhitenedGradientDescent(WhiteningSolver):
         left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
         plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
         for values in (estimates, kept):
-            values[problem.n_features :] += centre.target
-        noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps))
-        widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
-        uncertainty = Uncertainty(frame.geometry, estimates, plausible, widening, hidden_directions(frame.curvature))
+            values[:, problem.n_features :] += centre.targets[:, None]
+        noise, uncertainty = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps)), None
+        if problem.loss.n_outputs == 1:  # the lengths of joint gradients do not tell how much of each target is unexplained
+            widening = 1 + WIDER_BY * max(0.0, noise - WIDER_FROM)
+            uncertainty = Uncertainty(frame.geometry, estimates[0], plausible[0], widening, hidden_directions(frame.curvature))
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
-        noise_left = CoefficientNoise(frame.geometry, kept[:, None], left_in[:, None], centre_noise=centre_noise)
-        coef = outer_coefficients(problem, frame.geometry, kept)
+        noise_left = CoefficientNoise(frame.geometry, kept.T, left_in.T, centre_noise=centre_noise)
+        coef = outer_coefficients(problem, frame.geometry, kept.T)
         return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
 
     def _descend(
@@ -198,16 +204,17 @@ class WhitenedGradientDescent(WhiteningSolver):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Average of the last iterates with its Newton finish, relative to the mean target, and three variances of its noise.
 
-        The clip norm comes with the share of the gradients below it. The first variance is for the estimated curvature. The
-        others are means over plausible curvatures, plus the square of the bias that the steps leave; the third takes into account
-        that clipped gradients have no curvature.
+        The clip norm comes with the share of the gradients below it. The first variance is for the estimated curvature, and the
+        same for all outputs. The others are means over plausible curvatures, plus the square of the bias that the steps leave;
+        the third takes into account that clipped gradients have no curvature. The average, and these two, have one row for each
+        output.
         """
         n_steps, first, (clip_norm, level) = self.n_steps, self._first(), clip
         curvature, step = frame.curvature + frame.penalty, self._step(problem)
-        offset = np.zeros(curvature.size)
-        offset[problem.n_features :] = centre.target
+        offset = np.zeros((problem.loss.n_outputs, curvature.size))
+        offset[:, problem.n_features :] = centre.targets[:, None]
         noise = np.empty(n_steps)
-        theta, iterates, gradients = np.zeros((3, curvature.size))
+        theta, iterates, gradients = np.zeros((3, *offset.shape))
         bound, fading = clip_norm, (1 - step * curvature)[:, None] ** np.arange(first)[::-1] * step
         for number in range(n_steps):
             if number == first and problem.clip_norm == math.inf and problem.budget.private:
@@ -216,8 +223,8 @@ class WhitenedGradientDescent(WhiteningSolver):
                 bound = clip_norm * math.sqrt(min(max(1 - explained / usual**2, LEAST_SHRUNK), 1.0))
             share = shares.warm_up / first if number < first else shares.steps / (n_steps - first)
             noise[number] = bound / (problem.signal_to_noise * math.sqrt(share))
-            query = StandardizedGradient(problem.loss, (offset + theta)[:, None], bound, frame.geometry)
-            gradient = -ask(query) / problem.n_samples - frame.penalty * theta
+            query = StandardizedGradient(problem.loss, (offset + theta).T, bound, frame.geometry)
+            gradient = -ask(query).reshape(problem.shape).T / problem.n_samples - frame.penalty * theta
             if number >= first:
                 iterates, gradients = iterates + theta, gradients + gradient
             theta = theta + step * gradient
@@ -227,8 +234,10 @@ class WhitenedGradientDescent(WhiteningSolver):
         steps = TailSteps(step, finish, first, n_steps)
         variances = np.square(gains * noise).sum(axis=1)
         plausible, clipped = (
-            steps.plausible_errors(frame.curvature, frame.penalty, noise, squares, problem.n_features, share)
-            for squares, share in ((np.square(average), 1.0), (np.square(average) - variances, level))
+            np.array(
+                [steps.plausible_errors(frame.curvature, frame.penalty, noise, row, problem.n_features, share) for row in rows]
+            )
+            for rows, share in ((np.square(average), 1.0), (np.square(average) - variances, level))
         )
         return average, variances, plausible, clipped
 
@@ -261,19 +270,18 @@ class WhitenedGradientDescent(WhiteningSolver):
 
 
 def mean_only(problem: Problem, ask: Ask) -> SolverResult:
-    """Fit an intercept alone: the released mean of the targets, shrunk to the middle of their range; coefficients are 0."""
-    d, norm, noise = problem.n_features, problem.data_norm, 1 / problem.signal_to_noise
-    mean = min(max(float(ask(TargetSum())[0]) / problem.n_samples, -1.0), 1.0)
-    estimates, variances = np.zeros(problem.shape[0]), np.full(problem.shape[0], math.inf)
+    """Fit an intercept alone: the released means of the targets, shrunk to the middle of their range; coefficients are 0."""
+    d, norm, noise, q = problem.n_features, problem.data_norm, 1 / problem.signal_to_noise, problem.loss.n_outputs
+    means = np.clip(ask(TargetSum(q)) / problem.n_samples, -1 / math.sqrt(q), 1 / math.sqrt(q))
+    estimates, variances, prior = np.zeros(problem.shape), np.full(problem.shape[0], math.inf), LONE_PRIOR / q
     geometry = Standardization(np.zeros(d), np.full(d, 1 / norm), bool(problem.intercept_scaling), norm)
     kept = estimates.copy()
-    kept[d:], estimates[d:] = mean * LONE_PRIOR / (LONE_PRIOR + noise**2), mean
-    left_in = np.zeros((estimates.size, 1))  # all coefficients of features are 0
-    left_in[d:] = (noise * LONE_PRIOR / (LONE_PRIOR + noise**2)) ** 2
-    noise_left = CoefficientNoise(geometry, kept[:, None], left_in)
-    return SolverResult(
-        outer_coefficients(problem, geometry, kept), 0, Uncertainty(geometry, estimates, variances), noise=noise_left
-    )
+    kept[d:], estimates[d:] = means * prior / (prior + noise**2), means
+    left_in = np.zeros(problem.shape)  # all coefficients of features are 0
+    left_in[d:] = (noise * prior / (prior + noise**2)) ** 2
+    noise_left = CoefficientNoise(geometry, kept, left_in)
+    uncertainty = Uncertainty(geometry, estimates[:, 0], variances) if q == 1 else None
+    return SolverResult(outer_coefficients(problem, geometry, kept), 0, uncertainty, noise=noise_left)
 
 
 def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
@@ -285,17 +293,20 @@ def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
 
 
 def _explained(frame: Frame, theta: np.ndarray, variances: np.ndarray) -> float:
-    """Variance of the targets that a model explains, less what its noise seems to explain."""
-    return max(0.0, float(frame.curvature @ (np.square(theta) - variances)))
+    """Variance of all targets that a model explains, less what its noise seems to explain."""
+    return max(0.0, sum(float(frame.curvature @ (np.square(row) - variances)) for row in theta))
 
 
 def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Coefficients shrunk towards 0, and the intercept towards the released mean, more the noisier they are."""
+    """Coefficients shrunk towards 0, and the intercepts towards the released means, more the noisier they are."""
     if not problem.budget.private:
         return estimates.copy()
     d = problem.n_features
-    factors = posterior_factors(estimates[:d], variances[:d], 1 / frame.size)
-    return estimates * np.append(factors, centre.variance / np.maximum(centre.variance + variances[d:], 1e-300))
+    factors = np.empty(estimates.shape)
+    for row, estimate in zip(factors, estimates, strict=True):
+        row[:d] = posterior_factors(estimate[:d], variances[:d], 1 / (frame.size * len(estimates)))
+        row[d:] = centre.variance / np.maximum(centre.variance + variances[d:], 1e-300)
+    return estimates * factors
 
 
 def _variances_left(
@@ -303,9 +314,9 @@ def _variances_left(
 ) -> np.ndarray:
     """Variances of the noise of the shrunk coefficients, in the geometry; see `CoefficientNoise`."""
     if not problem.budget.private:
-        return np.zeros(estimates.size)
+        return np.zeros(estimates.shape)
     d = problem.n_features
-    factors = np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.size))
+    factors = np.divide(kept, estimates, where=estimates != 0, out=np.zeros(kept.shape))
     variances = plausible * np.abs(factors)  # and not squares, because the factors vary with the noise
-    variances[d:] += centre.variance
+    variances[:, d:] += centre.variance
     return variances

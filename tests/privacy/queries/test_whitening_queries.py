@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.losses import Squared
+from skdp.losses import Squared, SquaredDistance
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
@@ -208,6 +208,59 @@ def test_no_record_moves_a_query_further_than_its_sensitivity_and_some_come_near
     assert 0.99 < pair / query.sensitivity("replace_one") <= 1 + 1e-9
     assert query.sensitivity("zero_out") == pytest.approx(query.clip_norm)
     assert query.size == contribution(query, np.ones(D), 1.0, intercept).size
+
+
+def vectors(rng):
+    """Vectors of three targets: opposite ones of norm 1 and beyond, and some that only their norm takes out of the ball."""
+    unit = rng.normal(size=3) / math.sqrt(3)
+    return [sign * size * unit / np.linalg.norm(unit) for sign in (1.0, -1.0) for size in (1.0, 50.0)] + [
+        np.full(3, 0.9),
+        np.eye(3)[0],
+    ]
+
+
+@product
+@pytest.mark.parametrize("place", range(5))
+def test_no_vector_of_targets_moves_a_joint_query_further_than_one_target_may(place, intercept, rng):
+    white, size = whitening(rng, intercept), D + intercept
+    query, centre, bound = [
+        (TargetSum(3), np.zeros(D), 1.0),
+        (FeatureTargetSums(R, D, 3), np.zeros(D), math.sqrt(2)),
+        (ResidualHistogram(white, 4 * EDGES, np.array([-0.3, 0.1, 0.2])), white.centre, 1.0),
+        (StandardizedGradient(SquaredDistance(3), np.zeros((size, 3)), 0.3, white), white.centre, 0.3),
+        (StandardizedGradient(SquaredDistance(3), rng.normal(size=(size, 3)), 0.3, white), white.centre, 0.3),
+    ][place]
+    alone, pair = moves(query, rng, centre, intercept, vectors(rng))
+    assert query.sensitivity("zero_out") == pytest.approx(bound)
+    assert 0.99 < alone / query.sensitivity("zero_out") <= 1 + 1e-9
+    assert 0.99 < pair / query.sensitivity("replace_one") <= 1 + 1e-9
+    assert query.size == contribution(query, np.ones(D), np.ones(3), intercept).size
+
+
+@pytest.mark.parametrize("storage", [*STORAGES, "csc"])
+@null_or_not
+def test_joint_queries_are_what_they_say(storage, null, table, rng):
+    X, Y = table[0], rng.normal(size=(N, 3)) / 2  # some are longer than 1
+    X = sparse.csc_matrix(X) if storage == "csc" else stored(storage, X)
+    rows, kept = TrainingData(X, Y, data_norm=R, intercept_scaling=0.7, by_row=storage != "csc"), np.ones(N, dtype=bool)
+    if null:
+        rows, kept[NULL] = rows.without(NULL), False
+    short = Y / np.maximum(np.linalg.norm(Y, axis=1, keepdims=True), 1.0)
+    expected = np.append(clipped(X)[kept].sum(axis=0) / R, short[kept].sum(axis=0))
+    np.testing.assert_allclose(FeatureTargetSums(R, D, 3).evaluate(rows), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(TargetSum(3).evaluate(rows), expected[D:])
+    if storage == "csc":
+        return
+    geometry, coef, middle = whitening(rng), rng.normal(size=(D + 1, 3)), np.array([0.1, 0.0, -0.2])
+    z = np.column_stack([(clipped(X) - geometry.centre) @ geometry.scale, np.ones(N)])
+    sizes = np.linalg.norm(middle - Y, axis=1) * np.linalg.norm(z, axis=1)
+    counts = np.bincount(np.minimum(np.searchsorted(4 * EDGES, sizes), 11)[kept], minlength=12)
+    assert ResidualHistogram(geometry, 4 * EDGES, middle).evaluate(rows).tolist() == counts.tolist()
+    residuals = (z @ coef - Y) * kept[:, None]
+    lengths = np.maximum(np.linalg.norm(residuals, axis=1) * np.linalg.norm(z, axis=1), 1e-300)
+    residuals *= np.minimum(1, 2.0 / lengths)[:, None]
+    value = StandardizedGradient(SquaredDistance(3), coef, 2.0, geometry).evaluate(rows)
+    np.testing.assert_allclose(value, (z.T @ residuals).ravel(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("storage", ("C", "csr"))
