@@ -119,7 +119,9 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
             kinds, compared.seen = kinds | compared.seen, set()
     if storage != "csr":
         model, X, y = next(fits())
-        evaluate(fitted(model, STORAGES[storage](X), y), STORAGES[storage](X), y)
+        model = fitted(model, STORAGES[storage](X), y)
+        for given in ({}, {"metrics": "log_loss"}, {"noise": "gaussian"}):
+            evaluate(model, STORAGES[storage](X), y, **given)
         evaluate(Zero(), X, y.astype(float), error_bound=0.7, target_bounds=(-0.4, 0.8))
         assert not compared.broken
         kinds |= compared.seen
