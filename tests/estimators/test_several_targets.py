@@ -1,6 +1,7 @@
 """DPLinearRegression of several targets at once: the model, its releases, and what is refused before a charge."""
 
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -165,3 +166,10 @@ def test_intervals_are_of_one_target(table):
     for ask in (model.coef_interval, lambda: model.predict(table[0], return_interval=0.9)):
         with pytest.raises(AttributeError, match="several targets has no intervals"):
             ask()
+
+
+def test_a_fitted_model_holds_no_target(table):
+    content = pickle.dumps(fitted(estimator(), *table))
+    assert not any(
+        value.tobytes() in content for target in (table[1], table[1].astype(np.float32)) for value in target[:300].ravel()
+    )
