@@ -23,6 +23,9 @@ MOST_HIDDEN = 0.5
 # variance may say too little of it. Chosen where all levels of a category are features (20 columns, 5000 records, epsilon 1, 60
 # samples): intervals of what is estimable by the variance alone held .89, with .2, .1 and .05 .89, .91 and .96.
 MOST_ASIDE = 0.05
+# Largest share of a variance from hidden directions and from what they may add to others. A choice: with more, intervals may be
+# twice too wide.
+MOST_FLAT = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,8 @@ class Inference:
     shown : ndarray of bool of shape (k,)
         Directions whose curvature stands out from the noise.
     own, common, flat : ndarray of shape (k,)
-        Variance of the mean of the replicates; of what they share; and of what they may miss in a direction that may be flat.
+        Variance of the mean of the replicates; of what they share; and of what a direction that may be flat adds to one that
+        shows, because noise turns eigenvectors.
     step_noise : ndarray of shape (k, k)
         Covariance from the noise of the Newton step.
     sampling : ndarray of shape (k, k)
@@ -217,9 +221,10 @@ class Inference:
         sampling = sampling * np.sqrt(np.maximum(1.0, pooled / np.maximum(own, 1e-300)))
         flat = squares @ self.flat
         noise = pooled + before + flat
-        hidden = squares[:, ~self.shown] @ (self.own + self.common + self.flat)[~self.shown]
+        hidden = squares[:, ~self.shown] @ (self.own + self.common)[~self.shown]
         aside = squares[:, ~self.shown].sum(axis=1) <= MOST_ASIDE * squares.sum(axis=1)
-        estimable = aside & (hidden <= MOST_HIDDEN * (noise + sampling)) & self.identified
+        narrow = (hidden <= MOST_HIDDEN * (noise + sampling)) & (hidden + flat <= MOST_FLAT * (noise + sampling))
+        estimable = aside & narrow & self.identified
         share = np.divide(pooled, noise, where=noise > 0, out=np.ones(len(noise)))
         return noise, sampling, freedom / np.maximum(np.square(share), 1 / MOST_FREEDOM), estimable
 

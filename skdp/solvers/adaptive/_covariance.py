@@ -1,23 +1,19 @@
 """Estimates the curvature of a mean loss, and the errors of averaged steps over plausible curvatures; post-processing."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
-from skdp.solvers.adaptive._plausible import hidden_directions
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["Curvature", "Steps", "estimated_bread", "estimated_meat", "expected_bread"]
+__all__ = ["Curvature", "Steps", "estimated_bread", "estimated_meat"]
 
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns (docs/user_guide/confidence_intervals.md has those of the check).
 
-# Least standard deviation by which a released second derivative differs from what the second moment implies, over the mean
-# second derivative: on the diagonal and off it. A larger value trusts the release more, which is right but noisier.
-MISMATCH, MISMATCH_BESIDE = 0.15, 0.045
-# The same in directions of which the second moment saw nothing.
-UNSEEN = 0.6
 # Least curvature that the Newton step and the covariance assume, over the mean one, and over the half edge of its noise.
 FLOOR, FLOOR_OF_EDGE = 0.08, 0.6
 # Least plausible curvature over the mean one. A smaller value makes intervals wider where noise hides a direction.
@@ -25,6 +21,14 @@ LEAST = 0.06
 # Damping of the Newton step in directions that show and in hidden ones, over the mean curvature. A larger value has less noise
 # and takes back less of what the steps left undone.
 DAMPING, DAMPING_HIDDEN = 0.045, 0.15
+# An eigenvalue does not come from a flat direction if it exceeds what such a one would show by ABOVE_MEAN of the mean curvature,
+# but by no less and no more than these numbers of standard deviations of the noise. Larger numbers refuse more.
+ABOVE_MEAN, ABOVE_FLAT = 0.25, (2.0, 4.0)
+# Largest half edge of the noise, over the mean curvature, at which a flat direction shows: the theory has 1, where its
+# eigenvector says nothing of it.
+MOST_EDGE = 0.6
+# Factor of the squared part of a flat direction that its eigenvector may miss: all of it made intervals twice too wide.
+LEAK = 0.3
 # Plausible curvatures in standard deviations of their noise, with weights: a normal law in five points.
 PLACES = np.array([-1.64, -0.8, 0.0, 0.8, 1.64])
 WEIGHTS = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
@@ -107,6 +111,8 @@ class Curvature:
         Eigenvalues with a floor, for inverses.
     mean : float
         Mean curvature.
+    leaks : ndarray of shape (k, k)
+        Squared part of the direction behind the column that the eigenvector of the row may have.
     """
 
     variances: np.ndarray
@@ -115,6 +121,7 @@ class Curvature:
     shown: np.ndarray
     floored: np.ndarray
     mean: float
+    leaks: np.ndarray
 
     @property
     def damped(self) -> np.ndarray:
@@ -141,6 +148,8 @@ class Curvature:
     def errors(self, pilot: Steps, steps: Steps, size: float) -> tuple[np.ndarray, np.ndarray]:
         """Return variances of descents from a pilot along the eigenvectors, averaged over plausible curvatures.
 
+        A direction that may be flat counts as flat.
+
         Parameters
         ----------
         pilot, steps : Steps
@@ -156,7 +165,7 @@ class Curvature:
             Variance and squared bias that all descents share.
         """
         own, common, none = np.zeros((3, self.values.size))
-        for weight, curvature in zip(WEIGHTS, self.plausible, strict=True):
+        for weight, curvature in zip(WEIGHTS, np.where(self.shown, self.plausible, 0.0), strict=True):
             rest_of_pilot, noise_of_pilot = pilot.response(curvature, none)
             rest, noise = steps.response(curvature, 1 / self.damped)
             own += weight * noise
@@ -171,14 +180,8 @@ class Curvature:
         )
 
 
-def expected_bread(frame: Frame, trace: float, least: float, most: float) -> tuple[np.ndarray, float]:
-    """Return the second derivatives that the second moment implies, and their mean; the factor is within [least, most]."""
-    factor = min(max(trace / max(float(frame.curvature.sum()), 1e-300), least), most)
-    return factor * np.diag(frame.curvature), factor
-
-
 def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: float, most: float) -> Curvature:
-    """Combine a released matrix with what the second moment implies, entry by entry and by precision.
+    """Return the curvature behind a released matrix.
 
     Parameters
     ----------
@@ -187,7 +190,7 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
     noise : float
         Standard deviation of the noise of a diagonal entry.
     frame : Frame
-        Geometry, with the second moment in it and its noise.
+        Geometry, with the second moment in it.
     least, most : float
         Range of the mean second derivative over the second moment.
 
@@ -196,25 +199,12 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
     Curvature
         The matrix.
     """
-    expected, mean = expected_bread(frame, float(np.trace(released)), least, most)
-    k, half = len(released), _half(len(released))
-    hidden = hidden_directions(frame.curvature)
-    known = mean * np.sqrt(np.outer(frame.errors, frame.errors)) * half
-    noise_of_entries = noise * half
-    beyond = np.square(released - expected) - np.square(noise_of_entries) - np.square(known)
-    seen, diagonal = np.outer(~hidden, ~hidden), np.eye(k, dtype=bool)
-    mismatch = np.where(diagonal, MISMATCH, MISMATCH_BESIDE) * mean
-    for entries in (seen & diagonal, seen & ~diagonal):
-        if entries.any():
-            mismatch[entries] = np.sqrt(np.maximum(np.square(mismatch[entries]), beyond[entries].mean()))
-    prior = np.hypot(known, mismatch)
-    prior[hidden[:, None] | hidden] = np.maximum(prior, UNSEEN * mean * half)[hidden[:, None] | hidden]
-    trust = np.square(prior) / np.maximum(np.square(prior) + np.square(noise_of_entries), 1e-300)
-    variances = trust * np.square(noise_of_entries)
-    values, directions = np.linalg.eigh(expected + trust * (released - expected))
-    cleaned, shown, edges = _without_noise(values, directions, variances)
+    mean = min(max(float(np.trace(released)) / max(float(frame.curvature.sum()), 1e-300), least), most)
+    variances = np.square(noise * _half(len(released)))
+    values, directions = np.linalg.eigh(released)
+    cleaned, shown, edges, leaks = _along_eigenvectors(values, directions, variances)
     floored = np.maximum(cleaned, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
-    return Curvature(variances, cleaned, directions, shown, floored, mean)
+    return Curvature(variances, cleaned, directions, shown, floored, mean, leaks)
 
 
 def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:
@@ -223,6 +213,35 @@ def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:
     cleaned, shown, edges = _without_noise(values, directions, np.square(noise * _half(len(released))))
     cleaned = np.where(shown, cleaned, np.maximum(cleaned, edges / 2))
     return np.asarray((directions * cleaned) @ directions.T)
+
+
+def _along_eigenvectors(
+    values: np.ndarray, directions: np.ndarray, variances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Curvatures along noisy eigenvectors, which of them are not flat, half edges of the noise, and what they may miss.
+
+    Noise makes eigenvalues repel each other, in proportion to its variance between two eigenvectors. The estimate along an
+    eigenvector takes the repulsion off [1]_. A flat direction would show near the eigenvalue to which the others push it;
+    eigenvalues well above that are not flat.
+
+    References
+    ----------
+    .. [1] J. Bun, R. Allez, J.-P. Bouchaud, M. Potters, "Rotational invariant estimator for general noisy matrices", IEEE
+       Transactions on Information Theory 62 (2016).
+    """
+    squares = np.square(directions)
+    between = squares.T @ variances @ squares
+    edges = np.sqrt(squares.T @ variances.sum(axis=1))
+    gaps = values[:, None] - values
+    width = edges[:, None] / math.sqrt(len(values))
+    mixed = between / np.maximum(np.square(gaps) + np.square(width), 1e-300)
+    cleaned = np.maximum(isotonic_regression(values - 2 * (mixed * gaps).sum(axis=1)), 0.0)
+    spread = np.sqrt(_quadratic(variances, squares))
+    mean = float(cleaned.mean())
+    flat = -(between / np.maximum(cleaned, edges / 2)).sum(axis=1)
+    apart = np.clip(ABOVE_MEAN * mean, ABOVE_FLAT[0] * spread, ABOVE_FLAT[1] * spread)
+    shown = (values > flat + apart) & (edges <= MOST_EDGE * mean)
+    return cleaned, shown, edges, LEAK * mixed
 
 
 def _without_noise(

@@ -50,8 +50,10 @@ __all__ = ["InferenceDescent"]
 PILOT_STEPS, PILOT_WARM_UP, WARM_UP, MOMENTUM = 30, 0.4, 0.35, 0.8
 # Steps for epsilon=inf, with which the results are exact to 1e-6 on well-conditioned tables.
 NOISELESS = 1500
-# Total step length over the inverse of the mean curvature, of the pilot and of a descent.
-PILOT_PATH, PATH = 30.0, 40.0
+# Total step length of a descent over the inverse of the mean curvature: PATH, or less where noise hides which directions are
+# flat, PATH_OF_EDGE over the half edge of that noise in units of the mean curvature. Noise adds up along flat directions, with
+# the square of this length; on a short path less is learnt. That of the pilot is PILOT_PATH of it.
+PILOT_PATH, PATH, PATH_OF_EDGE = 0.75, 40.0, 6.0
 # Largest noise of a raw prediction during the descents: log-odds, or residuals over the threshold. Larger noise makes the mean
 # slope that of a smoothed loss: at .4 and .8 the bias was .9 to 1.8 standard errors.
 MOST_NOISE = {"classes": 0.25, "numbers": 0.5}
@@ -71,8 +73,9 @@ UNBOUNDED = 1e9
 LEAST_CURVATURE = 0.05
 # Threshold of the pilot over that quantile.
 PILOT_THRESHOLD = 1.2
-# Share of the mean square of the coefficients that counts as variance in a direction that may be flat.
-FLAT = 0.3
+# Least and largest share of the bread; between them it is such that the half edge of its noise, over the mean curvature, is about
+# EDGE. A larger share leaves more noise in the coefficients, and identifies more of them.
+BREAD, MOST_FOR_BREAD, EDGE = 0.1, 0.3, 0.45
 # Least number of records of the rarer class per coefficient for tests of a classifier (Peduzzi et al. 1996), and least number of
 # standard deviations of its noise.
 EVENTS, EVENTS_OVER_NOISE = 10, 4.0
@@ -103,11 +106,16 @@ class InferenceDescent(WhiteningSolver):
     3. The loss is that of Huber for numbers, with a threshold of 1.5 standard deviations of the residuals, and the bounded proper
        loss (`skdp.losses.BoundedProper`) for two classes, whose minimiser is the log-odds.
     4. A pilot of 30 steps comes near. K descents of T steps start there, each with noise of its own, and average their iterates.
-    5. One release has the mean second derivatives J of the loss, the bread of the sandwich. Each descent ends with a damped
+    5. One release has the mean second derivatives J of the loss, the bread of the sandwich. A formula for the spectrum of random
+       matrices takes the noise off its eigenvalues, and tells which directions may be flat. Each descent ends with a damped
        Newton step; the coefficients are the mean of all.
     6. The variance of a linear combination is that of the noise, averaged over curvatures that the noise of J does not exclude
        and pooled with the spread of the K results; that of pilot and bread; and that of sampling: :math:`J^{-1} / n` times a
-       factor of the loss, or :math:`J^{-1} V J^{-1} / n` with a released V, the meat.
+       factor of the loss, or :math:`J^{-1} V J^{-1} / n` with a released V, the meat. A direction that may be flat counts as
+       flat.
+
+    The bread gets a tenth of the squared Gaussian-DP parameter, and up to .3 where noise would hide flat directions; the paths
+    are shorter there. Both depend on n, the number of features and the budget alone.
 
     Parameters
     ----------
@@ -220,7 +228,7 @@ class InferenceDescent(WhiteningSolver):
             shown=bread.shown,
             own=own / self.n_replicates,
             common=common,
-            flat=np.where(bread.shown, 0.0, FLAT * square),
+            flat=bread.shown * (bread.leaks[:, ~bread.shown] @ (own / self.n_replicates + common)[~bread.shown]),
             step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
             sampling=sampling,
             identified=not self._drowned(problem) and self._shows_both_classes(problem, centre),
@@ -283,13 +291,18 @@ class InferenceDescent(WhiteningSolver):
         n_steps = PILOT_STEPS if of_pilot else self._n_steps(problem)
         releases = n_steps if of_pilot else n_steps * self.n_replicates
         noise = bound * loss.lipschitz * math.sqrt(releases / share) / problem.signal_to_noise if private else 0.0
-        usual, path = USUAL_INFORMATION[kind], PILOT_PATH if of_pilot else PATH
+        usual, path = USUAL_INFORMATION[kind], self._path(problem) * (PILOT_PATH if of_pilot else 1.0)
         most = MOST_NOISE[kind] * (loss.lipschitz if kind == "numbers" else 1.0)
         stable = 0.9 * (1 + MOMENTUM) / (1 - MOMENTUM) / usual
         length = min(path / usual / n_steps, stable) if private else stable / 2
         if noise:
             length = min(length, 2 * most**2 * usual / (max(frame.size, 1.0) * noise**2))
         return Steps(length, MOMENTUM, round((PILOT_WARM_UP if of_pilot else WARM_UP) * n_steps), n_steps, noise)
+
+    def _path(self, problem: Problem) -> float:
+        """Total step length over the inverse curvature: shorter where noise hides which directions are flat."""
+        edge = self._edge(problem) / math.sqrt(self._shares(problem).bread)
+        return PATH if edge * PATH <= PATH_OF_EDGE else PATH_OF_EDGE / edge
 
     def _bound(self, problem: Problem, frame: Frame) -> float:
         if not problem.budget.private and self.row_bound is None:
@@ -316,11 +329,19 @@ class InferenceDescent(WhiteningSolver):
             moment=0.12,
             pilot=0.12,
             residuals=2 * histogram if problem.loss.targets == "numbers" else 0.0,
-            bread=0.10,
+            bread=min(max((self._edge(problem) / EDGE) ** 2, BREAD), MOST_FOR_BREAD),
             meat=0.08 if self.robust else 0.0,
             steps=0.0,
         )
         return first._replace(steps=1 - sum(first))
+
+    def _edge(self, problem: Problem) -> float:
+        """Expected half edge of the noise of a bread with the whole budget, over the mean curvature; from public facts."""
+        if not problem.budget.private:
+            return 0.0
+        kind, k = problem.loss.targets, problem.shape[0]
+        most = BoundedProper.most_information if kind == "classes" else 1.0
+        return half_vector_noise(problem) * ROW_BOUND**2 * k * math.sqrt(k / 2) * most / USUAL_INFORMATION[kind]
 
     def _check_unbiased(self, problem: Problem) -> None:
         """Raise ValueError for settings that would bias intervals, before anything is spent."""

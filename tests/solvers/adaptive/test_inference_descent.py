@@ -14,10 +14,10 @@ from skdp.losses import BoundedProper, Huber, Logistic, Squared
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.queries import Standardization, Whitening, half_vector, symmetric
+from skdp.privacy.queries import Standardization, Whitening, symmetric
 from skdp.solvers import InferenceDescent, Problem
 from skdp.solvers._inference import Inference
-from skdp.solvers.adaptive._covariance import Steps, estimated_bread, estimated_meat, expected_bread
+from skdp.solvers.adaptive._covariance import Steps, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._whitening import Frame
 
 N, D = 4000, 4
@@ -57,7 +57,7 @@ def test_the_schedule_spends_the_budget_in_the_stated_shares(loss, robust, inter
     scale, mu = calibrate(schedule, setting.budget), gaussian_mu(setting.budget.epsilon, setting.budget.delta)
     spent = [(r.query.__name__, c, c / (r.mechanism.weight * scale * mu) ** 2) for c, r in schedule.entries]
     assert sum(share for *_, share in spent) == pytest.approx(1.0)
-    expected = {"SecondMoment": 0.12, "Bread": 0.1} | ({"Meat": 0.08} if robust else {})
+    expected = {"SecondMoment": 0.12, "Bread": 0.1 if n > 50 else 0.3} | ({"Meat": 0.08} if robust else {})
     expected |= {"FeatureTargetSums": 0.05} if intercept else {}
     found = {name: share for name, _, share in spent if name in {*expected, "Meat", "FeatureTargetSums"}}
     assert found == pytest.approx(expected)
@@ -136,25 +136,45 @@ def frame(curvature, errors):
     return Frame(geometry, np.asarray(curvature), np.zeros(k), np.asarray(errors))
 
 
-def test_a_released_bread_is_combined_by_precision(rng):
-    """Much noise leaves what the second moment implies, none the release; in between the error has the stated variance."""
-    k = 6
-    truth = 0.8 * np.eye(k) + 0.1 * np.ones((k, k))
-    about = frame(np.ones(k), np.full(k, 1e-3))
-    exact = estimated_bread(truth, 0.0, about, 0.1, 2.0)
+def noisy(truth, size, rng):
+    """The curvature behind a matrix that is released with noise, and the released matrix."""
+    k = len(truth)
+    released = truth + symmetric(size * rng.normal(size=k * (k + 1) // 2), k)
+    return estimated_bread(released, size, frame(np.ones(k), np.zeros(k)), 0.1, 2.0), released
+
+
+def test_without_noise_a_released_bread_is_what_it_is(rng):
+    truth = 0.8 * np.eye(6) + 0.1 * np.ones((6, 6))
+    exact, _ = noisy(truth, 0.0, rng)
     np.testing.assert_allclose(exact.directions * exact.values @ exact.directions.T, truth, atol=1e-12)
-    assert exact.shown.all() and not exact.variances.any()
-    noisy = estimated_bread(truth, 1e3, about, 0.1, 2.0)
-    expected, _ = expected_bread(about, float(np.trace(truth)), 0.1, 2.0)
-    np.testing.assert_allclose(noisy.directions * noisy.values @ noisy.directions.T, expected, atol=0.05)
-    draws, size = [], 0.1
-    move = rng.normal(size=k)
-    for _ in range(3000):
-        draws.append(symmetric(half_vector(np.zeros((k, k))) + size * rng.normal(size=k * (k + 1) // 2), k))
-    flat = estimated_bread(truth, size, frame(np.full(k, 1e-3), np.full(k, 1e3)), 0.1, 2.0)  # the second moment saw nothing
-    trust = flat.variances / (np.square(size) * np.where(np.eye(k) > 0, 1.0, 0.5))
-    shrunk = np.array([trust**0.5 * draw for draw in draws])
-    np.testing.assert_allclose(np.cov((shrunk @ move).T), flat.moved(move), atol=0.1 * flat.moved(move).max())
+    assert exact.shown.all() and not exact.variances.any() and not exact.leaks.any()
+
+
+def test_the_spread_of_noise_is_taken_off_curvatures(rng):
+    """Along noisy eigenvectors, the curvatures of equal and of two different values are a third as wrong as eigenvalues."""
+    for truth in (0.8 * np.eye(20), np.diag(np.repeat([0.4, 1.2], 10))):
+        found, released = noisy(truth, 0.07, rng)
+        known = np.einsum("ai,ab,bi->i", found.directions, truth, found.directions)
+        error, raw = found.values - known, np.linalg.eigvalsh(released) - known
+        assert np.square(error).mean() < np.square(raw).mean() / 9
+
+
+def test_a_flat_direction_shows_unless_noise_is_too_large(rng):
+    """At half edges of about .3 and 1 of the mean curvature."""
+    k = 20
+    truth = 0.8 * np.eye(k)
+    truth[3, 3] = 0.0
+    for _ in range(5):
+        found, _ = noisy(truth, 0.07, rng)
+        assert not found.shown[0] and found.shown[1:].sum() >= k - 2 and found.directions[3, 0] ** 2 > 0.6
+        assert found.leaks[1:, 0].max() < 0.1 and not noisy(truth, 0.25, rng)[0].shown.any()
+
+
+def test_errors_of_a_released_matrix_move_a_step_as_stated(rng):
+    k, size, move = 6, 0.1, rng.normal(size=6)
+    found, _ = noisy(np.eye(k), size, rng)
+    draws = [symmetric(size * rng.normal(size=k * (k + 1) // 2), k) @ move for _ in range(3000)]
+    np.testing.assert_allclose(np.cov(np.array(draws).T), found.moved(move), atol=0.1 * found.moved(move).max())
 
 
 def test_noise_is_taken_off_a_released_meat(rng):
