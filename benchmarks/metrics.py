@@ -49,9 +49,9 @@ ALONE = """\
 ## One metric alone and all of them
 
 Root mean square of the error that noise makes, against the exact metric of the same records: **all** from one evaluation with all
-metrics, **alone** from an evaluation of this metric with the same budget, and how many times as large the first one is. "-" where
-less than half of the evaluations determined the metric. The AUC and the average precision need the release of all metrics: they
-have none of their own.
+metrics, **alone** from an evaluation of this metric with the same budget, how many times as large the first one is, and the
+coverage of the interval of the second. "-" where less than half of the evaluations determined the metric. The AUC and the average
+precision need the release of all metrics: they have none of their own.
 """
 
 
@@ -309,14 +309,19 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         lines.append("")
     refused = sorted({record["refused"] for record in records if "refused" in record})
     lines += [f"Refused before anything is spent: {reason}" for reason in refused[:1]]
-    lines += ["", ALONE, row(heads := ["adjacency", "scores", "rate", "records", "epsilon", "metric", "all", "alone", "ratio"])]
+    lines += [
+        "",
+        ALONE,
+        row(heads := ["adjacency", "scores", "rate", "records", "epsilon", "metric", "all", "alone", "ratio", "coverage alone"]),
+    ]
     lines.append(row(["---"] * len(heads)))
     for record in records:
         for name, one in record.get("metrics", {}).items():
             if "error_alone" in one and any(name in group for group in ALONE_RELEASES):
                 both = [one["error"], one["error_alone"]]
                 ratio = f"{both[0] / both[1]:.2f}" if None not in both and both[1] else "-"
-                lines.append(row([*about(record), name, *("-" if error is None else f"{error:.4f}" for error in both), ratio]))
+                texts = ["-" if error is None else f"{error:.4f}" for error in both]
+                lines.append(row([*about(record), name, *texts, ratio, f"{one['coverage_alone']:.3f}"]))
     return "\n".join(lines) + "\n"
 
 

@@ -45,8 +45,9 @@ columns = [name for name in table.columns if name not in ("income", "split", "fn
 # One ledger for both
 # -------------------
 # The ledger is charged by the fit and by the evaluation. It adds both up, as if one person could be in both tables. Nobody is,
-# so the evaluation states this with ``disjoint=True``, and each person's guarantee is that of one of the two. The ``with`` block
-# makes the noise reproducible, which is for examples only.
+# so the evaluation states this with ``disjoint=True``, and each person's guarantee is that of one of the two. Under a ledger the
+# evaluation has Gaussian noise, which adds up with that of the fit. The ``with`` block makes the noise reproducible, which is for
+# examples only.
 
 model = DPTabularClassifier(epsilon=1.0)
 print(check_pipeline(model))

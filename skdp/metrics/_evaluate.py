@@ -126,7 +126,8 @@ def evaluate(
     Hanley and McNeil (1982). No value is given where an interval is wider than 0.5, or where the number of records of which a
     metric is a share is below 5 standard deviations of its noise. Log loss and Brier score count log-odds beyond 6 as 6. They,
     the area under the curve and the average precision are extrapolated to ranges of no width. The average precision has an
-    interval by the delta method, and is corrected for the bias of counts that are made non-negative.
+    interval by the delta method, is corrected for the bias of counts that are made non-negative, and is "not determined" below 20
+    standard deviations of the noise of the number of positive records.
 
     Metrics of a regressor are those of the clipped errors; their bound is ``found.table.error_bound``. MAE and RMSE have
     intervals by normal theory, :math:`R^2` has Fieller's. MAE and RMSE are "not determined" where an interval is wider than half

@@ -19,6 +19,9 @@ GRID = np.linspace(0.0, 1.0, 4001)  # of values of the AUC that an interval may 
 # Standard deviations of noise from which the number of records among which a share is taken counts as found. At fewer, noise
 # makes an interval look narrow by chance: of those of an AUC of 10 positive records that were below 0.5, a quarter covered.
 FOUND = 5.0
+# The same for the average precision, which depends on a few records with large scores: at 9 to 18 standard deviations its
+# intervals covered in 66 to 96 % of simulations, from 35 on in 92 to 98 %.
+FOUND_PRECISION = 20.0
 # Share of what extrapolation moves a metric by that it may be off. A choice: a half covered in more than 99 % of simulations with
 # many records, none in fewer than 93 % with few.
 SLACK = 0.25
@@ -181,10 +184,10 @@ class NoisyTable:
         low, high = ((-slope + sign * math.sqrt(root)) / (2 * square) for sign in (-1, 1))
         return top / bottom, low, high
 
-    def _found(self, weights: np.ndarray) -> bool:
-        """Return whether a number of records is well above its noise."""
+    def _found(self, weights: np.ndarray, least: float = FOUND) -> bool:
+        """Return whether a number of records is so many standard deviations above its noise."""
         noise = max(float(weights @ self.covariance @ weights), 0.0)
-        return float(weights @ self.counts.ravel()) > FOUND * math.sqrt(noise)
+        return float(weights @ self.counts.ravel()) > least * math.sqrt(noise)
 
     def ratio(self, numerator: np.ndarray, denominator: np.ndarray, level: float) -> tuple[float, float, float]:
         """Return a share of some records, with Fieller's confidence interval.
@@ -316,8 +319,8 @@ class NoisyTable:
             Estimate, lower and upper end, all in [0, 1].
         """
         smooth, positive = self.smooth(), np.repeat([0.0, 1.0], len(self.middles))
-        if not self._found(positive):
-            return math.nan, 0.0, 1.0
+        if not self._found(positive, FOUND_PRECISION):
+            return _in_range(_average_precision(smooth)), 0.0, 1.0
         value, slopes, of_counts = _average_precision(smooth), _slopes(_average_precision, smooth), smooth.ravel()
         variance = max(float(slopes**2 @ of_counts) - float(slopes @ of_counts) ** 2 / self.n_samples, 0.0)
         slack, bias = SLACK * abs(value - _area_of_precision(smooth)), 0.0
