@@ -46,7 +46,7 @@ def test_a_run_writes_what_it_measures(tmp_path, monkeypatch):
         and (cell["rate"], cell["scores"]) in ((0.5, "good"), (None, "normal"))
         and cell["adjacency"] == "zero_out"
     ]
-    kept = [{**cell, "n": 2000 if cell["kind"] == "regression" else 500} for cell in kept] + [kept[-1]]
+    kept = [{**cell, "n": 2000 if cell["kind"] == "regression" else 1500} for cell in kept] + [kept[-1]]
     monkeypatch.setattr(metrics, "cells", lambda quick: kept)
     monkeypatch.setattr(metrics, "TRUE", 10_000)
     main(["metrics", "--quick", "--repeats", "3", "--out", str(tmp_path)])
@@ -59,7 +59,7 @@ def test_a_run_writes_what_it_measures(tmp_path, monkeypatch):
     assert "error_alone" not in classes["metrics"]["roc_auc"]
     page = (tmp_path / "metrics.md").read_text()
     assert (
-        "Refused before anything is spent: At this budget" in page and "| zero_out | good | 0.5 | 500 | 0.5 | log_loss |" in page
+        "Refused before anything is spent: At this budget" in page and "| zero_out | good | 0.5 | 1500 | 0.5 | log_loss |" in page
     )
 
 
