@@ -310,7 +310,7 @@ def test_solvers_that_divide_by_n_refuse_weights():
 )
 def test_other_estimators_refuse_weights(kind):
     y = NUMBERS if "Regress" in kind.__name__ else LABELS
-    refused(kind(1.0), y, "does not take sample_weight: a weight is part of a record", TypeError)
+    refused(kind(1.0), y, f"{kind.__name__} does not take sample_weight: a weight is part of a record", TypeError)
 
 
 def test_tables_in_partitions_have_no_weights(tmp_path):

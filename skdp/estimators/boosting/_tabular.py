@@ -16,7 +16,7 @@ from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._planned_shape import read_shape
 from skdp.estimators._regression import DPLinearRegression
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
 from skdp.estimators.additive._reading import labels_of_columns, number_of_records
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
@@ -57,6 +57,7 @@ class TabularModel(BoostedModel):
     _faint: ClassVar[Any]  # where noise would win over functions of columns, too
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
+        refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         model, reason = self._chosen(*self._facts_of(X, y))
         if isinstance(model, DPLogisticRegression) and not hasattr(X, "columns") and not in_partitions(X):
             self._check_bounds()  # an array has no columns to learn
