@@ -391,7 +391,8 @@ def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             given = np.asarray(weights)
-            numbers = given.dtype.kind in "biuf" or all(isinstance(entry, Real) for entry in given.ravel().tolist())
+            kind = given.dtype.kind  # dates and durations become numbers in a list
+            numbers = kind in "biuf" or (kind == "O" and all(isinstance(entry, Real) for entry in given.ravel().tolist()))
             values = given.astype(np.float64) if numbers else None
     except MemoryError:
         raise

@@ -236,6 +236,7 @@ HOSTILE = [
     np.full((N, 1), SECRET),
     [str(SECRET)] * N,
     np.array(["secret"] * N, dtype=object),
+    np.full(N, np.timedelta64(1, "ns")),
     ["secret"] * N,
     [SECRET, None] * (N // 2),
     np.full(N, 1j),

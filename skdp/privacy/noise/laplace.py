@@ -23,7 +23,8 @@ __all__ = ["IntegerLaplace"]
 # `IntegerLaplace.draw` derives 2**-41; a larger number would add noise.
 RATIO_ERROR = 2.0**-40
 
-# Log-odds of a binary digit beyond which it counts as 0. Digits beyond it are neglected: exp(-700) is 1e-304.
+# Log-odds of a binary digit beyond which it counts as 0. Digits beyond it are neglected: exp(-700) is 1e-304. So the guarantee is
+# pure up to a delta of that size, and a scale below 1/700 has no noise.
 LARGEST_LOG_ODDS = 700.0
 
 # Largest scale of the noise: the digits of a larger one would not fit into 53 bits.

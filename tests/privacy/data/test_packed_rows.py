@@ -137,3 +137,16 @@ def test_a_fit_to_packed_rows_is_that_to_rows_up_to_their_steps(model, rng, monk
     scale = np.abs(usual.coef_).max()
     np.testing.assert_allclose(packed.coef_, usual.coef_, atol=0.01 * scale)
     assert not np.array_equal(packed.coef_, usual.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_weights_have_the_same_effect_on_packed_rows(rng, monkeypatch):
+    X = rng.uniform(-1, 1, (3000, 3))
+    y, weights = np.clip(X[:, 0] + np.abs(X[:, 1]), -1, 1), rng.choice([0.0, 0.5, 2.0], 3000)
+    model = DPAdditiveRegressor(np.inf, feature_bounds=1.0, target_bounds=(-1, 1), max_sample_weight=2.0)
+    usual = model.fit(X, y, sample_weight=weights).predict(X)
+    monkeypatch.setattr(additive_basis, "LARGE_BYTES", 0)
+    np.testing.assert_allclose(model.fit(X, y, sample_weight=weights).predict(X), usual, atol=0.01)
+    hidden = np.where(weights == 0, -1.0, y)  # what a record of weight 0 says has no effect
+    np.testing.assert_allclose(model.fit(X, hidden, sample_weight=weights).predict(X), usual, atol=0.01)
+    assert np.abs(model.fit(X, hidden, sample_weight=np.ones(3000)).predict(X) - usual).max() > 0.1
