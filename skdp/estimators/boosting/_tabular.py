@@ -62,9 +62,9 @@ class TabularModel(BoostedModel):
         if isinstance(model, DPLogisticRegression) and not hasattr(X, "columns") and not in_partitions(X):
             self._check_bounds()  # an array has no columns to learn
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
-        vars(model)["_fitted_by"] = type(self).__name__
+        vars(model).update(_fitted_by=type(self).__name__, _takes_several=False)  # one target, whatever estimator is chosen
         model._fit(X, y, unsupported, **beside)
-        del vars(model)["_fitted_by"]
+        del vars(model)["_fitted_by"], vars(model)["_takes_several"]
         for name in [name for name in vars(model) if name.startswith("_") and "callback" in name]:
             delattr(model, name)  # scikit-learn takes its own off the outer estimator alone, and files hold none
         fitted = {name: value for name, value in vars(model).items() if name in SHARED}
