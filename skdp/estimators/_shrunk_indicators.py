@@ -7,9 +7,9 @@ import numpy as np
 from skdp.estimators._posterior import posterior_mean
 from skdp.preprocessing import Schema
 from skdp.preprocessing._pipeline import Indicators, indicators_of
-from skdp.solvers import SolverResult
+from skdp.solvers import CoefficientNoise, SolverResult
 
-__all__ = ["shrunk_indicators"]
+__all__ = ["shrunk", "shrunk_indicators"]
 
 # Standard deviations that the effects of the indicators of a column may have, in log-odds. The range is a choice: it holds no
 # effect at all, and more than any table has.
@@ -51,16 +51,36 @@ def shrunk_indicators(schema: Schema | None, result: SolverResult) -> SolverResu
         return result
     coef, centre = result.coef[:, 0].copy(), noise.geometry.centre
     for block in indicators_of(schema):
-        columns = block.columns
-        if columns.stop - columns.start >= FEWEST:
-            covariance = SHARE * noise.covariance(columns, _gram(block, centre[columns]))
-            free = np.ones((columns.stop - columns.start, int(block.exhaustive)))
-            found = posterior_mean(coef[columns], covariance, np.eye(len(free)) / block.weight, free, EFFECTS)
-            coef[-1] -= (found - coef[columns]) @ centre[columns] if len(coef) > len(centre) else 0.0
-            coef[columns] = found
+        found = shrunk(block, coef[block.columns], noise)
+        coef[-1] -= (found - coef[block.columns]) @ centre[block.columns] if len(coef) > len(centre) else 0.0
+        coef[block.columns] = found
     estimates = noise.estimates.copy()
     estimates[: centre.size, 0] = coef[: centre.size] / noise.geometry.scale
     return replace(result, coef=coef[:, None], noise=replace(noise, estimates=estimates))
+
+
+def shrunk(block: Indicators, estimates: np.ndarray, noise: CoefficientNoise) -> np.ndarray:
+    """Return the posterior means of the coefficients of the indicators of one column; few of them are as released.
+
+    Parameters
+    ----------
+    block : Indicators
+        The indicators.
+    estimates : ndarray of shape (k,)
+        Their released coefficients.
+    noise : CoefficientNoise
+        The noise of all coefficients, with the steps that it came from.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Coefficients.
+    """
+    if len(estimates) < FEWEST:
+        return estimates
+    covariance = SHARE * noise.covariance(block.columns, _gram(block, noise.geometry.centre[block.columns]))
+    free = np.ones((len(estimates), int(block.exhaustive)))
+    return posterior_mean(estimates, covariance, np.eye(len(estimates)) / block.weight, free, EFFECTS)
 
 
 def _gram(block: Indicators, means: np.ndarray) -> np.ndarray:

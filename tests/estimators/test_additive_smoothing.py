@@ -11,7 +11,7 @@ from seeded import fitted as seeded_fit
 from skdp import DPAdditiveClassifier
 from skdp.estimators.additive import _base, _smoothing
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._schema import LearntScale
+from skdp.preprocessing._schema import LearntScale, Number
 from skdp.privacy.queries import Standardization
 from skdp.solvers import CoefficientNoise, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
@@ -176,3 +176,21 @@ def test_numbers_of_two_values_stay_as_released(rng):
     curve, bars = basis.terms
     np.testing.assert_array_equal(found[curve.columns], coef[curve.columns])
     assert (found[bars.columns] != coef[bars.columns]).all()
+
+
+def test_integers_of_a_learnt_number_are_shrunk_and_its_function_is_as_released(rng):
+    learnt = LearntScale((0.0, 4.0), 2.0, integers=(0.0, 1.0, 2.0, 3.0, 4.0), missing=True, weight=0.5)
+    basis = AdditiveBasis(Schema({"few": Number((0.0, 4.0), "linear", None, learnt)}, None, None), 4)
+    frame = pd.DataFrame({"few": rng.choice([0, 1, 2, 3, 4, np.nan], 5000)})
+    rows = basis.transform(frame).toarray()
+    start = basis.hats_of(basis.terms[0]).stop
+    integers = _smoothing._integers_of(basis, basis.terms[0])
+    assert integers.columns == slice(start, start + 5) and start + 6 == basis.n_features
+    assert integers.weight == rows[:, integers.columns].max() and not integers.exhaustive
+    noise = noise_of(basis, 1.0, rows.mean(axis=0))
+    coef = rng.normal(size=basis.n_features + 1)
+    found = _smoothing.smoothed(basis, result_of(coef, noise)).coef[:, 0]
+    assert np.linalg.norm(found[integers.columns]) < 0.5 * np.linalg.norm(coef[integers.columns])
+    np.testing.assert_array_equal(found[:start], coef[:start])
+    assert found[-2] == coef[-2]  # missing cells
+    assert (rows @ found[:-1]).mean() + found[-1] == pytest.approx((rows @ coef[:-1]).mean() + coef[-1])

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from skdp.estimators._posterior import posterior_mean
+from skdp.estimators._shrunk_indicators import shrunk
 from skdp.preprocessing import AdditiveBasis, Number, Term
+from skdp.preprocessing._pipeline import Indicators
 from skdp.solvers import SolverResult
 
 __all__ = ["smoothed"]
@@ -30,6 +32,7 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 
     The prior of a function of a number is a line and a random walk along the knots. That of categories is a common level and
     independent normal effects. The scale of each prior is averaged over its posterior. The mean prediction stays as it is.
+    The effects of the integers of a learnt number, beside its function, are shrunk as those of linear models are.
     Functions of numbers of two values, and of numbers that a fit learns, are as released: hats between two values stay at 0
     because nobody is there, not because the function is.
 
@@ -52,6 +55,10 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
         return result
     coef, centre, blocks = result.coef[:, 0].copy(), noise.geometry.centre, []
     for term in basis.terms:
+        if (integers := _integers_of(basis, term)) is not None:
+            found = shrunk(integers, coef[integers.columns], noise)
+            coef[-1] -= (found - coef[integers.columns]) @ centre[integers.columns]
+            coef[integers.columns] = found
         columns = _smooth_columns(basis, term)
         if columns is None:
             continue
@@ -66,6 +73,17 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
     estimates = noise.estimates.copy()
     estimates[: centre.size, 0] = coef[:-1] / noise.geometry.scale
     return replace(result, coef=coef[:, None], noise=replace(noise, estimates=estimates, steps=None, blocks=tuple(blocks)))
+
+
+def _integers_of(basis: AdditiveBasis, term: Term) -> Indicators | None:
+    """Return the indicators of the integers of a learnt number; None for other terms."""
+    column = basis.facts.columns[term.names[0]]
+    if len(term.names) > 1 or not isinstance(column, Number) or column.learnt is None or not column.learnt.integers:
+        return None
+    start, values = basis.hats_of(term).stop, np.array(column.learnt.integers)
+    grid: dict[str, Any] = {term.names[0]: values[:1]}
+    weight = float(basis.of_term(term, grid).toarray()[0, start - term.columns.start])
+    return Indicators(slice(start, start + len(values)), weight, exhaustive=False)
 
 
 def _smooth_columns(basis: AdditiveBasis, term: Term) -> slice | None:
