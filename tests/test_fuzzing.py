@@ -96,7 +96,9 @@ def check_fit(estimator, X, y):
     assert model.privacy_spent_.delta > 0 or SOLVERS[model.privacy_report_.solver].pure
     n_classes = getattr(model, "classes_", np.empty(0)).size
     if hasattr(model, "coef_"):
-        assert model.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), width_of(model))
+        several = hasattr(model, "target_bounds_") and model.coef_.ndim == 2  # a row for each of several targets
+        assert several or model.coef_.shape == (*{0: (), 2: (1,)}.get(n_classes, (n_classes,)), width_of(model))
+        assert model.coef_.shape[-1] == width_of(model)
     assert not SECRETS.search(model.privacy_report_.to_json())
 
 

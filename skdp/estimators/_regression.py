@@ -270,14 +270,14 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
     def _uncertain(self) -> Uncertainty:
         if np.ndim(self.coef_) == 2:
-            raise AttributeError("A fit of several targets has no intervals; expected a vector y: one fit for each target.")
+            raise AttributeError("A fit to y of two dimensions has no intervals; expected a vector y: one fit for each target.")
         if not hasattr(self, "uncertainty_"):
             raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
         return self.uncertainty_
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super()._model(plan, result, facts)
-        if result.uncertainty is not None:
+        if result.uncertainty is not None and np.ndim(model["coef_"]) == 1:
             (centre, unit), uncertainty = self._units(), result.uncertainty
             if plan.scaling is not None:
                 uncertainty = replace(uncertainty, geometry=plan.scaling.geometry(uncertainty.geometry))

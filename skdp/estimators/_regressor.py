@@ -185,13 +185,13 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _bounds_of_each(self, given: Any) -> list[Any]:
         """Return the pairs of a range of y that has one for each of several targets; none if it has not."""
         kinds = (list, tuple, np.ndarray)
-        listed = self._takes_several and isinstance(given, kinds) and all(isinstance(pair, kinds) for pair in given)
-        return list(given) if listed else []
+        listed = self._takes_several and isinstance(given, kinds) and getattr(given, "ndim", 1) > 0
+        return list(given) if listed and all(isinstance(pair, kinds) for pair in given) else []
 
     def _checked_bounds(self, given: Any) -> Any:
         """Return a given range of y, a pair, or an array of pairs for several targets; raise TypeError or ValueError."""
         if pairs := self._bounds_of_each(given):
-            return np.array([check_bounds(f"target_bounds[{place}]", pair) for place, pair in enumerate(pairs)])
+            return np.array([_checked_pair(place, pair) for place, pair in enumerate(pairs)])
         return check_bounds("target_bounds", given)
 
     def _bounds(self) -> Any:
@@ -277,3 +277,12 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if self._bounds() is None:
             return "every target is a finite number"
         return "every target is a finite number, and what lies outside of target_bounds is clipped to them"
+
+
+def _checked_pair(place: int, pair: Any) -> Any:
+    """Return the range of one of several targets; an error tells its place only, because targets may be given by mistake."""
+    try:
+        return check_bounds("target_bounds", pair)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"target_bounds[{place}]: expected (low, high) with low < high, numbers up to {LARGEST:g}.")
