@@ -18,7 +18,7 @@ __all__ = ["DESIGNS", "DEVELOPMENT", "FAMILIES", "cell", "measure"]
 
 FAMILIES = ("linear", "logistic")
 # Designs on which the constants of the solver were chosen.
-DEVELOPMENT = ("independent", "correlated", "collinear")
+DEVELOPMENT = ("independent", "correlated", "collinear", "categories", "all levels")
 # Standard deviation of the part of a target or of log-odds that the features explain, and of errors of a target.
 SIGNAL, ERROR = {"linear": 0.3, "logistic": 1.3}, 0.2
 # Records whose predictions are covered or not.
