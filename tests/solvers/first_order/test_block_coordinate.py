@@ -120,7 +120,14 @@ def test_every_sampling_reaches_the_optimum_without_noise(sampling, case):
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, size=(150, 3)) * BOUNDS
     y = (X @ [0.8, 1.5, -0.4] + 0.3 + rng.logistic(size=150) > 0).astype(int)
-    public = {"epsilon": math.inf, "feature_bounds": PAIRS, "alpha": 0.05, "clip_norm": 1e6, "fit_intercept": True, "random_state": 0}
+    public = {
+        "epsilon": math.inf,
+        "feature_bounds": PAIRS,
+        "alpha": 0.05,
+        "clip_norm": 1e6,
+        "fit_intercept": True,
+        "random_state": 0,
+    }
     public["solver"] = solver_of(sampling, n_rounds=4, n_inner=150, step_size=1.5)
     if case == "box":
         model = DPConstrainedClassifier(constraint=Box(-0.2, 0.3), **public).fit(X, y)
