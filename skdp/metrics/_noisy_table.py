@@ -185,7 +185,7 @@ class NoisyTable:
         return top / bottom, low, high
 
     def _found(self, weights: np.ndarray, least: float = FOUND) -> bool:
-        """Return whether a number of records is a given number of standard deviations above its noise."""
+        """Return whether a number of records is far enough above its noise, in standard deviations."""
         noise = max(float(weights @ self.covariance @ weights), 0.0)
         return float(weights @ self.counts.ravel()) > least * math.sqrt(noise)
 

@@ -68,7 +68,7 @@ class ClassCounts(SumQuery):
         return self.relative_sensitivity[adjacency]
 
     def l1_sensitivity(self, adjacency: str) -> int:
-        """Return 2 under ``replace_one`` and 1 under ``zero_out``: this number of counts moves by 1, by the proof of `sensitivity`."""
+        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
         return 2 if adjacency == "replace_one" else 1
 
     def partial(self, rows: TrainingData) -> np.ndarray:
