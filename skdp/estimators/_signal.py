@@ -24,8 +24,9 @@ __all__ = ["DROWNED", "GradientNoise", "gradient_noise", "needed", "noise_level"
 DROWNED = 0.2
 # Range in which a search looks for the number of records and for epsilon. Choices; outside, the report gives no advice.
 FEWEST_RECORDS, MOST_RECORDS, LEAST_EPSILON, MOST_EPSILON = 2, 2**40, 2.0**-20, 10.0
-# Factor between the first values of a search, and ratio of the limits at which it ends. Choices that trade time for precision.
-STEP, PRECISION = 4.0, 1.01
+# Least and largest factor between the first values of a search, and ratio of the limits at which it ends.
+# Choices that trade time for precision.
+STEP, FARTHEST, PRECISION = 1.5, 1024.0, 1.02
 # Number of plans of a search for solvers that sample, whose accounting is slow, and factor that covers its error. Choices.
 REFINEMENTS, MARGIN = 4, 1.05
 
@@ -144,20 +145,39 @@ def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> floa
 
 
 def _least(level: Level, start: float, lowest: float, highest: float) -> float | None:
-    """Return the smallest value near a start at which the level is below 1, within one per cent; None if there is none."""
+    """Return the smallest value near a start at which the level is below 1, within two per cent; None if there is none.
+
+    The level is nearly inverse to the value, so that it tells where to look. The search ends between two plans on both sides.
+    """
     low = high = float(start)
-    while level(high) >= 1:
+    at_low = at_high = level(high)
+    while at_high >= 1:
         if high >= highest:
             return None
-        low, high = high, min(high * STEP, highest)
-    while low == high or level(low) < 1:
+        low, at_low = high, at_high
+        high = min(high * _step(at_high), highest)
+        at_high = level(high)
+    while low == high or at_low < 1:
         if low <= lowest:
             return low
-        low, high = max(low / STEP, lowest), low
+        high, at_high = low, at_low
+        low = max(low / _step(1 / at_low if at_low else math.inf), lowest)
+        at_low = level(low)
+    above = True  # on which side of the root that a line through both logarithms has
     while high > PRECISION * low and high - low > 0.5 * (lowest == FEWEST_RECORDS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if level(middle) < 1 else (middle, high)
+        share = math.log(at_low) / math.log(at_low / at_high) if 0 < at_high and 1 < at_low < math.inf else 0.5
+        length = math.log(high / low)
+        nudged = share + (0.4 if above else -0.4) * math.log(PRECISION) / length
+        middle = low * math.exp(length * min(max(nudged, 0.1), 0.9))
+        now = level(middle)
+        low, at_low, high, at_high = (low, at_low, middle, now) if now < 1 else (middle, now, high, at_high)
+        above = now >= 1
     return high
+
+
+def _step(level: float) -> float:
+    """Return the factor by which a value changes that has a level above 1."""
+    return min(max(1.1 * level, STEP), FARTHEST) if math.isfinite(level) else 4.0
 
 
 def _nearby(level: Level, start: float, lowest: float, highest: float) -> float | None:
