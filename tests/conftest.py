@@ -1,5 +1,6 @@
 """Shared fixtures; seeds are fixed, and every statistical test states its false-alarm rate."""
 
+import re
 from types import FunctionType
 
 import numpy as np
@@ -28,8 +29,16 @@ def knows_scikit_learn(module):
     return False
 
 
+# Slow tests that take more than half a minute
+LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|twenty_million")
+
+
 def pytest_collection_modifyitems(items):
-    """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables."""
+    """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables.
+
+    The longest tests come first, so that no process waits for one of them at the end.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None or LONGEST.search(item.nodeid) is None)
     for item in items:
         place = item.path.as_posix()
         if OLD and ("tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))):
