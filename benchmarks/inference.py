@@ -78,6 +78,37 @@ def all_levels(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
+def two_categories(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Return normal columns, the first of which goes with both of two categories, and all levels of these but the first."""
+    X = rng.normal(size=(n, d))
+    for levels, places in blocks(d):
+        odds = 0.7 ** np.arange(levels)
+        chosen = np.argmax(np.log(odds) + rng.gumbel(size=(n, levels)) + 0.3 * X[:, [0]] * np.arange(levels), axis=1)
+        X[:, places] = 3 * (chosen[:, None] == np.arange(1, levels))
+    return X
+
+
+def blocks(d: int) -> list[tuple[int, slice]]:
+    """Return the number of levels and the columns of two categories among d columns, the last ones."""
+    first, second = max(1, d // 4), max(1, d // 3)
+    return [(first + 1, slice(d - first - second, d - second)), (second + 1, slice(d - second, d))]
+
+
+def as_frame(X: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    """Return the data frame and the schema whose treatment coding is X of the design "schema"."""
+    import pandas as pd
+
+    d = X.shape[1]
+    names = [f"x{j}" for j in range(blocks(d)[0][1].start)]
+    frame = pd.DataFrame(X[:, : len(names)], columns=names)
+    columns: dict[str, Any] = {name: {"kind": "number", "bounds": [-1, 1]} for name in names}
+    for k, (levels, places) in enumerate(blocks(d)):
+        labels = [f"level {level:02d}" for level in range(levels)]
+        frame[f"c{k}"] = np.array(labels)[(X[:, places] @ np.arange(1, levels)).astype(int)]
+        columns[f"c{k}"] = {"kind": "category", "categories": labels}
+    return frame, {"columns": columns}
+
+
 # Columns, in units in which 3 is the largest absolute value.
 DESIGNS: dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
     "independent": independent,
@@ -88,6 +119,7 @@ DESIGNS: dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
     "lognormal": lognormal,
     "categories": categories,
     "all levels": all_levels,
+    "schema": two_categories,
 }
 
 
@@ -176,7 +208,11 @@ def once(about: dict[str, Any], sizes: dict[str, Any], robust: bool, seed: int) 
     rng = np.random.default_rng([sizes["seed"], seed, d, list(DESIGNS).index(design)])
     X = columns_of(design, n, d, rng)
     raw = X @ coef + constant
-    given = {"delta": 1 / n**2, "adjacency": sizes["adjacency"], "feature_bounds": 1.0}
+    given: dict[str, Any] = {"delta": 1 / n**2, "adjacency": sizes["adjacency"], "feature_bounds": 1.0}
+    table, new = X, points
+    if design == "schema":
+        table, given["schema"] = as_frame(X)
+        given["feature_bounds"], new = None, as_frame(points)[0]
     solver: Any = InferenceDescent(robust=True) if robust else "auto"
     if family == "linear":
         model: Any = DPLinearRegression(about["epsilon"], target_bounds=(-2, 2), inference=True, solver=solver, **given)
@@ -187,11 +223,11 @@ def once(about: dict[str, Any], sizes: dict[str, Any], robust: bool, seed: int) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model.fit(X, y)
+            model.fit(table, y)
         except ValueError:
             return None
         found = model.contrast(np.eye(d + 1))
-        ends = model.predict_interval(points)
+        ends = model.predict_interval(new)
     truth, wanted = np.append(coef, constant), points @ coef + constant
     wanted = wanted if family == "linear" else expit(wanted)
     return {

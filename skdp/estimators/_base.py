@@ -372,7 +372,12 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         """Return the public facts about the rows behind the oracle, by field name of `Problem`."""
-        return {"n_features": n_features, "data_norm": 1.0} if self.schema is not None else row_facts(self, n_features)
+        short = self.schema is not None and self._public_rows()[0] is None
+        return {"n_features": n_features, "data_norm": 1.0} if short else row_facts(self, n_features)
+
+    def _public_rows(self) -> tuple[Any, Any]:
+        """Return the bounds of the features and of the length of a row, each None if it is not known."""
+        return self.feature_bounds, self.data_norm
 
     def _rows_of(self, X: Any) -> Any:
         """Return the rows of a table to predict for, with the columns of ``coef_``."""

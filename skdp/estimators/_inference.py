@@ -13,6 +13,8 @@ from skdp._files._suffixes import imported
 from skdp._validation import check_number, column_labels, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import Summary
+from skdp.preprocessing import Schema
+from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 
@@ -65,9 +67,10 @@ class InferenceMixin:
 
         Parameters
         ----------
-        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict, or str
             Factors of the coefficients; the factor of the intercept is the last of ``n_features + 1``, and else 0. A dict has
-            factors by the names of the columns (x0, x1, ... for arrays), and "(intercept)".
+            factors by the names of the coefficients (x0, x1, ... for arrays), and "(intercept)". A text is the name of a column
+            of the table, and stands for its coefficients: those of all levels but the reference level of a category.
         names : list of str or None, default=None
             Names of the combinations.
         level : float, default=0.95
@@ -98,8 +101,9 @@ class InferenceMixin:
 
         Parameters
         ----------
-        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict
-            Factors of the coefficients, as in `contrast`; the rows are linearly independent.
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict, or str
+            Factors of the coefficients, as in `contrast`; the rows are linearly independent. The name of a column tests whether
+            this column matters beside the others.
 
         Returns
         -------
@@ -172,7 +176,8 @@ class InferenceMixin:
             self._contrasts(*self._each(), level, "confidence"),
             level,
             self.privacy_report_,  # type: ignore[attr-defined]
-            hasattr(self, "classes_"),
+            getattr(self, "classes_", np.array([])).tolist(),
+            getattr(getattr(self, "schema_", None), "references", {}),
         )
 
     def _algorithm(self) -> Any:
@@ -195,16 +200,22 @@ class InferenceMixin:
             )
         if not for_inference:
             return
-        if self.schema is not None:  # type: ignore[attr-defined]
+        if self._public_rows() == (None, None):
             raise ValueError(
-                "inference=True with schema=...: rows that a schema prepares are scaled down to length 1, which would bias "
-                "confidence intervals. Expected columns of numbers, with feature_bounds or data_norm."
+                "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
+                "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."
             )
-        if self.feature_bounds is None and self.data_norm is None:  # type: ignore[attr-defined]
-            raise ValueError(
-                "inference=True needs feature_bounds or data_norm, from public knowledge: without them longer rows would be "
-                "scaled down, which would bias confidence intervals. Expected bounds that all records keep."
-            )
+
+    def _stated(self) -> Schema | None:
+        """Return the schema, with treatment coding for inference."""
+        schema: Schema | None = super()._stated()  # type: ignore[misc]
+        return schema if schema is None or not _for_inference(self._algorithm()) else TreatmentSchema.of(schema)
+
+    def _public_rows(self) -> tuple[Any, Any]:
+        if isinstance(stated := self._stated(), TreatmentSchema):
+            return stated.row_facts["feature_bounds"], stated.row_facts["data_norm"]
+        rows: tuple[Any, Any] = super()._public_rows()  # type: ignore[misc]
+        return rows
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
@@ -224,15 +235,20 @@ class InferenceMixin:
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""
         self._inferred()
-        d: int = self.n_features_in_  # type: ignore[attr-defined]
-        names = column_labels(getattr(self, "feature_names_in_", None), d)
+        names = self._names()
+        d = len(names)
         rows = np.eye(d + 1)[: d + bool(self.fit_intercept)]  # type: ignore[attr-defined]
-        return rows[:, :d], rows[:, d], np.array([*map(str, names), INTERCEPT][: len(rows)])
+        return rows[:, :d], rows[:, d], np.array([*names, INTERCEPT][: len(rows)])
+
+    def _names(self) -> list[str]:
+        """Names of the coefficients."""
+        features = getattr(self, "prepared_features_", getattr(self, "feature_names_in_", None))
+        return [*map(str, column_labels(features, self.coef_.size))]  # type: ignore[attr-defined]
 
     def _combinations(self, L: Any) -> tuple[np.ndarray, np.ndarray]:
         """Factors of the coefficients and of the intercept, checked."""
         self._inferred()
-        d: int = self.n_features_in_  # type: ignore[attr-defined]
+        d = len(self._names())
         given = np.atleast_2d(np.asarray(self._by_name(L), dtype=np.float64))
         if given.ndim != 2 or given.shape[1] not in (d, d + 1) or not len(given):
             raise ValueError(f"L has shape {np.shape(L)}; expected (m, {d}), or (m, {d + 1}) with factors of the intercept.")
@@ -244,14 +260,25 @@ class InferenceMixin:
         return given[:, :d], constant
 
     def _by_name(self, L: Any) -> Any:
-        """Rows of factors, from dicts of them."""
+        """Rows of factors, from dicts of them, or from the name of a column of the table."""
+        if isinstance(L, str):
+            return np.eye(len(self._names()))[self._features_of(L)]
         given = [L] if isinstance(L, Mapping) else L
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L
-        names = [*map(str, column_labels(getattr(self, "feature_names_in_", None), self.n_features_in_)), INTERCEPT]  # type: ignore[attr-defined]
+        names = [*self._names(), INTERCEPT]
         if unknown := sorted({str(name) for row in given for name in row} - set(names)):
             raise ValueError(f"L names {unknown}; expected some of {names}.")
         return [[row.get(name, 0.0) for name in names] for row in given]
+
+    def _features_of(self, column: str) -> slice:
+        """Places of the features of a column of the table."""
+        schema = getattr(self, "schema_", None)
+        blocks = {name: slice(place, place + 1) for place, name in enumerate(self._names())} if schema is None else {}
+        blocks |= {} if schema is None else dict(schema.blocks())
+        if column not in blocks:
+            raise ValueError(f"L={column!r} is no column; expected one of {list(blocks)}, or factors of the coefficients.")
+        return blocks[column]
 
     def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
         inference = self._inferred()
@@ -264,7 +291,7 @@ class InferenceMixin:
         warn(
             f"{unknown} of {len(rows)} combinations of coefficients are not identified at this budget: their intervals are "
             "infinite, and they have no p-value. Take more records or a larger epsilon, leave out features that others nearly "
-            "determine, and leave one level of each category out.",
+            "determine, and leave one level of each category out, as a schema does.",
             LowSignalWarning,
         )
         return found

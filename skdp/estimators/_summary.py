@@ -1,6 +1,7 @@
 """Shows the coefficients of a model with standard errors, tests and intervals, as text, HTML and data frame."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -29,15 +30,18 @@ class Summary:
         Level of the intervals.
     report : PrivacyReport
         Report of the fit.
-    odds : bool
-        Whether coefficients are logarithms of odds ratios.
+    classes : sequence
+        The two classes, the second of which has the odds; empty for numbers.
+    references : dict of str to str
+        Reference level of each category.
     """
 
     title: str
     contrasts: Contrasts
     level: float
     report: PrivacyReport
-    odds: bool
+    classes: Sequence[Any] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, one row per coefficient.
@@ -86,7 +90,7 @@ class Summary:
             "lower": found.lower,
             "upper": found.upper,
         }
-        if self.odds:
+        if len(self.classes):
             with np.errstate(over="ignore"):
                 ratios = (np.exp(ends) for ends in (found.estimate, found.lower, found.upper))
                 columns |= dict(zip(("odds_ratio", "odds_lower", "odds_upper"), ratios, strict=True))
@@ -95,7 +99,7 @@ class Summary:
     def _heads(self) -> tuple[str, ...]:
         tail = (1 - self.level) / 2
         ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
-        return "", "coef", "se", "noise %", "t", "P>|t|", *ends, *(("odds ratio",) if self.odds else ())
+        return "", "coef", "se", "noise %", "t", "P>|t|", *ends, *(("odds ratio",) if len(self.classes) else ())
 
     def _rows(self) -> list[tuple[str, ...]]:
         columns = self._columns()
@@ -107,7 +111,7 @@ class Summary:
                 continue
             pvalue = "<.001" if cell["p"] < 0.001 else f"{cell['p']:.3f}"
             shares = f"{100 * cell['noise']:.0f}", f"{cell['t']:.2f}", pvalue
-            ends = f"{cell['lower']:.4g}", f"{cell['upper']:.4g}", *((f"{cell['odds_ratio']:.4g}",) if self.odds else ())
+            ends = f"{cell['lower']:.4g}", f"{cell['upper']:.4g}", *((f"{cell['odds_ratio']:.4g}",) if len(self.classes) else ())
             rows.append((str(name), f"{cell['coef']:.4g}", f"{cell['se']:.4g}", *shares, *ends))
         return rows
 
@@ -118,7 +122,10 @@ class Summary:
         )
 
     def _notes(self) -> list[str]:
+        levels = ", ".join(f"{name}={level}" for name, level in self.references.items())
         return [
+            *([f"Odds are those of {self.classes[1]!r} against {self.classes[0]!r}."] if len(self.classes) else []),
+            *([f"Levels of categories are relative to {levels}."] if levels else []),
             "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",
             "Computed from the releases of the fit: reading it costs nothing.",
         ]

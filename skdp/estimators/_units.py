@@ -14,10 +14,11 @@ __all__ = ["described_units", "row_facts", "scaling_of"]
 
 def row_facts(estimator: Any, n_features: int) -> dict[str, Any]:
     """Return the public facts about the rows behind the oracle, by field name of `Problem`."""
-    bounds = check_feature_bounds(estimator.feature_bounds, n_features)
+    feature_bounds, row_norm = estimator._public_rows()
+    bounds = check_feature_bounds(feature_bounds, n_features)
     largest: Any = None if bounds is None else np.abs(bounds).max(axis=-1).tolist()
     largest = 1.0 if _scales_columns(estimator) else tuple(largest) if isinstance(largest, list) else largest
-    data_norm = _longest_row(largest, n_features) if estimator.data_norm is None else float(estimator.data_norm)
+    data_norm = _longest_row(largest, n_features) if row_norm is None else float(row_norm)
     return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": largest}
 
 
@@ -25,7 +26,7 @@ def scaling_of(estimator: Any, n_features: int, names: Any) -> ColumnScaling | N
     """Return the map of the columns that ``feature_bounds`` define; None if they do not scale."""
     if not _scales_columns(estimator):
         return None
-    bounds = check_feature_bounds(estimator.feature_bounds, n_features, column_labels(names, n_features))
+    bounds = check_feature_bounds(estimator._public_rows()[0], n_features, column_labels(names, n_features))
     return ColumnScaling.of_bounds(np.broadcast_to(np.asarray(bounds), (n_features, 2)), shifts=bool(estimator.fit_intercept))
 
 
@@ -43,7 +44,7 @@ def _scales_columns(estimator: Any) -> bool:
     """
     named = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else estimator.solver
     bounded = isinstance(named, (type, Solver)) and getattr(named, "uses_bounds", False)
-    return estimator.feature_bounds is not None and estimator._constraint() is None and not bounded
+    return estimator._public_rows()[0] is not None and estimator._constraint() is None and not bounded
 
 
 def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:

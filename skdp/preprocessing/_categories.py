@@ -30,8 +30,8 @@ class KnownCategories(StatelessTransformer):
     categories : list, or list of list
         The categories of all columns, or a list for each: text, numbers or booleans. Values are compared as text without
         surrounding spaces, so that 1, 1.0 and "1" are the same category.
-    other : str, default="other"
-        The category of all other values, including missing ones. It may be one of the categories.
+    other : str or list of str, default="other"
+        The category of all other values, including missing ones, or one for each column. It may be one of the categories.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class KnownCategories(StatelessTransformer):
            ['other']], dtype=object)
     """
 
-    def __init__(self, categories: Any = None, *, other: str = "other") -> None:
+    def __init__(self, categories: Any = None, *, other: str | list[str] = "other") -> None:
         self.categories = categories
         self.other = other
 
@@ -89,8 +89,8 @@ class KnownCategories(StatelessTransformer):
         return cells
 
     def _check(self, X: np.ndarray) -> None:
-        if not isinstance(self.other, str):
-            raise TypeError(f"other={shown(self.other)}; expected a string.")
+        if not all(isinstance(other, str) for other in self._others(X.shape[1])):
+            raise TypeError(f"other={shown(self.other)}; expected a string, or one for each of {X.shape[1]} columns.")
         if self.categories is None:
             raise ValueError(
                 "categories=None; expected lists from public knowledge, because categories taken from the records leak."
@@ -103,22 +103,28 @@ class KnownCategories(StatelessTransformer):
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         named = np.empty(X.shape, dtype=object)
+        others = self._others(X.shape[1])
         for column, categories in enumerate(self._lists(X.shape[1])):
             known = {spelling: name for name in category_names(categories) for spelling in _spellings(name)}
-            name_of = np.frompyfunc(partial(self._name, known), 1, 1)
+            name_of = np.frompyfunc(partial(_name, known, others[column]), 1, 1)
             with np.errstate(all="ignore"):  # a warning would reveal a NaN
                 named[:, column] = name_of(X[:, column])
         return named
-
-    def _name(self, known: dict[str, str], value: Any) -> str:
-        if type(value) is str and value in known:  # the common case
-            return known[value]
-        return known.get(spelling(value), self.other)  # type: ignore[arg-type]
 
     def _lists(self, n_columns: int) -> list[Any]:
         given = self.categories
         nested = isinstance(given, (list, tuple)) and any(isinstance(entry, (list, tuple, np.ndarray)) for entry in given)
         return list(given) if nested else [given] * n_columns
+
+    def _others(self, n_columns: int) -> list[Any]:
+        given = self.other
+        return [*given] if isinstance(given, list) and len(given) == n_columns else [given] * n_columns
+
+
+def _name(known: dict[str, str], other: str, value: Any) -> str:
+    if type(value) is str and value in known:  # the common case
+        return known[value]
+    return known.get(spelling(value), other)  # type: ignore[arg-type]
 
 
 def category_names(categories: Any) -> list[str]:

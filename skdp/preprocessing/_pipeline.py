@@ -15,6 +15,7 @@ from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers, parts_of, separator_of
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
+from skdp.preprocessing._treatment import TreatmentSchema
 
 __all__ = ["Indicators", "SchemaPipeline", "from_schema", "indicators_of", "prepared_names"]
 
@@ -89,14 +90,15 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
     from sklearn.compose import ColumnTransformer  # heavy, and estimators import this package
 
     facts = Schema.read(schema)
-    parts = list(_parts(facts, sparse_output))
+    own_units = isinstance(facts, TreatmentSchema)
+    parts = list(facts.parts(sparse_output) if isinstance(facts, TreatmentSchema) else _parts(facts, sparse_output))
     columns = ColumnTransformer(
         parts,
         sparse_threshold=1.0 if sparse_output else 0.0,
-        transformer_weights={name: 1 / facts.data_norm for name, *_ in parts},
+        transformer_weights=None if own_units else {name: 1 / facts.data_norm for name, *_ in parts},
         verbose_feature_names_out=False,
     )
-    steps = (SchemaColumns.of(facts), columns, RowNormClipper(1.0))
+    steps = (SchemaColumns.of(facts), columns, *(() if own_units else (RowNormClipper(1.0),)))
     return SchemaPipeline(make_pipeline(*steps).steps)
 
 

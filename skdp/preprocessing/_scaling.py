@@ -104,12 +104,15 @@ class BoundedScaler(StatelessTransformer):
             columns = X.indices if X.format == "csr" else np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
             return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
 
-    def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        scaled = np.clip(X, low, high)
+    def _bounded(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return clipped and filled numbers and their bounds, or the logarithms of all three."""
+        bounded = np.clip(X, low, high)
         if self.fill is not None:
-            np.copyto(scaled, np.clip(self.fill, low, high), where=np.isnan(scaled))
-        if self.scale == "log":
-            scaled, low, high = _signed_log(scaled), _signed_log(low), _signed_log(high)
+            np.copyto(bounded, np.clip(self.fill, low, high), where=np.isnan(bounded))
+        return (_signed_log(bounded), _signed_log(low), _signed_log(high)) if self.scale == "log" else (bounded, low, high)
+
+    def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        scaled, low, high = self._bounded(X, low, high)
         if self.centre:
             scaled -= (low + high) / 2
             scaled /= (high - low) / 2
