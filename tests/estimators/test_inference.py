@@ -14,6 +14,8 @@ from sklearn.base import clone
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy import PrivacyLedger
 from skdp.privacy.errors import LowSignalWarning
 from skdp.solvers import InferenceDescent
@@ -205,11 +207,15 @@ def test_a_solver_object_is_for_inference_too(model, y):
         of(model, y, **given, feature_bounds=None)
 
 
+PARTIAL = {"columns": {name: {"kind": "learn"} if name == "rest" else {"kind": "number", "bounds": [-1, 1]} for name in NAMES}}
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"feature_bounds": None}, ValueError, "inference=True needs feature_bounds or data_norm"),
-        ({"feature_bounds": None, "schema": "learn"}, ValueError, "inference=True with schema="),
+        ({"feature_bounds": None}, ValueError, "inference=True needs schema, feature_bounds or data_norm"),
+        ({"feature_bounds": None, "schema": "learn"}, ValueError, "inference=True with columns that are learnt"),
+        ({"feature_bounds": None, "schema": PARTIAL}, ValueError, r"that are learnt, \['rest'\]"),
         ({"solver": "gd"}, ValueError, "inference=True with solver='gd'; expected 'auto', 'inference'"),
         ({"inference": "yes"}, TypeError, "inference='yes'; expected True or False"),
         ({"alpha": 1.0}, ValueError, "a penalty biases intervals"),
@@ -225,6 +231,72 @@ def test_mistakes_cost_nothing(model, y, given, error, message):
     with ledger:
         of(model, y)
     assert len(ledger.entries) == 1
+
+
+LEVELS = RNG.choice(["A", "B", "C"], N, p=[0.5, 0.3, 0.2])
+FRAME = pd.DataFrame({"age": 50 + 30 * X[:, 0], "stage": LEVELS, "sex": RNG.choice(["f", "m"], N), "dose": np.exp(X[:, 1])})
+SCHEMA = {
+    "columns": {
+        "age": {"kind": "number", "bounds": [20, 80]},
+        "stage": {"kind": "category", "categories": ["B", "A", "C"]},
+        "sex": {"kind": "category", "categories": ["m"]},
+        "dose": {"kind": "number", "bounds": [0, 3], "scale": "log"},
+    }
+}
+OF_FRAME = ["age", "log1p(dose)", "stage_A", "stage_C", "sex_m"]
+TRUTH = np.array([0.02, 0.8, -0.5, 1.0, 0.0, -1.0])
+OUTCOME = np.column_stack([FRAME["age"], np.log1p(FRAME["dose"]), LEVELS == "A", LEVELS == "C"]) @ TRUTH[:4] - 1
+OF_SCHEMA = pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (clone(LINEAR).set_params(epsilon=10.0), OUTCOME + 0.3 * RNG.normal(size=N)),
+        (clone(LOGISTIC).set_params(epsilon=10.0), (RNG.random(N) < expit(OUTCOME)).astype(int)),
+    ],
+    ids=("linear", "logistic"),
+)
+
+
+@OF_SCHEMA
+@pytest.mark.parametrize("frame", [FRAME, pl.from_pandas(FRAME)], ids=("pandas", "polars"))
+def test_categories_are_relative_to_their_first_level(model, y, frame):
+    model = of(model, y, frame, feature_bounds=None, schema=SCHEMA)
+    table = model.summary().to_frame()
+    assert table.index.tolist() == [*OF_FRAME, "(intercept)"] and table["estimable"].all()
+    assert (np.abs(table["coef"] - TRUTH) < 4 * table["se"]).all() and table["se"]["stage_C"] < 0.3
+    assert "relative to stage=B, sex=other" in str(model.summary())
+    np.testing.assert_allclose(model.coef_.ravel(), table["coef"][:-1])
+    assert model.wald_test("stage").pvalue < 1e-4 and model.wald_test("sex").df[0] == 1
+    np.testing.assert_allclose(model.wald_test("stage").statistic, model.wald_test([{"stage_A": 1}, {"stage_C": 1}]).statistic)
+    with pytest.raises(ValueError, match=r"L='color' is no column; expected one of \['age', 'dose', 'stage', 'sex'\]"):
+        model.wald_test("color")
+    ends = model.predict_interval(frame[:5])
+    middle = model.predict_proba(frame[:5])[:, 1] if hasattr(model, "classes_") else model.predict(frame[:5])
+    assert (ends[:, 0] < middle).all() and (middle < ends[:, 1]).all()
+
+
+@OF_SCHEMA
+def test_what_is_not_listed_is_the_reference_level(model, y):
+    model = of(model, y, FRAME, feature_bounds=None, schema=SCHEMA)
+    odd = pd.DataFrame({"age": [50, 50, 900.0], "stage": ["B", None, "Z"], "sex": ["f", 3, None], "dose": [1, 1, 1.0]})
+    first, other, clipped = model.decision_function(odd) if hasattr(model, "classes_") else model.predict(odd)
+    assert first == other and clipped - first == pytest.approx(30 * model.coef_.ravel()[0])
+
+
+def test_rows_of_a_schema_keep_their_public_length():
+    """A category adds one to the squared length, whatever the number of its levels; hostile cells do not change that."""
+    coded = TreatmentSchema.of(Schema.read(SCHEMA))
+    hostile = FRAME[:6].copy()
+    hostile["age"] = [1e308, -1e308, 1e300, -1e300, 80, -0.0]
+    hostile["stage"] = ["A", "C", "1", None, np.nan, 7]
+    rows = from_schema(coded).fit_transform(pd.concat([FRAME, hostile]))
+    low, high = np.array(coded.row_facts["feature_bounds"]).T
+    assert rows.shape[1] == coded.n_features == len(OF_FRAME) and (rows >= low).all() and (rows <= high).all()
+    shift = np.clip(0, low, high)
+    lengths = np.linalg.norm((rows - shift) / np.maximum(high - shift, shift - low), axis=1)
+    assert lengths.max() <= coded.row_facts["data_norm"] == 2.0
+    longest = pd.DataFrame({"age": [80], "stage": ["C"], "sex": ["m"], "dose": [3.0]})
+    row = from_schema(coded).fit_transform(longest)[0]
+    assert np.linalg.norm((row - shift) / np.maximum(high - shift, shift - low)) == pytest.approx(2.0)
 
 
 @BOTH

@@ -17,6 +17,7 @@ from skdp.solvers._noise_limits import FAINT
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps, accelerated
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver
+from skdp.solvers.adaptive._calibration_steps import first_slope, step_matrix
 from skdp.solvers.adaptive._counted_calibration import COUNTED, CUTS, UNIT, calibrated_line, share_of_counts
 from skdp.solvers.adaptive._few_passes import (
     FEW,
@@ -81,6 +82,8 @@ DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
 ROUND, KINK = 0.5, 1.0
 # Least variance of a standardised feature in the size of a score: noise can leave no feature any. A choice.
 LEAST_SHOWN = 1e-3
+# Largest change of slope or offset in a step of the calibration of log-odds. A choice that keeps a noisy step from leaving.
+LONGEST_MOVE = 1.0
 # Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
 # coefficients, so that a noisy slope does not reverse their order. Choices.
 SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02
@@ -288,7 +291,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
             difference = float(cast(np.ndarray, counts)[0]), noise
             coef, slope_variance = self._placed(problem, features, average, difference, ask)
         elif self._calibrates(problem):
-            coef, slope_variance = self._calibrated(problem, features, coef, ask)
+            coef, slope_variance = self._calibrated(problem, features, coef, float(descent.classes.start[0]), ask)
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         bend_of = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
@@ -398,8 +401,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
         direction[problem.n_features :] = offset
         return direction, variance / slope**2
 
-    def _calibrated(self, problem: Problem, standard: Standard, coef: np.ndarray, ask: Ask) -> tuple[np.ndarray, float]:
-        """Coefficients with a new slope and offset, and the relative variance of the slope."""
+    def _calibrated(
+        self, problem: Problem, standard: Standard, coef: np.ndarray, constant: float, ask: Ask
+    ) -> tuple[np.ndarray, float]:
+        """Coefficients with a new slope and offset, and the relative variance of the slope; ``constant`` is the best constant."""
         features, signal, rule = slice(problem.n_features), problem.signal_to_noise, self._rule(problem)
         length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
         direction = coef / length
@@ -407,7 +412,10 @@ class StandardizedGradientDescent(AdaptiveSolver):
         score = standard.to_rows(problem, direction)
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
-        point, average = np.array([length, offset]), np.zeros(2)
+        adapts = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
+        if adapts:
+            offset = constant if problem.intercept_scaling else 0.0
+        point, average = np.array([first_slope(length) if adapts else length, offset]), np.zeros(2)
         path = rule.calibration_noise * math.sqrt(rule.calibration_share) * signal / (CALIBRATION_CLIP * problem.loss.lipschitz)
         longest = self.n_calibration_steps / _sharpness(problem.loss)
         momentum = min(max(1 - longest / path, 0.0), float(self.momentum))  # as much as the path needs: less noise
@@ -416,17 +424,26 @@ class StandardizedGradientDescent(AdaptiveSolver):
         free, velocity = np.array([1.0, float(bool(problem.intercept_scaling))]), np.zeros(2)
         shrinkage = np.array([1 + step / (1 - momentum) * penalty, 1.0])
         half = self.n_calibration_steps // 2
+        total = _calibration_clip(problem) / (signal * math.sqrt(rule.calibration_share)) if signal < math.inf else 0.0
         for number in range(self.n_calibration_steps):
             gradient = ask(ScoreGradient(problem.loss, score, point, _calibration_clip(problem), weights))
-            velocity = momentum * velocity + gradient / problem.n_samples * free
-            point = (point - step * velocity) / shrinkage
+            if adapts:
+                matrix = step_matrix(point, free, penalty, problem.class_weight, total, self.n_calibration_steps)
+                move = matrix @ (gradient / problem.n_samples + penalty * point * (1.0, 0.0))
+                point = point - move * min(1.0, LONGEST_MOVE / max(float(np.abs(move).max()), LONGEST_MOVE))
+            else:
+                velocity = momentum * velocity + gradient / problem.n_samples * free
+                point = (point - step * velocity) / shrinkage
             if number >= half:
                 average += point / (self.n_calibration_steps - half)
         slope = max(average[0] / length, LEAST_SLOPE)
         calibrated = coef.copy()
         calibrated[features] *= slope
         calibrated[problem.n_features :] = average[1]
-        noise = _calibration_clip(problem) * math.sqrt(self.n_calibration_steps / rule.calibration_share) / signal
+        noise = total * math.sqrt(self.n_calibration_steps)
+        if adapts:
+            matrix = step_matrix(average, free, penalty, problem.class_weight, total, self.n_calibration_steps)
+            step, momentum = float(matrix[0, 0]), 0.0
         bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
         steps = NoisySteps(self.n_calibration_steps, half, step, momentum, noise)
         return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)

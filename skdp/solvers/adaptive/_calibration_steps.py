@@ -1,0 +1,73 @@
+"""Chooses the steps of the calibration of log-odds: as long as their expected curvature and the noise allow."""
+
+import math
+
+import numpy as np
+from scipy.special import expit
+
+__all__ = ["first_slope", "step_matrix"]
+
+# Standard deviation of slope and offset around the start that the steps count with. A larger one learns more, and more noise. In
+# eight cells of adult, ijcnn1, mammography, spambase and made-up tables the excess log loss was .044 in sum, .055 with 1.5, and
+# .051 with the shorter path (docs/defaults.md).
+PRIOR = 1.0
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def first_slope(length: float) -> float:
+    """Return the slope of a score of variance 1 at which the calibration starts.
+
+    Clipped steps end at slopes that are too large. There the log loss has hardly any curvature, so that a descent does not come
+    back in time; at small slopes it has more. The root of a slope above 1 is between both.
+
+    Parameters
+    ----------
+    length : float
+        The slope at which the steps ended.
+
+    Returns
+    -------
+    float
+        At most ``length``.
+    """
+    return min(length, math.sqrt(length))
+
+
+def step_matrix(
+    point: np.ndarray, free: np.ndarray, penalty: float, class_weight: tuple[float, ...] | None, noise: float, n_steps: int
+) -> np.ndarray:
+    r"""Return the matrix by which the gradient of a step is multiplied.
+
+    Scores count as standard normal, which gives the curvature h of the log loss in two directions. After a path P, a descent has
+    learnt the share :math:`1 - e^{-P h}` of what is left, and a posterior mean has learnt :math:`(h \tau / g)^2 / (1 + (h \tau /
+    g)^2)` for a prior of standard deviation :math:`\tau` and noise g. So :math:`P = \log(1 + (h \tau / g)^2) / h`.
+
+    Parameters
+    ----------
+    point : ndarray of shape (2,)
+        Slope and offset.
+    free : ndarray of shape (2,)
+        1 where a coordinate moves, else 0.
+    penalty : float
+        Curvature of the penalty on the slope.
+    class_weight : tuple of float or None
+        Factor of each record's loss, by class.
+    noise : float
+        Standard deviation of the noise of the mean gradient, if all of the budget of the calibration were in one.
+    n_steps : int
+        Number of steps over which the path is divided.
+
+    Returns
+    -------
+    ndarray of shape (2, 2)
+        Symmetric, positive semidefinite.
+    """
+    p = expit(point[0] * NODES + point[1])
+    first, second = class_weight or (1.0, 1.0)
+    bend = WEIGHTS * p * (1 - p) * (first * second / (p * first + (1 - p) * second))
+    columns = np.column_stack([NODES, np.ones_like(NODES)]) * free
+    curvature, directions = np.linalg.eigh((columns.T * bend) @ columns + np.diag([penalty, 0.0]))
+    curvature = np.maximum(curvature, 1e-12)
+    path = 2 * np.log1p(np.square(curvature * PRIOR / noise) / 2) / curvature
+    return np.asarray((directions * (path / n_steps)) @ directions.T * np.outer(free, free))
