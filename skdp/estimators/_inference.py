@@ -200,6 +200,8 @@ class InferenceMixin:
             )
         if not for_inference:
             return
+        if isinstance(stated := self._stated(), TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
+            raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
         if self._public_rows() == (None, None):
             raise ValueError(
                 "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
@@ -244,6 +246,13 @@ class InferenceMixin:
         """Names of the coefficients."""
         features = getattr(self, "prepared_features_", getattr(self, "feature_names_in_", None))
         return [*map(str, column_labels(features, self.coef_.size))]  # type: ignore[attr-defined]
+
+    def _references(self) -> dict[str, str]:
+        """Reference level of each coefficient that is relative to one."""
+        schema = getattr(self, "schema_", None)
+        levels = {} if schema is None else schema.references
+        blocks = {} if schema is None else dict(schema.blocks())
+        return {name: level for column, level in levels.items() for name in self._names()[blocks[column]]}
 
     def _combinations(self, L: Any) -> tuple[np.ndarray, np.ndarray]:
         """Factors of the coefficients and of the intercept, checked."""

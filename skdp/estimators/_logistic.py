@@ -80,9 +80,10 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
         its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     inference : bool, default=False
-        Whether the fit also releases what confidence intervals and tests need, within the same budget; for two classes, with
-        ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and `predict_interval` use
-        it. The solver is then "inference", whose coefficients are not shrunk: they predict less well where noise is large.
+        Whether the fit also releases what confidence intervals and tests need, within the same budget; for two classes, with a
+        ``schema`` of all columns, ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test`
+        and `predict_interval` use it. The solver is then "inference", whose coefficients are not shrunk: they predict less well
+        where noise is large. A schema leaves numbers in their units, and codes categories relative to their first level.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.

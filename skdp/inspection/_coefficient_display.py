@@ -81,7 +81,7 @@ class CoefficientDisplay:
         estimator : DPLogisticRegression or DPLinearRegression
             A model fitted with ``inference=True``, or a fitted pipeline or search that ends in one.
         features : list of str or None, default=None
-            Names of the features to draw, in this order; None draws all, without the intercept.
+            Names of the coefficients to draw, in this order; None draws all, without the intercept.
         level : float, default=0.95
             Level of the intervals, in (0, 1).
         odds_ratios : bool or None, default=None
@@ -107,8 +107,7 @@ class CoefficientDisplay:
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         if not hasattr(estimator, "inference_"):
             raise AttributeError(f"{type(estimator).__name__} was not fitted for inference; expected inference=True, and a fit.")
-        named = getattr(estimator, "feature_names_in_", None)
-        known = [f"x{i}" for i in range(estimator.n_features_in_)] if named is None else [str(name) for name in named]
+        known = estimator._names()
         chosen = known if features is None else [str(name) for name in features]
         if unknown := [name for name in {**dict.fromkeys(chosen), **dict(units or {})} if name not in known]:
             raise ValueError(f"There are no features {unknown}; expected some of {known}.")
@@ -119,7 +118,11 @@ class CoefficientDisplay:
         rows = np.eye(len(known))[[known.index(name) for name in chosen]] * factors[:, None]
         whole = estimator.contrast(rows, chosen, level=level)
         noise = estimator.contrast(rows, chosen, level=level, kind="noise")
+        references = estimator._references()
         labels = [name if factor == 1 else f"{name} (per {factor:g})" for name, factor in zip(chosen, factors, strict=True)]
+        labels = [
+            f"{label} (against {references[n]})" if n in references else label for n, label in zip(chosen, labels, strict=True)
+        ]
         ends = (np.column_stack([found.lower, found.upper]) for found in (whole, noise))
         confidence, of_noise = ends
         odds = classifier if odds_ratios is None else bool(odds_ratios)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
+from skdp.inspection import CoefficientDisplay
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy import PrivacyLedger
@@ -272,6 +273,14 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     ends = model.predict_interval(frame[:5])
     middle = model.predict_proba(frame[:5])[:, 1] if hasattr(model, "classes_") else model.predict(frame[:5])
     assert (ends[:, 0] < middle).all() and (middle < ends[:, 1]).all()
+
+
+def test_a_plot_names_the_reference_level():
+    display = CoefficientDisplay.from_estimator(of(LINEAR, NUMBERS, FRAME, feature_bounds=None, schema=SCHEMA), units={"age": 10})
+    expected = ["age (per 10)", "log1p(dose)", "stage_A (against B)", "stage_C (against B)", "sex_m (against other)"]
+    assert display.names == expected
+    with pytest.raises(ValueError, match="categories and fit_intercept=False"):
+        of(LINEAR, NUMBERS, FRAME, feature_bounds=None, schema=SCHEMA, fit_intercept=False)
 
 
 @OF_SCHEMA
