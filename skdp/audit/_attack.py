@@ -20,7 +20,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning
+from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
 from skdp.privacy.noise.source import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.schedule import Release, Selection
@@ -59,12 +59,10 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
         raise Planned(plan)
 
     X = X.to_numpy() if hasattr(X, "columns") and getattr(estimator, "schema", None) is None else X
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LowSignalWarning)  # an audit does not need an accurate model
-        try:
-            _derived(estimator, stop).fit(X, y)
-        except Planned as end:
-            return end.plan
+    try:
+        _derived(estimator, stop).fit(X, y)  # which does not warn of noise: an audit does not need an accurate model
+    except Planned as end:
+        return end.plan
     raise TypeError(f"{type(estimator).__name__} fits without a run through the oracle; expected an estimator that plans one.")
 
 
@@ -270,12 +268,12 @@ def _log_ratio(exponents: np.ndarray, rate: float) -> np.ndarray:
 def warnings_said_once() -> Iterator[None]:
     """Silence, for the following fits, the warnings that the plan has already emitted."""
     with warnings.catch_warnings():
-        for category in (LowSignalWarning, OutsideGuaranteeWarning, WeakPrivacyWarning):
+        for category in (OutsideGuaranteeWarning, WeakPrivacyWarning):
             warnings.simplefilter("ignore", category)
         yield
 
 
 def _derived(estimator: DPEstimator, run: Any) -> Any:
-    """Return a silent copy of the estimator, of a class that runs a plan differently."""
+    """Return a copy of the estimator, of a class that runs a plan differently, without progress and warnings of noise."""
     kind, params = type(estimator), clone(estimator).get_params(deep=False)
-    return type(kind.__name__, (kind,), {"_run": run})(**params | {"verbose": 0})
+    return type(kind.__name__, (kind,), {"_run": run, "_warns_of_noise": False})(**params | {"verbose": 0})

@@ -65,6 +65,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     max_sample_weight: Any = None  # the same
     _takes_weights: ClassVar[bool] = False
     _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
+    _warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
     _takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
 
     def __sklearn_tags__(self) -> Any:

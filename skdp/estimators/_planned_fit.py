@@ -67,7 +67,8 @@ class PlannedFit:
         progress = Progress(estimator if owner is None else owner, len(plan.schedule), estimator.verbose)
         if facts.classes is not None and owner is None and estimator._label_set() is None:
             warn_of_many_labels(facts.classes)
-        warn_of_low_signal(estimator, facts, plan)
+        if estimator._warns_of_noise:
+            warn_of_low_signal(estimator, facts, plan)
         return cls(facts, plan, noise, rng, statement, progress)
 
     @property

@@ -10,7 +10,7 @@ from skdp._data_validation import read_features
 from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["BoundedScaler", "RowNormClipper"]
+__all__ = ["BoundedScaler", "RowNormClipper", "signed_log"]
 
 
 class BoundedScaler(StatelessTransformer):
@@ -109,7 +109,7 @@ class BoundedScaler(StatelessTransformer):
         bounded = np.clip(X, low, high)
         if self.fill is not None:
             np.copyto(bounded, np.clip(self.fill, low, high), where=np.isnan(bounded))
-        return (_signed_log(bounded), _signed_log(low), _signed_log(high)) if self.scale == "log" else (bounded, low, high)
+        return (signed_log(bounded), signed_log(low), signed_log(high)) if self.scale == "log" else (bounded, low, high)
 
     def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         scaled, low, high = self._bounded(X, low, high)
@@ -180,5 +180,17 @@ class RowNormClipper(StatelessTransformer):
         return sparse.diags_array(factors, format="csr") @ X if sparse.issparse(X) else X * factors[:, None]
 
 
-def _signed_log(x: np.ndarray) -> np.ndarray:
+def signed_log(x: np.ndarray) -> np.ndarray:
+    """Return ``sign(x) * log(1 + abs(x))``.
+
+    Parameters
+    ----------
+    x : ndarray
+        Numbers.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape.
+    """
     return np.copysign(np.log1p(np.abs(x)), x)

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skdp.preprocessing._categories import KnownCategories
-from skdp.preprocessing._scaling import BoundedScaler
+from skdp.preprocessing._scaling import BoundedScaler, signed_log
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema
 
 __all__ = ["TreatmentSchema"]
@@ -120,8 +120,7 @@ class TreatmentSchema(Schema):
     def _range(self, name: str) -> tuple[float, float]:
         column = self.columns[name]
         assert isinstance(column, Number)
-        ends = np.array([column.bounds])
-        low, high = BoundedNumbers(column.bounds, scale=column.scale).fit_transform(ends.T).ravel()
+        low, high = signed_log(np.array(column.bounds)) if column.scale == "log" else column.bounds
         return float(low), float(high)
 
     def blocks(self) -> Iterator[tuple[str, slice]]:
