@@ -88,6 +88,6 @@ def united(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def every(values: list[Any]) -> Any:
     """Return all distinct values in one text, or those of a dictionary by name."""
     if not isinstance(values[0], dict):
-        return " and ".join(dict.fromkeys(values))
+        return " and ".join(dict.fromkeys(part for value in values for part in value.split(" and ")))
     names = dict.fromkeys(name for value in values for name in value)
     return {name: every([value[name] for value in values if name in value]) for name in names}
