@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import inference
 from benchmarks.__main__ import main
+from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing._treatment import TreatmentSchema
 
 
 @pytest.mark.parametrize("design", inference.DESIGNS)
@@ -23,6 +25,11 @@ def test_rows_are_within_their_bounds_and_as_described(design, d):
         assert (X[:, : d // 2 + 1].sum(axis=1) == 1).all()
     elif design == "categories":
         assert set(X.sum(axis=1)) == {0.0, 1.0}
+    elif design == "schema":
+        frame, schema = inference.as_frame(X)
+        coded = from_schema(TreatmentSchema.of(Schema.read(schema))).fit_transform(frame)
+        np.testing.assert_allclose(coded, X)
+        assert frame["c0"].nunique() == d // 4 + 1 and correlations[0, -1] > 0.02
     else:
         assert correlations.max() < 0.1
 
