@@ -219,6 +219,14 @@ class InferenceMixin:
         rows: tuple[Any, Any] = super()._public_rows()  # type: ignore[misc]
         return rows
 
+    def _described(self, plan: Plan) -> dict[str, Any]:
+        described: dict[str, Any] = super()._described(plan)  # type: ignore[misc]
+        if not isinstance(stated := self._stated(), TreatmentSchema):
+            return described
+        levels = ", ".join(f"{name}={level}" for name, level in stated.references.items())
+        relative = f"; levels of categories are relative to {levels}" if levels else ""
+        return {**described, "columns": f"in their units, clipped to the bounds of the schema{relative}"}
+
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
         if (inference := result.inference) is not None:

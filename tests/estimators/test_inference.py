@@ -266,6 +266,7 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     assert (np.abs(table["coef"] - TRUTH) < 4 * table["se"]).all() and table["se"]["stage_C"] < 0.3
     assert "relative to stage=B, sex=other" in str(model.summary())
     np.testing.assert_allclose(model.coef_.ravel(), table["coef"][:-1])
+    assert "relative to stage=B, sex=other" in model.privacy_report_.public["resolved"]["columns"]
     assert model.wald_test("stage").pvalue < 1e-4 and model.wald_test("sex").df[0] == 1
     np.testing.assert_allclose(model.wald_test("stage").statistic, model.wald_test([{"stage_A": 1}, {"stage_C": 1}]).statistic)
     with pytest.raises(ValueError, match=r"L='color' is no column; expected one of \['age', 'dose', 'stage', 'sex'\]"):
