@@ -17,7 +17,7 @@ from skdp.solvers._noise_limits import FAINT
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps, accelerated
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver
-from skdp.solvers.adaptive._calibration_steps import first_slope, step_matrix
+from skdp.solvers.adaptive._calibration_steps import step_matrix
 from skdp.solvers.adaptive._counted_calibration import COUNTED, CUTS, UNIT, calibrated_line, share_of_counts
 from skdp.solvers.adaptive._few_passes import (
     FEW,
@@ -415,7 +415,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         adapts = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
         if adapts:
             offset = constant if problem.intercept_scaling else 0.0
-        point, average = np.array([first_slope(length) if adapts else length, offset]), np.zeros(2)
+        point, average = np.array([length, offset]), np.zeros(2)
         path = rule.calibration_noise * math.sqrt(rule.calibration_share) * signal / (CALIBRATION_CLIP * problem.loss.lipschitz)
         longest = self.n_calibration_steps / _sharpness(problem.loss)
         momentum = min(max(1 - longest / path, 0.0), float(self.momentum))  # as much as the path needs: less noise
