@@ -202,7 +202,7 @@ class InferenceMixin:
             return
         if isinstance(stated := self._stated(), TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
             raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
-        if self._public_rows() == (None, None):
+        if all(known is None for known in self._public_rows()):
             raise ValueError(
                 "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
                 "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."

@@ -281,6 +281,11 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     assert (ends[:, 0] < middle).all() and (middle < ends[:, 1]).all()
 
 
+def test_bounds_may_be_an_array():
+    pairs = np.tile([-1.0, 1.0], (3, 1))
+    np.testing.assert_array_equal(of(LINEAR, NUMBERS, feature_bounds=pairs).coef_, of(LINEAR, NUMBERS).coef_)
+
+
 def test_a_plot_names_the_reference_level():
     display = CoefficientDisplay.from_estimator(of(LINEAR, NUMBERS, FRAME, feature_bounds=None, schema=SCHEMA), units={"age": 10})
     expected = ["age (per 10)", "log1p(dose)", "stage_A (against B)", "stage_C (against B)", "sex_m (against other)"]
