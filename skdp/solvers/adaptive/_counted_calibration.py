@@ -35,6 +35,9 @@ DISTANCES, LOG_ODDS = np.array([0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0
 CENTRE_SPREAD, MEAN_DISTANCE = 1.0, 1.5
 # Points of the posterior below this share of the largest one are left out.
 NEGLIGIBLE = 1e-4
+# Means of a class over the standard deviation, from the least to the greatest of the grid; others are divided between two of
+# them, which adds at most 6e-4 to the variance of 1.
+MEANS = np.linspace(-5.5, 5.5, 221)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 # Number of scores of a class over which the log loss is averaged. With all of up to 400 000, slope and offset differed by at most
@@ -91,17 +94,24 @@ def calibrated_line(
     with np.errstate(under="ignore"):  # densities far from the mode
         spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
         log_density = grid.log_prior - ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
-        for observed, expected in zip(shares, grid.expected, strict=True):
-            variance = noise**2 + expected / n_samples
-            log_density -= (np.square(observed[:, None] - expected) / variance).sum(axis=0) / 2
-            log_density -= np.log(variance.prod(axis=0)) / 2
-        density = np.exp(log_density - log_density.max())
-        kept = density > NEGLIGIBLE
-        density, within, rate = density[kept] / density[kept].sum(), grid.within[kept], rate[kept]
+        determinant = np.ones(len(rate))
+        for observed, expected in zip(shares.ravel(), grid.expected, strict=True):  # a range at a time fits into the cache
+            variance = expected / n_samples
+            variance += noise**2
+            determinant *= variance
+            missed = observed - expected
+            missed *= missed
+            missed /= variance
+            log_density -= missed / 2
+        log_density -= np.log(determinant) / 2
+        log_density -= log_density.max()
+        kept = np.flatnonzero(log_density > math.log(NEGLIGIBLE))
+        density = np.exp(log_density[kept])
+        density, within, rate = density / density.sum(), grid.within[kept], rate[kept]
         scores, masses = zip(
             *(
-                _thinned((mean[kept][:, None] + within[:, None] * NODES).ravel(), ((density * share)[:, None] * WEIGHTS).ravel())
-                for mean, share in zip(grid.means, (1 - rate, rate), strict=True)
+                _thinned(*_with_nodes(places[kept], density * share))
+                for places, share in zip(grid.places, (1 - rate, rate), strict=True)
             ),
             strict=True,
         )
@@ -122,16 +132,18 @@ class _Grid:
     within, distance, rate, log_prior : ndarray of shape (n_points,)
         Standard deviation of the scores of a class, distance of the classes over it, frequency of the second class, and logarithm
         of the prior density.
-    means, expected : tuple of ndarray
-        For each class, the mean score, and the expected share of the records in each range, of shape (8, n_points).
+    places : tuple of ndarray of shape (n_points,)
+        For each class, the mean score over the standard deviation as a place in ``MEANS``, in the row of the standard deviation.
+    expected : ndarray of shape (16, n_points)
+        Expected share of the records in each range, of the first class and then of the second.
     """
 
     within: np.ndarray
     distance: np.ndarray
     rate: np.ndarray
     log_prior: np.ndarray
-    means: tuple[np.ndarray, np.ndarray]
-    expected: tuple[np.ndarray, np.ndarray]
+    places: tuple[np.ndarray, np.ndarray]
+    expected: np.ndarray
 
     @classmethod
     @functools.cache
@@ -139,14 +151,27 @@ class _Grid:
         """Return the grid, which is the same for all tables."""
         points = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
         within, centre, distance, rate = (axis.ravel() for axis in points)
-        means = (centre - rate * distance) * within, (centre + (1 - rate) * distance) * within
+        means = centre - rate * distance, centre + (1 - rate) * distance
         with np.errstate(under="ignore"):
-            expected = tuple(
-                frequency * np.diff(ndtr((EDGES[:, None] - mean) / within), axis=0)
-                for mean, frequency in zip(means, (1 - rate, rate), strict=True)
+            expected = np.concatenate(
+                [
+                    frequency * np.diff(ndtr(EDGES[:, None] / within - mean), axis=0)
+                    for mean, frequency in zip(means, (1 - rate, rate), strict=True)
+                ]
             )
+        rows = np.repeat(np.arange(WITHIN.size), within.size // WITHIN.size) * MEANS.size
+        places = tuple(rows + (mean - MEANS[0]) / (MEANS[1] - MEANS[0]) for mean in means)
         log_prior = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate)) - (centre / CENTRE_SPREAD) ** 2 / 2
-        return cls(within, distance, rate, log_prior, means, expected)
+        return cls(within, distance, rate, log_prior, places, expected)
+
+
+def _with_nodes(places: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of normal distributions at places of the grid of means, by quadrature, and their masses."""
+    masses = _divided(places, masses, WITHIN.size * MEANS.size)
+    there = np.flatnonzero(masses)
+    row, column = np.divmod(there, MEANS.size)
+    scores = UNIT * WITHIN[row, None] * (MEANS[column, None] + NODES)
+    return scores.ravel(), (masses[there, None] * WEIGHTS).ravel()
 
 
 def _thinned(scores: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,10 +179,16 @@ def _thinned(scores: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.nda
     if len(scores) <= MOST_SCORES:
         return scores, masses
     even = np.linspace(scores.min(), scores.max(), MOST_SCORES)
-    places = (scores - even[0]) / (even[1] - even[0])
-    first = np.clip(places.astype(np.intp), 0, MOST_SCORES - 2)
-    above = np.bincount(first + 1, masses * (places - first), MOST_SCORES)
-    return even, above + np.bincount(first, masses * (1 - places + first), MOST_SCORES)
+    return even, _divided((scores - even[0]) / (even[1] - even[0]), masses, MOST_SCORES)
+
+
+def _divided(places: np.ndarray, masses: np.ndarray, size: int) -> np.ndarray:
+    """Divide masses at places from 0 to size - 1 between the whole numbers on either side, so that the means stay."""
+    first = np.minimum(places.astype(np.intp), size - 2)
+    above = masses * (places - first)
+    found = np.bincount(first, masses - above, size)
+    found[1:] += np.bincount(first, above, size)[:-1]
+    return found
 
 
 def _least_log_loss(
