@@ -30,7 +30,7 @@ def knows_scikit_learn(module):
 
 
 # Slow tests that take more than half a minute
-LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|twenty_million")
+LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|many_million")
 
 
 def pytest_collection_modifyitems(items):
