@@ -18,6 +18,7 @@ from skdp import (
     save_model,
 )
 from skdp.data import chunks
+from skdp.estimators.boosting import _trees
 from skdp.estimators.boosting._reading import RAREST, TreeReader
 from skdp.estimators.boosting._trees import Background, Trees
 from skdp.inspection import AdditiveDisplay
@@ -53,6 +54,18 @@ def everywhere(model):
     shares = np.split(model.background.shares.astype(float), np.cumsum(BINS.sizes)[:-1])
     shares = [np.maximum(part, RAREST) / np.maximum(part, RAREST).sum() for part in shares]
     return model.predicted(bins).reshape(*BINS.sizes, -1), shares
+
+
+@pytest.mark.parametrize("limit", (2**4, 2**8, 2**9, 2**16))
+def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
+    """Three trees of depth 4: each alone, two and one, or all three as one tree of depth 12."""
+    monkeypatch.setattr(_trees, "MOST_LEAVES", limit)
+    model = trees(rng)
+    bins = np.stack([rng.integers(0, size, 5000) for size in BINS.sizes]).astype(np.uint8)
+    assert len(list(model._merged(5000))) == {2**4: 3, 2**8: 2, 2**9: 2, 2**16: 1}[limit]
+    assert model.predicted(bins) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
+    assert model.predicted(bins[:, :3]) == pytest.approx(model.predicted(bins)[:3], abs=1e-5)  # too few records to merge
+    assert model.predicted(bins[:, :0]).shape == (0, 2)
 
 
 def mean_given(values, shares, known):

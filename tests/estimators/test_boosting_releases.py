@@ -69,7 +69,7 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
         accountant.compose(GaussianDpEvent(line.noise_multiplier / relative), line.count)
         squares[line.query] = squares.get(line.query, 0.0) + line.count * (relative / line.noise_multiplier) ** 2
     assert next(asked, None) is None and len(heard) == report.public["n_releases"]
-    assert [type(query) for query, _, _ in heard][-502:] == [BinCounts, *[LeafSums] * 500, TreeWeight]
+    assert [type(query) for query, _, _ in heard][-1002:] == [BinCounts, *[LeafSums] * 1000, TreeWeight]
     assert accountant.get_epsilon(DELTA) == pytest.approx(8.0, rel=2e-3)
     total = gaussian_mu(8.0, DELTA) ** 2
     assert squares["BinCounts"] / total == pytest.approx(0.03, rel=1e-4)
@@ -131,3 +131,9 @@ def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(name, given, 
 def test_the_comparison_can_fail(monkeypatch):
     (*one, _), (*two, _) = (left_by("classifier", "bounds", which, 0, monkeypatch, True) for which in (1, 2))
     assert one[0] != two[0]
+
+
+@pytest.mark.parametrize("n_samples, n_trees", ((100_000, 1000), (100_001, 500)))
+def test_many_records_get_half_as_many_trees(n_samples, n_trees):
+    report = DPGradientBoostingClassifier(3.0, classes=[0, 1], feature_bounds=1.0).plan(n_samples, 2)
+    assert {line.query: line.count for line in report.releases}["LeafSums"] == n_trees

@@ -190,6 +190,7 @@ class BoostedModel(AdditiveModel):
         rule = self._rule(problem.signal_to_noise, len(additive.basis.facts.columns))
         if rule is None:
             return problem
+        rule = rule.of_records(problem.n_samples)
         back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
         return replace(problem, particular=Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share))
 
