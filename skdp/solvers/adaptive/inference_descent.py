@@ -77,8 +77,8 @@ PILOT_THRESHOLD = 1.2
 # EDGE. A larger share leaves more noise in the coefficients, and identifies more of them.
 BREAD, MOST_FOR_BREAD, EDGE = 0.1, 0.3, 0.45
 # Largest half edge of the noise of a bread, over the mean curvature, with which anything is called identified for classes. In 400
-# samples of each of five designs with 20 features, intervals of the largest coefficients held .65 to .88 at .58, because the
-# descents ended before them, and .94 or more at .45. Linear models had no such loss.
+# samples of each of five designs with 20 features, intervals of the largest coefficients held .65 to .88 at .58, where estimates
+# were a fifth short on average, and .94 or more at .45. Linear models had no such loss.
 MOST_EDGE_OF_CLASSES = 0.5
 # Least number of records of the rarer class per coefficient for tests of a classifier (Peduzzi et al. 1996), and least number of
 # standard deviations of its noise.
@@ -315,7 +315,7 @@ class InferenceDescent(WhiteningSolver):
         return min(given * math.sqrt(max(frame.size, 1.0)), frame.geometry.largest_norm)
 
     def _drowned(self, problem: Problem) -> bool:
-        """Whether noise hides the features, or every quantile, or how far the descents of a classifier have come."""
+        """Whether noise hides the features, or every quantile, or too much of the bread of a classifier."""
         if not problem.budget.private:
             return False
         edge = self._edge(problem) / math.sqrt(self._shares(problem).bread)

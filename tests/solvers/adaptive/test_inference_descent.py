@@ -242,6 +242,16 @@ def test_more_than_1024_features_are_refused():
         InferenceDescent().schedule(problem(Squared(), d=1025))
 
 
+@pytest.mark.parametrize(
+    "loss, epsilon, d, identified",
+    ((Logistic(), 0.5, 20, False), (Logistic(), 1.0, 20, True), (Logistic(), 0.5, 10, True), (Squared(), 0.5, 20, True)),
+)
+def test_no_coefficient_of_a_classifier_is_identified_where_its_estimates_were_short(loss, epsilon, d, identified):
+    """By public facts alone, so that a plan tells it."""
+    level = InferenceDescent().noise_level(problem(loss, epsilon, "replace_one", 5000, d))
+    assert level is None if identified else level >= 1
+
+
 def test_a_combination_that_leaves_the_visible_directions_is_not_estimable():
     """Even if the variance that is computed for the hidden direction is small."""
     k = 3
