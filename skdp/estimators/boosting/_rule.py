@@ -17,7 +17,7 @@ LEAST_OF_NUMBERS, LEAST_PER_COLUMN, LEAST_OF_CLASSES = 100.0, 40.0, 1500.0
 PER_LEAF, SHALLOWEST, DEEPEST = 60.0, 2, 10
 # Number of trees, and number of records above which there are half as many. At epsilon 1 and 3, 1000 trees in place of 500 gained
 # .007 and .002 on bike and .002 and .001 on ijcnn1 for 1.4 times the time, and changed nothing on adult. 2000 gained as much
-# again, but a million predictions would take 6 s and not 3.4.
+# again, but the time of predictions is in proportion.
 N_TREES, LARGE = 1000, 100_000
 # Shares of the squared Gaussian-DP parameter: of counts of bins, of the weight of all trees, and of the additive model. The share
 # of the additive model falls with the ratio for classes: where that is small, trees do not repair a poor additive model.
