@@ -78,7 +78,7 @@ PILOT_THRESHOLD = 1.2
 BREAD, MOST_FOR_BREAD, EDGE = 0.1, 0.3, 0.45
 # Largest half edge of the noise of a bread, over the mean curvature, with which anything is called identified for classes. In 400
 # samples of each of five designs with 20 features, intervals of the largest coefficients held .65 to .88 at .58, where estimates
-# were a fifth short on average, and .94 or more at .45. Linear models had no such loss.
+# were a fifth short on average, and .92 or more at .45. Linear models had no such loss.
 MOST_EDGE_OF_CLASSES = 0.5
 # Least number of records of the rarer class per coefficient for tests of a classifier (Peduzzi et al. 1996), and least number of
 # standard deviations of its noise.
