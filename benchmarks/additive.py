@@ -115,15 +115,19 @@ def linear(case: Case, epsilon: float, seed: int, **given: Any) -> Scores:
 
 
 def boosted(case: Case, epsilon: float, seed: int) -> Scores:
-    """Fit interpret's private boosting for classes; it gets the bounds, and learns its bins privately."""
-    from interpret.privacy import DPExplainableBoostingClassifier
+    """Fit interpret's private boosting; it gets the bounds, missing numbers become their middle, and it learns bins privately."""
+    from interpret.privacy import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 
     facts, table = columns(case), case.frame.table
     types = ["continuous" if column["kind"] == "number" else "nominal" for column in facts.values()]
     bounds = np.array([column.get("bounds", [np.nan, np.nan]) for column in facts.values()], dtype=np.float64)
-    budget = {"epsilon": epsilon, "delta": case.delta, "random_state": seed, "n_jobs": 1}
-    model = DPExplainableBoostingClassifier(list(facts), types, privacy_bounds=bounds, **budget)
-    X_train, X_test = (part[list(facts)].astype(object) for part in (table.X_train, table.X_test))
+    given = {"epsilon": epsilon, "delta": case.delta, "random_state": seed, "n_jobs": 1, "privacy_bounds": bounds}
+    kind = DPExplainableBoostingClassifier
+    if table.task == "regression":
+        kind, given = DPExplainableBoostingRegressor, given | {"privacy_target_min": -1.0, "privacy_target_max": 1.0}
+    model = kind(list(facts), types, **given)
+    middles = {name: sum(column["bounds"]) / 2 for name, column in facts.items() if column["kind"] == "number"}
+    X_train, X_test = (part[list(facts)].fillna(middles).astype(object) for part in (table.X_train, table.X_test))
     return fit_and_score(model, Table(X_train, table.y_train, X_test, table.y_test, table.task))
 
 

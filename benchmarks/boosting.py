@@ -9,8 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.metrics import r2_score, roc_auc_score
 
-from benchmarks import additive, raw
-from benchmarks.additive import Case, fit_and_score, trees
+from benchmarks import additive, network, raw
+from benchmarks.additive import Case, fit_and_score, installed, trees
 from benchmarks.noise import noise_of
 from benchmarks.raw_frames import load_raw
 from benchmarks.raw_page import error
@@ -66,6 +66,16 @@ def with_schema(case: Case, epsilon: float, adjacency: str, seed: int) -> dict[s
     return {"additive": scores.get("auc", scores.get("clipped_r2")), "boosted": fitted(model, table, seed)}
 
 
+def of_peers(case: Case, epsilon: float, adjacency: str, seeds: range, ebm: bool) -> dict[str, list[float]]:
+    """Return the test scores of others: a network with the best settings for this table, and DP-EBM, of ``zero_out`` alone."""
+    settings = network.tuned(case, epsilon, adjacency)
+    found = {"network": [network.score(case, epsilon, adjacency, settings, seed) for seed in seeds]}
+    if ebm and adjacency == "zero_out":
+        scores = [additive.boosted(case, epsilon, seed) for seed in seeds]
+        found["DP-EBM"] = [one.get("auc", one.get("clipped_r2", 0.0)) for one in scores]
+    return {name: [round(one, 5) for one in scores] for name, scores in found.items()}
+
+
 def from_raw(table: Any, epsilon: float, adjacency: str, seed: int) -> dict[str, float]:
     """Return the test scores of all families, and of the estimator that chooses, on a raw table."""
     kinds = {name: raw.KINDS[name, table.task] for name in ("linear", "additive")}
@@ -100,18 +110,22 @@ def compare(tables: list[str], repeats: int, jobs: int | None, out: Path) -> Non
     """
     settings = {"delta": "1 / n_train**2", "repeats": repeats}
     results: dict[str, Any] = {**made_with(), "settings": settings, "schema": [], "raw": []}
+    cells, ebm = [(epsilon, adjacency) for epsilon in EPSILONS for adjacency in ADJACENCIES], installed("interpret")
     for name in tables:
         case, table = Case.of(name), load_raw(name)
         ceiling = fit_and_score(trees(case), case.frame.table)
         best = round(ceiling.get("auc", ceiling.get("clipped_r2", 0.0)), 5)
+        peers = Parallel(jobs)(delayed(of_peers)(case, *cell, range(repeats), ebm) for cell in cells)
+        others = dict(zip(cells, peers, strict=True))
         for part, run, given, epsilons in (("schema", with_schema, case, EPSILONS), ("raw", from_raw, table, RAW_EPSILONS)):
             for epsilon in epsilons:
                 for adjacency in ADJACENCIES:
                     found = Parallel(jobs)(delayed(run)(given, epsilon, adjacency, seed) for seed in range(repeats))
                     scores = {model: [round(one[model], 5) for one in found] for model in found[0]}
                     about = {"table": name, "epsilon": epsilon, "adjacency": adjacency}
-                    more = {"not private": best, "trees": has_trees(case, epsilon, adjacency)} if part == "schema" else {}
-                    results[part].append({**about, **more, **scores})
+                    if part == "schema":
+                        about |= {"not private": best, "trees": has_trees(case, epsilon, adjacency), **others[epsilon, adjacency]}
+                    results[part].append({**about, **scores})
         print(f"{name}: done", flush=True)
         write_json(results, out / "boosting.json")
         (out / "boosting.md").write_text(markdown(results), encoding="utf-8")
@@ -137,7 +151,7 @@ def markdown(results: dict[str, Any]) -> str:
     str
         Markdown.
     """
-    heads = ["table", "epsilon", "adjacency", "additive", "boosted", "gain", "not private", "way"]
+    heads = ["table", "epsilon", "adjacency", "DP-EBM", "network", "additive", "boosted", "gain", "not private", "way"]
     lines = ["# Boosted models", "", ABOUT.format(**results["settings"]), BEFORE, "## With public schemas", ""]
     lines += [row(heads), row(["---"] * len(heads)), *map(of_schema, results["schema"]), "", "## Raw tables", "", MORE_FITS, ""]
     heads = ["table", "epsilon", "adjacency", "linear", "additive", "boosted", "tabular", "short"]
@@ -148,7 +162,8 @@ def of_schema(record: dict[str, Any]) -> str:
     """Return a line of the first table."""
     lower, upper, best = median(record["additive"]), median(record["boosted"]), record["not private"]
     gains = np.subtract(record["boosted"], record["additive"])
-    texts = [record["table"], str(record["epsilon"]), record["adjacency"], shown(record["additive"])]
+    texts = [record["table"], str(record["epsilon"]), record["adjacency"]]
+    texts += [shown(record[model]) if model in record else "" for model in ("DP-EBM", "network", "additive")]
     if not record["trees"]:
         return row([*texts, "no trees", "", f"{best:.3f}", ""])
     way = f"{(upper - lower) / (best - lower):.0%}"

@@ -46,8 +46,8 @@ def chosen_twins():
         )
 
 
-N_RUNS, N_RUNS_FOR_TEETH = 2500, 4000
-LESS = 0.1  # share of the claim that so few runs prove less
+N_RUNS, N_RUNS_FOR_TEETH = 1500, 3000
+LESS = 0.2  # share of the claim that so few runs prove less
 
 
 def attacked(estimator, n_runs):
@@ -127,13 +127,13 @@ def excess_of(twin, adjacency):
 
 
 def enough_runs(solver, excess):
-    """So many that the bound is at least six standard deviations above the claim: a twin is missed with a probability of 1e-8.
+    """So many that the bound is four standard deviations above the claim: one seed in 30 000 misses a twin; it is fixed.
 
     That holds for an attack that sees all there is; others have a bound as far above with twice as many runs.
     """
     if excess < 1.9:
         return N_RUNS_FOR_TEETH
-    return 1200 if AUDITED[solver].tooth >= 0.7 else 2500
+    return 900 if AUDITED[solver].tooth >= 0.7 else 1800
 
 
 @pytest.mark.parametrize("solver, twin, adjacency", in_turn(chosen_twins()))

@@ -1,9 +1,11 @@
 """Random oblivious trees on bins: how they are drawn, what their leaves add, and what they say about the columns."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from joblib import cpu_count
 
 from skdp._projections import onto_simplex
 from skdp.privacy.data.binned_records import leaves
@@ -108,10 +110,14 @@ class Trees:
         """Return what all trees add to the raw predictions, of shape (m, n_outputs), from bins of shape (n_columns, m)."""
         total = np.zeros((self.values.shape[1], bins.shape[1]))
         deeper = list(self._merged(bins.shape[1]))
-        for start in range(0, bins.shape[1], BLOCK):
+
+        def add(start: int) -> None:
             part = slice(start, start + BLOCK)
             for columns, splits, values in deeper:
                 total[:, part] += np.take(values, leaves(bins[:, part], columns, splits), axis=1)
+
+        with ThreadPoolExecutor(cpu_count()) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
+            list(pool.map(add, range(0, bins.shape[1], BLOCK)))
         return total.T
 
     def _merged(self, n_records: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
