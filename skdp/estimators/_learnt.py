@@ -141,7 +141,7 @@ class Learning:
                 "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths)
+        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes)
         return cls(estimator, facts, budget, plan, rest)
 
     def second(self, schema: Schema) -> Any:

@@ -26,6 +26,7 @@ TRUTHS = re.compile(r"(sparse\[)?bool", re.IGNORECASE)  # those of them whose ce
 OTHERS = re.compile(
     r"(extension<pandas\.)?interval|month_day_nano|(large_|fixed_size_)?(binary|list)|array|map|struct", re.IGNORECASE
 )
+SMALL = re.compile("0|[1-9][0-9]{0,2}")  # integers that may be buckets themselves
 EPOCH = datetime(1970, 1, 1)
 DAY = 86400.0  # seconds
 UNLIKE = {str, type(None), float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
@@ -70,8 +71,9 @@ def number_cells(column: Any) -> np.ndarray:
 def bucket_cells(column: Any) -> np.ndarray:
     """Return the number of the hash bucket of each cell's spelling as float64, NaN where a cell is empty or no text or number.
 
-    The hash is fixed, has no key, and reads one cell. Cells of the same spelling, such as 1, 1.0 and "1", share a bucket. Dates
-    are spelt as seconds since 1970, whether their column has the type of dates or holds objects.
+    The hash is fixed, has no key, and reads one cell. Cells of the same spelling, such as 1, 1.0 and "1", share a bucket. An
+    integer from 0 to 255 is its own bucket, so that small codes share none. Dates are spelt as seconds since 1970, whether their
+    column has the type of dates or holds objects.
 
     Parameters
     ----------
@@ -113,6 +115,8 @@ def hash_bucket(cell: Any) -> int | None:
     >>> from skdp.preprocessing import hash_bucket
     >>> hash_bucket("nurse")
     242
+    >>> hash_bucket(17)
+    17
     >>> hash_bucket(None) is None
     True
     """
@@ -174,6 +178,8 @@ def _bucket(value: Any) -> float:
     text = spelling(_number(value) if isinstance(value, (*MOMENTS, Decimal, Fraction)) or _is_period(value) else value)
     if not text:
         return math.nan
+    if SMALL.fullmatch(text) and int(text) < BUCKETS:
+        return float(text)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return float(int.from_bytes(digest, "big") % BUCKETS)
 

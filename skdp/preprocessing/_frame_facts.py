@@ -55,6 +55,8 @@ class FrameFacts:
         Whether the type of a column decides how it is read.
     truths : frozenset of str, default=frozenset()
         Columns that are learnt whose type says that their cells are true, false or missing.
+    codes : frozenset of str, default=frozenset()
+        Columns that are learnt of which the user says that they are categories.
     """
 
     n_samples: int
@@ -64,6 +66,7 @@ class FrameFacts:
     of_target: dict[str, Any] = field(default_factory=dict)
     typed: bool = False
     truths: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -94,7 +97,8 @@ class FrameFacts:
                 'expected text, such as X[name].astype(str), or a schema that has "ignore" for these columns.'
             )
         truths = frozenset(name for name in typed if is_truth(X[name].dtype))
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths)
+        codes = frozenset(name for name, kind in kinds.items() if kind == "category")
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths, codes)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""

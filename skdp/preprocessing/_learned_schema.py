@@ -264,7 +264,9 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:
         budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples)
-        return LearningPlan.make(facts.n_samples, facts.are_text, bool(self.learn_target), budget, truths=facts.truths)
+        return LearningPlan.make(
+            facts.n_samples, facts.are_text, bool(self.learn_target), budget, truths=facts.truths, codes=facts.codes
+        )
 
     def _report(
         self,

@@ -96,6 +96,8 @@ class LearningPlan:
         Relative increase of the noise that covers rounding, per release.
     truths : frozenset of str, default=frozenset()
         Columns whose cells are true, false or missing, by their types.
+    codes : frozenset of str, default=frozenset()
+        Columns of which the user says that they are categories, which are codes as a rule.
     """
 
     n_samples: int
@@ -107,6 +109,7 @@ class LearningPlan:
     scale: float
     rounding_allowances: tuple[float, ...]
     truths: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
 
     @classmethod
     def make(
@@ -117,6 +120,7 @@ class LearningPlan:
         budget: Budget,
         mu: float | None = None,
         truths: frozenset[str] = frozenset(),
+        codes: frozenset[str] = frozenset(),
     ) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
@@ -143,7 +147,7 @@ class LearningPlan:
             counting_allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
             for release in releases
         )
-        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths)
+        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths, codes)
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
@@ -205,7 +209,10 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     columns: dict[str, Finding | tuple[Category, float]] = {}
     for (name, text), counted in zip(plan.are_text.items(), shares, strict=False):
-        columns[name] = (place_truths if name in plan.truths else RULES[text])(counted, sigma)
+        if name in plan.codes:
+            columns[name] = common_buckets(counted, sigma, codes=True)
+        else:
+            columns[name] = (place_truths if name in plan.truths else RULES[text])(counted, sigma)
     target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
     if len(plan.schedule) == 1:
         return Learnt(columns, target)

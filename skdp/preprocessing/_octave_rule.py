@@ -25,6 +25,10 @@ LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
 # All buckets are alike, as those of an ID, if nine tenths of them hold more than half of the median. Then those are common that
 # hold more than twice the median.
 ALIKE, TWICE = 0.5, 2.0
+# Numbers of first buckets that may hold all codes, which are small integers as a rule: the first of these that holds CODED of the
+# cells but for a deviation of its noise, which is at most SEEN, if buckets that count by themselves leave out more than LEFT_OUT.
+# USUAL_CODES of them where noise hides that, too. Choices, with hours of bike in view, each of which is hard to see.
+RUNS, CODED, SEEN, LEFT_OUT, USUAL_CODES = (8, 16, 32, 64, 128), 0.95, 0.1, 0.02, 32
 # Share of the records at either end that does not set the core: a few outliers would.
 TRIM = 0.005
 # Share of the records that may be in no bin that counts, beside twice the noise, before the core is made symmetric around 0; and
@@ -119,7 +123,7 @@ class Finding:
         )
 
 
-def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
+def common_buckets(shares: np.ndarray, sigma: float, codes: bool = False) -> tuple[Category, float]:
     """Return the buckets that are common, and the share of missing cells, 0 if they are not.
 
     Parameters
@@ -128,6 +132,8 @@ def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
         Noisy counts over n; the last is of missing cells.
     sigma : float
         Standard deviation of their noise.
+    codes : bool, default=False
+        Whether the user says that the column is one of categories: codes, as a rule, because text needs no word.
 
     Returns
     -------
@@ -136,8 +142,19 @@ def common_buckets(shares: np.ndarray, sigma: float) -> tuple[Category, float]:
     """
     least, (low, median) = max(Z * sigma, LEAST_BUCKET), np.quantile(shares[:-1], (TENTH, HALF))
     missing = bool(shares[-1] > least)
-    kept = tuple(np.flatnonzero(shares[:-1] > max(TWICE * median if low > ALIKE * median else 0.0, least)).tolist())
-    return Category((), kept, missing), min(float(shares[-1]), 1.0) if missing else 0.0
+    kept = shares[:-1] > max(TWICE * median if low > ALIKE * median else 0.0, least)
+    if codes and 1 - shares[-1] * missing - shares[:-1][kept].sum() > LEFT_OUT:
+        kept[: _number_of_codes(shares, sigma)] = True
+    return Category((), tuple(np.flatnonzero(kept).tolist()), missing), min(float(shares[-1]), 1.0) if missing else 0.0
+
+
+def _number_of_codes(shares: np.ndarray, sigma: float) -> int:
+    """Return how many of the first buckets hold nearly all cells, 0 if all do not, and a usual number if noise hides it."""
+    noises = [sigma * math.sqrt(number) for number in RUNS]
+    for number, noise in zip(RUNS, noises, strict=True):
+        if noise <= SEEN and shares[:number].sum() >= CODED - noise:
+            return number
+    return USUAL_CODES if noises[-1] > SEEN else 0
 
 
 def number_or_text(shares: np.ndarray, sigma: float) -> "Finding | tuple[Category, float]":

@@ -4,6 +4,7 @@ import math
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import blake2b
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,11 @@ def test_spellings_share_a_bucket_and_buckets_are_fixed():
     # blake2b of the text, the first 8 bytes as a big-endian number, modulo 256
     assert bucket_cells(objects(["Private", "Self-emp-inc", "ä"])).tolist() == [
         BUCKETS[t] for t in ("Private", "Self-emp-inc", "ä")
+    ]
+    assert bucket_cells(objects([0, 7.0, "42", 255])).tolist() == [0, 7, 42, 255]  # small codes share no bucket
+    others = ["256", "-1", "007", "1.5", "٣"]
+    assert bucket_cells(objects(others)).tolist() == [
+        int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % 256 for text in others
     ]
     buckets = bucket_cells(objects([f"spelling {i}" for i in range(20_000)]))
     assert set(buckets) == set(range(256)) and np.bincount(buckets.astype(int)).max() < 130  # 78 expected

@@ -423,3 +423,34 @@ def test_integers_of_a_classifier_have_lighter_indicators():
     np.testing.assert_array_equal(number_indicators(light, cells), light.learnt.weight * number_indicators(facts, cells))
     plain = [Number((0.0, 1.0), "linear", None), Category(("a",)), replace(facts, learnt=replace(facts.learnt, integers=()))]
     assert [lighter(one) for one in plain] == plain
+
+
+@pytest.mark.parametrize("sigma", (1e-4, 0.01, 0.02, 0.04))
+def test_codes_are_found_together_where_noise_hides_each(rng, sigma):
+    """Hours of the day: 24 categories of the same share, each of which counts alone below a noise of .01."""
+    shares = np.zeros(BUCKETS + 1)
+    shares[:24] = 1 / 24
+    missed = []
+    for _ in range(100):
+        kept = common_buckets(shares + sigma * rng.normal(size=shares.size), sigma, codes=True)[0].buckets
+        missed.append(len(set(range(24)).difference(kept)))
+        assert len(kept) <= (24 if sigma < 0.01 else 66)
+    assert sorted(missed)[89] <= (
+        3 if sigma == 0.01 else 0
+    )  # in nine of ten; at .01 most count alone, and hide that a few do not
+    names = np.append(rng.permutation(shares[:-1]), 0.0)
+    assert len(common_buckets(names + sigma * rng.normal(size=shares.size), sigma)[0].buckets) <= 24
+
+
+def test_where_noise_hides_everything_codes_are_likely_to_be_small(rng):
+    """Only if the type says that cells are numbers, and the user that these are codes."""
+    shares = np.zeros(BUCKETS + 1)
+    shares[:24] = 1 / 24
+    noisy = shares + 0.2 * rng.normal(size=shares.size)
+    assert len(common_buckets(noisy, 0.2)[0].buckets) < 5
+    assert set(range(32)) <= set(common_buckets(noisy, 0.2, codes=True)[0].buckets)
+    shares[[101, 205]] = 0.6, 0.4
+    shares[:24] = 0.0
+    assert common_buckets(shares, 0.01, codes=True)[0].buckets == (101, 205)
+    shares[101:201] = 0.01
+    assert common_buckets(shares, 0.005, codes=True)[0].buckets == (205,)  # the first are seen to be empty
