@@ -41,6 +41,7 @@ from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
+from skdp.preprocessing._octave_rule import nearer
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
@@ -55,6 +56,12 @@ from skdp.solvers import Problem, SolverResult
 __all__ = ["DPEstimator"]
 
 READ = "the shape of the given table, and nothing else of it"
+# Largest ratio of a learnt limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
+# there, and records between far limits are in few hats. With 2 for 4 at epsilon .1, zero_out and replace_one, additive models
+# gained +.026 and +.043 on ijcnn1, +.062 and +.047 on bike, -.001 twice on adult, +.002 and +.011 on spambase (means of 8 fits);
+# linear ones .000 and +.002, -.005 and +.005 (+- .006), .000 twice, +.011 and -.001 (medians), and then on mammography,
+# california, bank and covertype, which were looked at once, +.003 and +.004, .000 and -.002 (+- .004), .000 for the others.
+FURTHEST_LIMITS = 2.0
 
 
 class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
@@ -151,8 +158,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         return None if self.schema is None else Schema.read(self.schema)
 
     def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
-        """Return a schema, some columns of which were learnt, without facts that the model cannot take."""
-        return schema
+        """Return a schema with nearer limits of learnt columns, and without facts that the model cannot take."""
+        columns = {name: nearer(facts, FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
+        return replace(schema, columns=columns)
 
     def _prepared_by(self) -> Schema | None:
         """Return the schema that prepares the rows; None where the columns of X are the features."""
