@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
+from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._schema import Category, Number
 from skdp.preprocessing._truth_rule import place_truths
@@ -221,10 +221,12 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     wide = {name: finding for name, finding in found.items() if finding.narrows}
     wide_target = target if target is not None and target.narrows else None
     narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, wide, wide_target)
-    few = {name: finding for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
+    few = {name for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
+    again = {name: finding for name, finding in narrowed.items() if name in few or may_be_integers(wide[name], finding)}
     far = target is not None and narrowed_target is not None and ends_in_few_bins(target, narrowed_target)
-    narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, few, narrowed_target if far else None)
-    return Learnt({**columns, **narrowed, **narrower}, narrower_target or narrowed_target or target)
+    narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
+    taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
+    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target)
 
 
 def _refined(

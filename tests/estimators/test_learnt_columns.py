@@ -439,3 +439,12 @@ def test_one_word_of_knowledge_decides_where_noise_hides_each_code(frame, rng):
     told = fitted(DPLinearRegression(0.5, schema={"hour": "category"}), frame, y)
     assert {f"hour_bucket{hour}" for hour in range(24)} <= {str(name) for name in told.prepared_features_}
     assert told.score(frame, y) > 0.5 > 0.2 > fitted(DPLinearRegression(0.5), frame, y).score(frame, y)
+
+
+def test_years_are_integers_though_they_are_far_from_zero(frame, rng):
+    """The second release has no bins of integers from 1024 to 2048, and the third one has them where all years are."""
+    year = rng.integers(0, 20, N)
+    y = rng.normal(size=20)[year] + 0.2 * rng.normal(size=N)
+    model = fitted(DPLinearRegression(3.0), frame.assign(year=2001 + year), y)
+    assert {"year_2001", "year_2020"} <= {str(name) for name in model.prepared_features_}
+    assert model.score(frame.assign(year=2001 + year), y) > 0.8
