@@ -118,8 +118,8 @@ def ends_in_few_bins(before: Finding, after: Finding) -> bool:
 def may_be_integers(before: Finding, after: Finding) -> bool:
     """Return whether limits are near enough for bins of integers only now, such as those of years.
 
-    Indicators for these raised R2 of linear models from .16 to .89 on a made-up table of 10 000 records with an effect of each year
-    (epsilon 1). Tables of the benchmarks have no such column.
+    Indicators for these raised R2 of linear models from .16 to .89 on a made-up table of 10 000 records with an effect of each
+    year (epsilon 1).
     """
     return after.kind == "linear" and integers_between(*before.limits).size == 0 < integers_between(*after.limits).size
 
