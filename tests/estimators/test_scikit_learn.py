@@ -30,6 +30,7 @@ from skdp import (
     DPTabularClassifier,
     DPTabularRegressor,
 )
+from skdp.estimators.boosting import _rule
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 from skdp.solvers import SGDA, PrivateDiff
 from skdp.testing import reproducible_noise
@@ -125,6 +126,12 @@ def holds_with_noise(name):
 
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # scikit-learn's checks provoke warnings of their own
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """A hundred trees show scikit-learn what a thousand do."""
+    monkeypatch.setattr(_rule, "N_TREES", 100)
 
 
 @checks_of([estimator for estimator in ESTIMATORS if estimator not in NOISY], judges)
