@@ -66,6 +66,9 @@ def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
     assert model.predicted(bins) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
     assert model.predicted(bins[:, :3]) == pytest.approx(model.predicted(bins)[:3], abs=1e-5)  # too few records to merge
     assert model.predicted(bins[:, :0]).shape == (0, 2)
+    monkeypatch.setattr(_trees, "BLOCK", 700)
+    monkeypatch.setattr(_trees, "LARGEST_BLOCK", 1300)
+    assert model.predicted(bins) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)  # several blocks, the last one short
 
 
 def mean_given(values, shares, known):

@@ -1,13 +1,16 @@
 """Define the base of gradient boosting: the fit of an additive model, then of random trees to what it leaves."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
+from skdp._in_threads import in_order
 from skdp.data._predictions import takes_tables
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import named_pairs
@@ -17,6 +20,7 @@ from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
 from skdp.estimators.boosting._rule import Rule, least_ratio, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
+from skdp.preprocessing._additive_basis import TermValues
 from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
@@ -231,9 +235,15 @@ class BoostedModel(AdditiveModel):
         raw = np.zeros((len(columns), len(coef))) + self.intercept_
         bins = bins_of(basis)
         found = bins.empty(len(raw))
-        for place, values in enumerate(basis.values_of(columns)):
-            raw += basis.raw(values, coef)
+
+        def worked_out(place: int, values: TermValues) -> np.ndarray:
             found[place] = bins_of_values(bins, place, values)
+            return basis.raw(values, coef)
+
+        n_threads = cpu_count()
+        with ThreadPoolExecutor(n_threads) as pool:
+            for added in in_order(pool, n_threads, worked_out, enumerate(basis.values_of(columns))):
+                raw += added
         return raw, found
 
     def _described(self, plan: Plan) -> dict[str, Any]:

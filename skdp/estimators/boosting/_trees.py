@@ -25,7 +25,9 @@ SURE = 2.0  # standard deviations beyond which a difference of counts is not tak
 # share of a leaf counts little. With a smaller share ijcnn1 lost .006 of AUC, and with fewer deviations bike .03 of R2.
 EXPLORED, KEPT, DAMPING = 0.5, 0.9, 30.0
 MOST_LEAVES = 2**16  # of trees that are merged for a prediction; a choice, whose values fit into a processor's cache
-BLOCK = 2**17  # records that are predicted at a time; a choice that fits into a processor's cache
+# Records that are predicted at a time, at least and at most. Choices: the former fit into a processor's cache, and threads wait
+# less for each other with more. A million records with 1000 trees took 2.2 s with 2**17 and 1.9 s with 2**19, in two threads.
+BLOCK, LARGEST_BLOCK = 2**17, 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +111,16 @@ class Trees:
     def predicted(self, bins: np.ndarray) -> np.ndarray:
         """Return what all trees add to the raw predictions, of shape (m, n_outputs), from bins of shape (n_columns, m)."""
         total = np.zeros((self.values.shape[1], bins.shape[1]))
-        deeper = list(self._merged(bins.shape[1]))
+        deeper, n_threads = list(self._merged(bins.shape[1])), cpu_count()
+        size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
 
         def add(start: int) -> None:
-            part = slice(start, start + BLOCK)
+            part = slice(start, start + size)
             for columns, splits, values in deeper:
                 total[:, part] += np.take(values, leaves(bins[:, part], columns, splits), axis=1)
 
-        with ThreadPoolExecutor(cpu_count()) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
-            list(pool.map(add, range(0, bins.shape[1], BLOCK)))
+        with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
+            list(pool.map(add, range(0, bins.shape[1], size)))
         return total.T
 
     def _merged(self, n_records: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

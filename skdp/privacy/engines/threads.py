@@ -1,9 +1,8 @@
 """Works on the partitions of a table by threads of this process, which read a private file by its memory map."""
 
 import secrets
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -13,6 +12,7 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
+from skdp._in_threads import in_order
 from skdp.privacy.data.partition import CHANGED, STANDS, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
@@ -157,15 +157,5 @@ class ThreadEngine:
 
     def _done(self, tasks: Iterable[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """Yield the results of tasks in order; a few of them are under way at a time."""
-        waiting: deque[Future[Any]] = deque()
         with self._blas.limit(limits=1, user_api="blas"):  # threads of their own would compete with these
-            try:
-                for task in tasks:
-                    waiting.append(self._pool.submit(guarded, *task))
-                    if len(waiting) > self._n_threads:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
+            yield from in_order(self._pool, self._n_threads, guarded, tasks)
