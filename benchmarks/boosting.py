@@ -159,6 +159,7 @@ def markdown(results: dict[str, Any]) -> str:
         of_others(results["schema"]),
     ]
     lines += [row(heads), row(["---"] * len(heads)), *map(of_schema, results["schema"]), "", "## Raw tables", "", COMPARISON]
+    lines += [text for note in results.get("notes", []) for text in (note, "")]
     heads = ["table", "epsilon", "adjacency", "linear", "additive", "boosted", "tabular", "short"]
     return "\n".join([*lines, row(heads), row(["---"] * len(heads)), *map(of_raw, results["raw"]), ""])
 
@@ -166,7 +167,8 @@ def markdown(results: dict[str, Any]) -> str:
 def of_others(records: list[dict[str, Any]]) -> str:
     """Return what the columns of others are, and in how many cells these are below ours."""
     best = [max(median(record[other]) for other in ("network", "DP-EBM") if other in record) for record in records]
-    below = sum(one < median(record["boosted"]) for one, record in zip(best, records, strict=True))
+    ours = [median(record["boosted" if record["trees"] else "additive"]) for record in records]
+    below = sum(one < other for one, other in zip(best, ours, strict=True))
     return NETWORK.format(hidden=network.HIDDEN, settings=len(network.GRID), below=below, cells=len(records))
 
 
