@@ -10,7 +10,6 @@ from joblib import cpu_count
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
-from skdp._in_threads import in_order
 from skdp.data._predictions import takes_tables
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import named_pairs
@@ -23,6 +22,7 @@ from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, 
 from skdp.preprocessing._additive_basis import TermValues
 from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.engines.in_threads import in_order
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, Loss, TreeWeight
 from skdp.solvers import Problem, SolverResult

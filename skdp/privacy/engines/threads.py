@@ -12,11 +12,11 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from skdp._in_threads import in_order
 from skdp.privacy.data.partition import CHANGED, STANDS, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums
+from skdp.privacy.engines.in_threads import in_order
 from skdp.privacy.errors import SourceError
 
 __all__ = ["LoadedChunk", "ThreadEngine"]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from skdp._in_threads import in_order
+from skdp.privacy.engines.in_threads import in_order
 
 
 def test_results_come_in_order_and_few_tasks_are_taken_ahead():
