@@ -48,6 +48,7 @@ def chosen_twins():
 
 N_RUNS, N_RUNS_FOR_TEETH = 1500, 3000
 LESS = 0.2  # share of the claim that so few runs prove less
+FAINT = {"moments": 2500}  # runs for a solver whose final model alone shows little
 
 
 def attacked(estimator, n_runs):
@@ -103,7 +104,7 @@ class Unclipped(GradientDescent):
 @pytest.mark.parametrize("solver, adjacency", in_turn((solver,) for solver in AUDITED))
 def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(solver, adjacency):
     """A false alarm has probability at most 1e-4 per view."""
-    result = attacked(AUDITED[solver].estimator(adjacency), N_RUNS)
+    result = attacked(AUDITED[solver].estimator(adjacency), FAINT.get(solver, N_RUNS))
     assert (result.epsilon, result.delta) == (BUDGET["epsilon"], BUDGET["delta"]) == (4.0, 1e-5)
     assert result.consistent
     assert result.bound("transcript").epsilon >= (AUDITED[solver].tooth - LESS) * result.epsilon
