@@ -10,6 +10,7 @@ from packaging.version import Version
 from sklearn.base import BaseEstimator
 
 OLD = Version(sklearn.__version__) < Version("1.8")
+OWN = re.compile("partitioned_(estimators|report)|in_partitions|boosting_re|additive_tables")  # files of tests
 REASON = "NumPy and SciPy alone, which are the newest beside every scikit-learn: once is enough"
 
 
@@ -34,12 +35,14 @@ LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank
 
 
 def pytest_collection_modifyitems(items):
-    """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables.
+    """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables, and tables
+    in partitions and trees, which scikit-learn has no part in.
 
     The longest tests come first, so that no process waits for one of them at the end.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None or LONGEST.search(item.nodeid) is None)
     for item in items:
         place = item.path.as_posix()
-        if OLD and ("tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))):
+        alone = "tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))
+        if OLD and (alone or OWN.search(item.path.name)):
             item.add_marker(pytest.mark.skip(reason=REASON))
