@@ -290,6 +290,8 @@ class SolverResult:
         Moments of the features and targets, if they were released.
     inference : Inference or None, default=None
         Covariance of the coefficients, if the solver releases it.
+    residual_scale : float or None, default=None
+        Estimate of the standard deviation of what the model leaves of the targets, if the releases tell it.
     particular : Particular, default=NOTHING
         Facts of one kind of fit, which its estimator adds.
     """
@@ -301,6 +303,7 @@ class SolverResult:
     noise: CoefficientNoise | None = None
     moments: ReleasedMoments | None = None
     inference: Inference | None = None
+    residual_scale: float | None = None
     particular: Particular = NOTHING
 
 

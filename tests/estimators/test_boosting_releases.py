@@ -12,6 +12,7 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from skdp import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from skdp.estimators.boosting._rule import rule_of
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight
@@ -79,6 +80,26 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
         answers = np.concatenate(answers).ravel()
         assert np.std(answers) == pytest.approx(1.0, abs=6 / math.sqrt(2 * answers.size))
     assert model.privacy_spent_ == (pytest.approx(8.0, rel=1e-6), DELTA) and model.privacy_spent_.epsilon <= 8 + 1e-9
+
+
+@pytest.mark.parametrize("width", (1.0, 8.0))
+def test_residuals_are_clipped_by_their_released_scale(width, heard, rng):
+    """Not by the range of the targets, which can be as wide as the user likes: .75 of their deviation, which is .2 here."""
+    X = rng.uniform(-1, 1, (N, 2))
+    model = DPGradientBoostingRegressor(50.0, delta=DELTA, feature_bounds=1.0, target_bounds=(-width, width), random_state=0)
+    with reproducible_noise(0):
+        model.fit(X, np.sign(X[:, 0] * X[:, 1]) * 0.2)
+    norms = {query.clip_norm for query, _, _ in heard if isinstance(query, LeafSums)}
+    (norm,) = norms
+    assert 0.1 < norm * width < 0.4 and heard[-1][0].limit == pytest.approx(norm * 2.5 / 0.75)
+    assert model.score(X, np.sign(X[:, 0] * X[:, 1]) * 0.2) > 0.8
+
+
+def test_a_scale_of_residuals_that_is_not_released_is_a_usual_one():
+    rule = rule_of(10_000.0, 2, of_classes=False)
+    assert rule.in_units(None) == rule.in_units(0.2) and rule.in_units(0.2).clip == pytest.approx(0.15)
+    of_classes = rule_of(10_000.0, 2, of_classes=True)
+    assert of_classes.in_units(0.2) is of_classes and of_classes.clip == 0.5
 
 
 SCHEMA = {

@@ -202,7 +202,7 @@ class BoostedModel(AdditiveModel):
         result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, gains = Boosting(plan, oracle, rng).trees(result.coef)
+        trees, gains = Boosting(plan, oracle, rng, result).trees()
         return replace(result, particular=replace(boosted, trees=trees, gains=gains))
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
@@ -288,28 +288,23 @@ class Boosting:
         Has answered the queries of the additive model.
     rng : Generator
         For the trees, which are public.
+    additive : SolverResult
+        The released additive model.
     """
 
-    def __init__(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> None:
-        boosted = Boosted.of(plan.problem)
+    def __init__(self, plan: Plan, oracle: Oracle, rng: np.random.Generator, additive: SolverResult) -> None:
+        boosted, budget = Boosted.of(plan.problem), plan.problem.budget
         assert boosted.rule is not None
-        self._rule, self._bins, self._problem = boosted.rule, bins_of(boosted.basis), plan.problem
+        self._rule = boosted.rule.in_units(additive.residual_scale)
+        self._coef, self._bins, self._problem = additive.coef, bins_of(boosted.basis), plan.problem
         self._basis, self._oracle, self._rng = boosted.basis, oracle, rng
-        budget = plan.problem.budget
-        self._noise = {
-            release.query: noise_multiplier(release, plan.scale, budget.adjacency) * (release.clip_norm or 0.0)
-            if budget.private
-            else 0.0
+        self._multipliers = {
+            release.query: noise_multiplier(release, plan.scale, budget.adjacency) if budget.private else 0.0
             for _, release in plan.schedule.entries
         }
 
-    def trees(self, coef: np.ndarray) -> tuple[Trees, np.ndarray]:
+    def trees(self) -> tuple[Trees, np.ndarray]:
         """Return the trees and the gain of each column.
-
-        Parameters
-        ----------
-        coef : ndarray of shape ``problem.shape``
-            The released additive model.
 
         Returns
         -------
@@ -319,17 +314,18 @@ class Boosting:
             Mean gain of a split of each column.
         """
         rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
-        self._oracle.bin_rows(self._bins, coef)
-        effects = bin_effects(self._basis, self._bins, self._problem.unpack(coef)[0])
-        marginals = Marginals(self._bins, self._oracle.ask(BinCounts(self._bins.sizes)), self._noise[BinCounts], n, effects)
-        noise, gains, weights = self._noise[LeafSums], ColumnGains(len(self._bins.sizes)), marginals.weights
+        self._oracle.bin_rows(self._bins, self._coef)
+        effects, counts = bin_effects(self._basis, self._bins, self._problem.unpack(self._coef)[0]), BinCounts(self._bins.sizes)
+        marginals = Marginals(self._bins, self._oracle.ask(counts), self._noise_of(counts), n, effects)
+        gains, weights = ColumnGains(len(self._bins.sizes)), marginals.weights
         step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
         spread: list[float] = []
         for number in range(rule.n_trees):
             if number and rule.learns_weights and number % max(1, rule.n_trees // PERIODS) == 0:
                 weights = gains.weights(marginals.weights)
             tree = marginals.tree(rule.depth, weights, self._rng)
-            sums = self._oracle.ask(LeafSums(loss, tree.columns, tree.splits, rule.clip)).reshape(loss.n_outputs, -1)
+            query = LeafSums(loss, tree.columns, tree.splits, rule.clip)
+            sums, noise = self._oracle.ask(query).reshape(loss.n_outputs, -1), self._noise_of(query)
             values = (sums / (n * (tree.shares / rule.curvature + 1 / step))).astype(np.float32)
             share = min(1.0, (rule.n_trees - number) / (rule.n_trees * AVERAGED))
             self._oracle.add_tree(tree.columns, tree.splits, values, share)
@@ -342,9 +338,14 @@ class Boosting:
 
     def _weight(self) -> float:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
-        at_none, at_all = self._oracle.ask(TreeWeight(self._problem.loss, self._rule.limit)).tolist()
-        bend = max(at_none - at_all, 2 * self._noise[TreeWeight])
+        query = TreeWeight(self._problem.loss, self._rule.limit)
+        at_none, at_all = self._oracle.ask(query).tolist()
+        bend = max(at_none - at_all, 2 * self._noise_of(query))
         return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
+
+    def _noise_of(self, query: BinCounts | LeafSums | TreeWeight) -> float:
+        """Return the standard deviation of the noise of an answer."""
+        return self._multipliers[type(query)] * query.clip_norm
 
     def _gathered(self, made: list[tuple[Tree, np.ndarray]], background: Background) -> Trees:
         return Trees(

@@ -197,7 +197,8 @@ class WhitenedGradientDescent(WhiteningSolver):
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
         noise_left = CoefficientNoise(frame.geometry, kept.T, left_in.T, centre_noise=centre_noise)
         coef = outer_coefficients(problem, frame.geometry, kept.T)
-        return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released)
+        scale = None if quantile is None else math.sqrt(left)
+        return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released, residual_scale=scale)
 
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip: tuple[float, float], ask: Ask
