@@ -56,24 +56,22 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
-    if leaves_to_learn(estimator.schema) and in_partitions(X):
+    asked = leaves_to_learn(estimator.schema)
+    if in_partitions(X):
+        if not asked:
+            return None
         columns = typed_columns(X)
         return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema), columns.known)
-    if leaves_to_learn(estimator.schema):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit and the report plan it once more
-            return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
-    if not (unstated and estimator._learns_by_default and {"columns", "dtypes", "shape"} <= set(dir(type(X)))) or in_partitions(
-        X
-    ):
+    is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
+    if not asked and not (unstated and estimator._learns_by_default and is_frame):
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return Learning.of(estimator, X)
+            warnings.simplefilter("ignore")  # the fit and the report plan it once more
+            return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
     except (TypeError, ValueError, PrivacyAccountingError):
-        if not all(map(is_number, X.dtypes)):
+        if asked or not all(map(is_number, X.dtypes)):
             raise  # without learning, text has no fit: what prevents that is what is wrong
         return None  # the usual fit states what is wrong, or needs no schema
 

@@ -53,7 +53,8 @@ def without_cells(dtype: Any) -> str | None:
 def number_cells(column: Any) -> np.ndarray:
     """Return the cells of a column as float64; dates, and starts of periods, are seconds since 1970; what is no number is NaN.
 
-    Each cell is read alone: the unit of dates, a gap or a number that only an object can hold changes no other cell.
+    Infinite numbers, such as quotients by 0, are NaN, too: they would set the limits of the column. Each cell is read alone: the
+    unit of dates, a gap or a number that only an object can hold changes no other cell.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def number_cells(column: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        Numbers, NaN or infinite.
+        Numbers or NaN.
     """
-    return _numbers(_values(column)) + 0.0  # -0.0 becomes 0.0: categories of pandas have the one that comes first
+    return _finite(_numbers(_values(column)))
 
 
 def bucket_cells(column: Any) -> np.ndarray:
@@ -138,10 +139,15 @@ def either_cells(column: Any) -> np.ndarray:
         The number of each cell, NaN where it is no number; and the bucket of its spelling, NaN where it is a number or empty.
     """
     values = _values(column)
-    numbers = number_cells(values)
+    numbers = _numbers(values)
     none, buckets = np.isnan(numbers), np.full(numbers.shape, math.nan)
     buckets[none] = bucket_cells(values[none])
-    return np.column_stack([numbers, buckets])
+    return np.column_stack([_finite(numbers), buckets])
+
+
+def _finite(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers with NaN for infinite ones, and 0.0 for -0.0: categories of pandas have the one that comes first."""
+    return np.where(np.isinf(numbers), np.nan, numbers + 0.0)
 
 
 class KnownBuckets(dict[Any, float]):

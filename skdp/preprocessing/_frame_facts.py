@@ -1,6 +1,7 @@
 """Read what is public about a data frame whose columns are to be learnt, and put what was learnt beside what was given."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -76,7 +77,11 @@ class FrameFacts:
         if not names:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory, of pandas or polars.")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise ValueError("X has column names that are no strings, or the same name twice; expected different strings.")
+            wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
+            raise ValueError(
+                f"X has column names that are no strings, or the same name twice: {wrong[:10]!r}; expected different strings, "
+                "such as from X.columns = X.columns.astype(str)."
+            )
         if shape[0] < 2:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
         described = _content(described)
@@ -89,7 +94,11 @@ class FrameFacts:
         }
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
         if not learnt:
-            raise ValueError("schema describes every column, so that there is nothing to learn; from_schema needs no budget.")
+            raise ValueError(
+                "schema describes every column of X, so that nothing is left to learn; expected it as a complete schema, "
+                '{"columns": schema}, with "target_bounds" for numbers to predict, as estimators and from_schema take it without '
+                'any budget, or "learn" for one of the columns.'
+            )
         typed = [name for name in learnt if kinds[name] not in OF_WORDS]
         if other := {name: found for name in typed if (found := without_cells(X[name].dtype)) is not None}:
             raise TypeError(
@@ -149,10 +158,14 @@ class FrameFacts:
 
 
 def framed(X: Any, names: Any = None) -> Any:
-    """Return an array as a data frame with these columns, or with x0, x1, and so on; anything else unchanged.
+    """Return an array, or a frame none of whose names is a string, as a frame with these columns or x0, x1, and so on.
 
-    Columns of objects stay objects: pandas would look for dates in them, so that a single cell would decide how all are read.
+    Anything else is returned unchanged. Columns of objects of an array stay objects: pandas would look for dates in them, so that
+    a single cell would decide how all are read.
     """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(X, pandas.DataFrame) and not any(isinstance(name, str) for name in X.columns):
+        return X.set_axis(column_labels(names, X.shape[1]), axis=1)
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return X
     kind = object if X.dtype == object else None

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import (
     BudgetExceededError,
+    DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedClassifier,
@@ -448,3 +449,28 @@ def test_years_are_integers_though_they_are_far_from_zero(frame, rng):
     model = fitted(DPLinearRegression(3.0), frame.assign(year=2001 + year), y)
     assert {"year_2001", "year_2020"} <= {str(name) for name in model.prepared_features_}
     assert model.score(frame.assign(year=2001 + year), y) > 0.8
+
+
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAdditiveRegressor))
+def test_a_frame_whose_names_are_numbers_is_learnt(kind, rng):
+    """As an array would be: its columns have no names."""
+    X = pd.DataFrame({0: rng.normal(1e4, 1e3, N), 1: rng.choice(["a", "b"], N)})
+    y = (X[0] > 1e4).astype(int) if kind is DPLogisticRegression else X[0] / 1e3 + (X[1] == "a")
+    model = fitted(kind(10.0, random_state=0), X, y)
+    assert model.score(X, y) > 0.8 and not hasattr(model, "feature_names_in_") and list(model.learnt_)[:2] == ["x0", "x1"]
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.to_numpy(dtype=object)))
+    assert str(model.plan(X)).startswith("Privacy plan")
+    with pytest.raises(ValueError, match=r"no strings, or the same name twice: \[1\]; expected .*astype\(str\)"):
+        kind(10.0).fit(X.rename(columns={0: "a"}), y)
+
+
+@pytest.mark.parametrize("cell", (math.inf, -math.inf))
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPAdditiveClassifier))
+def test_infinite_cells_count_as_missing(kind, cell, rng):
+    x = rng.normal(50, 10, N)
+    some = rng.random(N) < 0.3
+    frames = [pd.DataFrame({"x": np.where(some, gap, x)}) for gap in (cell, math.nan)]
+    models = [fitted(kind(10.0, random_state=0, classes=[0, 1]), frame, (x > 50).astype(int)) for frame in frames]
+    assert models[0].learnt_ == models[1].learnt_ and models[0].learnt_["x"]["missing"] > 0.2
+    for frame in frames:
+        np.testing.assert_array_equal(models[0].decision_function(frame), models[1].decision_function(frames[1]))

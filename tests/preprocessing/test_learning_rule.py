@@ -186,6 +186,38 @@ def test_scales_are_right_under_noise(rng):
     assert off <= 10
 
 
+def test_bins_of_noise_beyond_the_others_set_no_limits(rng):
+    """A far bin needs six deviations, and near ones more with each octave; a bin nearer to 0 costs no scale, and needs less."""
+    sigma, shares = 0.002, octaves(rng.uniform(1, 8, N))
+    bottom, *_, top = np.flatnonzero(shares)
+    for target in (False, True):
+        expected = place_octaves(shares, sigma, target).limits[1]
+        for beyond, deviations, counts in (
+            (1, 3, True),
+            (2, 3, False),
+            (2, 4, True),
+            (3, 3.5, False),
+            (3, 4, True),
+            (9, 5, False),
+        ):
+            noisy = shares.copy()
+            noisy[top + beyond] += deviations * sigma
+            found = place_octaves(noisy, sigma, target).limits[1]
+            assert found == expected * 2.0 ** (beyond * counts), (beyond, deviations)
+        noisy[top + 9] += 2 * sigma
+        assert place_octaves(noisy, sigma, target).limits[1] > 100 * expected
+    noisy = shares.copy()
+    noisy[bottom - 3] += 3 * sigma
+    assert place_octaves(noisy, sigma).limits[0] < place_octaves(shares, sigma).limits[0]
+
+
+def test_targets_keep_their_range_under_noise(rng):
+    """1000 targets with the noise that a small epsilon has: none is thousands of times too wide."""
+    shares = octaves(rng.integers(1, 1000, N).astype(float))
+    ends = [place_octaves(shares + 0.01 * rng.normal(size=NUMBER_BINS), 0.01, target=True).limits for _ in range(1000)]
+    assert max(max(-low, high) for low, high in ends) <= 2**15
+
+
 def test_buckets_that_are_all_alike_hold_an_id(rng):
     """30 000 spellings, of which a bucket has 117 or so; one more spelling is that of a tenth of the records."""
     shares = np.bincount(rng.integers(0, BUCKETS, 30_000), minlength=BUCKETS + 1) / 30_000
@@ -207,6 +239,15 @@ def test_hours_are_told_from_noise_between_far_limits(rng, sigma):
         assert found.kind == "integers" and found.limits[0] <= 3 and 20 <= found.limits[1] <= 33
     shares = fine(finding, hours + 0.5)
     assert refine(finding, shares + sigma * rng.normal(size=shares.size), sigma).kind == "linear"
+
+
+def test_hours_are_mostly_told_from_more_noise(rng):
+    hours, sigma = rng.integers(0, 24, N).astype(float), 0.03
+    finding = Finding("linear", (0.0, 64.0), (0.0, 32.0), 16.0, 0.0)
+    for x, expected in ((hours, range(25, 41)), (hours + 0.5, range(3))):
+        shares = fine(finding, x)
+        kinds = [refine(finding, shares + sigma * rng.normal(size=shares.size), sigma).kind for _ in range(40)]
+        assert kinds.count("integers") in expected
 
 
 def test_a_column_far_from_zero_gets_narrower_bins():
