@@ -119,7 +119,10 @@ def evaluate_errors(
 
 def predictions_of(predict: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return checked targets and predictions."""
-    targets = quoting_no_data(y, lambda: np.asarray(column_or_1d(y), dtype=np.float64))
+    column = quoting_no_data(y, lambda: column_or_1d(y))
+    if column.dtype.kind in "mM":
+        raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
+    targets = quoting_no_data(y, lambda: np.asarray(column, dtype=np.float64))
     if len(targets) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
     predictions = quoting_no_data(X, lambda: np.asarray(predict(X), dtype=np.float64))

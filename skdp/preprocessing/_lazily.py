@@ -77,7 +77,8 @@ def public_row(X: Any, names: list[str] | None = None) -> Any:
 def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @wraps(method)
     def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
-        return lazy(self, X) if is_lazy(X) else method(self, X, *others, **further)
+        with np.errstate(all="ignore"):  # a warning or an error would reveal a value
+            return lazy(self, X) if is_lazy(X) else method(self, X, *others, **further)
 
     return either
 

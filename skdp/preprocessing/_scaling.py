@@ -174,8 +174,7 @@ class RowNormClipper(StatelessTransformer):
         check_scale("max_norm", self.max_norm)
 
     def _transformed(self, X: Any) -> Any:
-        with np.errstate(over="ignore"):
-            norms = row_norms(X)
+        norms = row_norms(X)
         factors = (self.max_norm / np.maximum(norms, self.max_norm)).astype(X.dtype)
         return sparse.diags_array(factors, format="csr") @ X if sparse.issparse(X) else X * factors[:, None]
 

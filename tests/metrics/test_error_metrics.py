@@ -175,6 +175,18 @@ def test_wrong_input_is_refused_before_anything_is_paid(changes, message):
     assert OCCUPIED == 4.0
 
 
+@pytest.mark.parametrize("first", (np.timedelta64(5, "ns"), np.datetime64("2031-04-15T00:00:00.000000005")))
+def test_dates_and_durations_are_no_targets(first, tmp_path):
+    """One of a finer unit would change the numbers of all others."""
+    moments = [first] + [np.timedelta64(k, "s") + (first - first) + first for k in range(99)]
+    with (
+        PrivacyLedger(tmp_path / "a.sqlite", epsilon=1.0, delta=1e-6) as ledger,
+        pytest.raises(TypeError, match="whose unit may"),
+    ):
+        dp_mean_absolute_error(moments, np.zeros(100), epsilon=0.5)
+    assert not ledger.entries
+
+
 def test_bounds_are_for_regressors_and_curves_for_classifiers():
     from made_scores import Scores
     from made_scores import records as of_classes

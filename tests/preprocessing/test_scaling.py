@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp.preprocessing import BoundedScaler, RowNormClipper
+from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
 
 STATELESS = [
     BoundedScaler((-1.5, 3.0)),
@@ -161,3 +161,13 @@ def test_duplicates_of_a_record_add_up_to_the_same_whatever_the_order_of_another
         X = sparse.coo_array((np.append(values, [0.1, 0.1]), (rows, columns)), shape=(2, 3))
         kept.append(RowNormClipper(1e30).fit_transform(X).toarray()[0])
     np.testing.assert_array_equal(*kept)
+
+
+@pytest.mark.parametrize("cell", (1e-310, 5e-324, 1e308))
+def test_what_one_cell_is_shows_in_no_warning(cell):
+    """Also where a program makes errors of overflow and underflow."""
+    X = pd.DataFrame({"a": [cell, 1.0, 2.0], "b": [3.0, 0.0, 3.0]})
+    number = {"kind": "number", "bounds": [-1e4, 1e4], "scale": "log"}
+    with np.errstate(all="raise"):
+        for transformer in (RowNormClipper(0.3), from_schema({"columns": {"a": number, "b": number}})):
+            assert np.isfinite(transformer.fit_transform(X)).all()
