@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._copying import BoundToLedgers
 from skdp._validation import shown
 from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
 from skdp.metrics._evaluation import Evaluation
@@ -16,6 +17,7 @@ from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._noisy_table import METRICS
 from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds
 from skdp.metrics._several_classes import MOST_CLASSES, SEVERAL, evaluate_matrix, plan_matrix, predicted_classes
+from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["evaluate", "plan_evaluation"]
@@ -99,6 +101,9 @@ def evaluate(
         bound of the errors. Nothing is charged then.
     BudgetExceededError
         If an active ledger has too little left.
+    PrivacyAccountingError
+        In a worker process without an active ledger, for a model that is not of skdp: the ledgers of the process that started it
+        are not seen there. Nothing is released then.
 
     Notes
     -----
@@ -165,31 +170,32 @@ def evaluate(
         "disjoint": bool(disjoint),
         "random_state": random_state,
     }
-    if _is_regressor(model):
-        names = _checked_metrics(metrics, ("mae", "rmse") if target_bounds is None else ("mae", "rmse", "r2"), REGRESSION)
-        check_bounds(error_bound, target_bounds, names)
-        refuse_laplace(noise)
-        if groups is not None or group_labels is not None:
-            raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
-        if isinstance(model, BaseEstimator):
-            check_is_fitted(model)
-        targets, predictions = predictions_of(model.predict, X, y)
-        budget = budget_of(len(targets), epsilon, delta, adjacency)
-        shared.update(error_bound=error_bound, target_bounds=target_bounds)
-        return evaluate_errors(targets, predictions, names, budget=budget, **shared)
-    refuse_bounds(error_bound, target_bounds)
-    if hasattr(model, "classes_") and len(model.classes_) > 2:
-        names = _checked_metrics(metrics, SEVERAL, SEVERAL)
-        if groups is not None or group_labels is not None:
-            raise ValueError("groups and group_labels are for two classes; expected None for more.")
-        true, predicted = predicted_classes(model, X, y)
-        budget = budget_of(len(true), epsilon, delta, adjacency, pure=True)
-        return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
-    names = _checked_metrics(metrics, DEFAULT, METRICS)
-    log_odds, labels = scores_of(model, X, y)
-    shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
-    budget = budget_of(len(labels), epsilon, delta, adjacency, pure=True)
-    return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
+    with along(_ledgers_of(model)):
+        if _is_regressor(model):
+            names = _checked_metrics(metrics, ("mae", "rmse") if target_bounds is None else ("mae", "rmse", "r2"), REGRESSION)
+            check_bounds(error_bound, target_bounds, names)
+            refuse_laplace(noise)
+            if groups is not None or group_labels is not None:
+                raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
+            if isinstance(model, BaseEstimator):
+                check_is_fitted(model)
+            targets, predictions = predictions_of(model.predict, X, y)
+            budget = budget_of(len(targets), epsilon, delta, adjacency)
+            shared.update(error_bound=error_bound, target_bounds=target_bounds)
+            return evaluate_errors(targets, predictions, names, budget=budget, **shared)
+        refuse_bounds(error_bound, target_bounds)
+        if hasattr(model, "classes_") and len(model.classes_) > 2:
+            names = _checked_metrics(metrics, SEVERAL, SEVERAL)
+            if groups is not None or group_labels is not None:
+                raise ValueError("groups and group_labels are for two classes; expected None for more.")
+            true, predicted = predicted_classes(model, X, y)
+            budget = budget_of(len(true), epsilon, delta, adjacency, pure=True)
+            return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
+        names = _checked_metrics(metrics, DEFAULT, METRICS)
+        log_odds, labels = scores_of(model, X, y)
+        shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
+        budget = budget_of(len(labels), epsilon, delta, adjacency, pure=True)
+        return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
 
 
 def plan_evaluation(
@@ -262,6 +268,13 @@ def _checked_metrics(metrics: Iterable[str] | None, default: tuple[str, ...], kn
     if unknown or not given:
         raise ValueError(f"metrics={shown(list(given))}; expected some of {', '.join(known)}.")
     return tuple(dict.fromkeys(given))
+
+
+def _ledgers_of(model: Any) -> tuple[tuple[str, str], ...] | None:
+    """Return tokens of the ledgers that a model of skdp, or one that holds such a model, brought into a worker process."""
+    parts = (model, *(model.get_params(deep=True).values() if hasattr(model, "get_params") else ()))
+    bound = [part._ledgers for part in parts if isinstance(part, BoundToLedgers)] if in_worker() else []
+    return tuple(token for tokens in bound for token in tokens) if bound else None
 
 
 def _is_regressor(model: Any) -> bool:

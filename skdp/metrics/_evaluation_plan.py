@@ -12,8 +12,7 @@ from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.data.summation import summation_error
-from skdp.privacy.ledger.active import active
-from skdp.privacy.ledger.charging import pay
+from skdp.privacy.ledger.charging import pay, paying, tokens_along
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
@@ -117,7 +116,7 @@ class EvaluationPlan:
         )
 
     def pay(self, report: PrivacyReport) -> None:
-        """Charge the active ledgers."""
+        """Charge the active ledgers, and those that came along into a worker process."""
         seeded = {"noise": "from a seed: not private"} if report.reproducible_noise else {}
         pay(
             Spending(
@@ -128,7 +127,8 @@ class EvaluationPlan:
                 epsilon=report.spent.epsilon,
                 delta=self.budget.delta,
                 composition=None if self.laplace or not self.budget.private else self._composition(),
-            )
+            ),
+            tokens_along(),
         )
 
     def _composition(self) -> Composition:
@@ -183,7 +183,7 @@ def less_noise(make: Callable[[bool], tuple[EvaluationPlan, float]], budget: Bud
     """
     if noise != "auto" or budget.delta == 0 or not budget.private:
         return make(noise == "laplace" or budget.delta == 0)[0]
-    if active():
+    if paying():
         plan, why = make(False)[0], "Gaussian noise, which costs less in a ledger"
     else:
         (laplace, one), (gaussian, other) = make(True), make(False)

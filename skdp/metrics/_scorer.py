@@ -8,6 +8,8 @@ from skdp.metrics._evaluate import evaluate
 from skdp.metrics._evaluation_plan import FEWEST, budget_of
 from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._regression import check_bounds, refuse_bounds
+from skdp.privacy.ledger.active import active, carried
+from skdp.privacy.ledger.charging import along
 
 __all__ = ["DPScorer", "dp_scorer"]
 
@@ -48,8 +50,22 @@ class DPScorer:
     target_bounds: tuple[float, float] | None = None
     random_state: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickles, with the active ledgers: a worker process charges them."""
+        own = vars(self).get("_ledgers", ())
+        return {**vars(self), "_ledgers": tuple(dict.fromkeys((*own, *carried())))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the state of a copy; ledgers that are active here are charged anyway and are not kept."""
+        paying = {account.token for account in active()}
+        vars(self).update({**state, "_ledgers": tuple(token for token in state["_ledgers"] if token not in paying)})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "DPScorer":
+        """Return the scorer itself: it never changes, and stays in the process."""
+        return self
+
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Charge the active ledgers and return the private score.
+        """Charge the active ledgers, and those that were active where the scorer was pickled, and return the private score.
 
         Parameters
         ----------
@@ -66,17 +82,18 @@ class DPScorer:
             The score, larger is better; nan if its interval is too wide for one.
         """
         name, sign = SCORERS[self.scoring]
-        found = evaluate(
-            estimator,
-            *(X, y),
-            metrics=[name],
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            error_bound=self.error_bound,
-            target_bounds=self.target_bounds,
-            random_state=self.random_state,
-        )
+        with along(vars(self).get("_ledgers")):
+            found = evaluate(
+                estimator,
+                *(X, y),
+                metrics=[name],
+                epsilon=self.epsilon,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                error_bound=self.error_bound,
+                target_bounds=self.target_bounds,
+                random_state=self.random_state,
+            )
         return sign * found[name].value
 
 
@@ -93,7 +110,8 @@ def dp_scorer(
     """Make a scorer with differential privacy, called as ``scorer(model, X, y)``.
 
     **Every call spends the whole budget**: `cross_val_score` with five folds spends it five times, once on each fold, and a
-    grid search once for each candidate and fold. The active ledgers charge each call and add the charges up.
+    grid search once for each candidate and fold. The active ledgers charge each call and add the charges up, also of calls in
+    worker processes (``n_jobs``).
 
     Parameters
     ----------

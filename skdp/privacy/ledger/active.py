@@ -2,7 +2,7 @@
 
 The stack of active accounts belongs to the process, not to a thread. A context variable would reach neither other threads nor
 reused worker processes. An estimator that is pickled or deep-copied inside a ``with ledger:`` block is bound to the ledger: it
-carries the path and identity of the ledger, and so do its clones.
+carries the path and identity of the ledger, and so do its clones. So does a private scorer that is pickled there.
 """
 
 import os
@@ -111,8 +111,8 @@ def carried() -> tuple[tuple[str, str], ...]:
     tokens = [account.token for account in active()]
     if None in tokens:
         raise PrivacyAccountingError(
-            "An estimator cannot be pickled or deep-copied while fits are charged to an account that worker processes cannot "
-            "charge: diffprivlib's BudgetAccountant, which exists in one process only, or a PrivacyLedger whose key is not in "
+            "An estimator or scorer cannot be pickled or deep-copied while charges go to an account that other processes cannot "
+            "reach: diffprivlib's BudgetAccountant, which exists in one process only, or a PrivacyLedger whose key is not in "
             f"the environment variable {VARIABLE}. Expected n_jobs=None, a ledger without a key, or its key in that variable."
         )
     return tuple(token for token in tokens if token is not None)

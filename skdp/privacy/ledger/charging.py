@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from multiprocessing import parent_process
 
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.ledger.ledger import PrivacyLedger
 
-__all__ = ["gaussian_mu_of", "pay", "prepaid", "scheduled"]
+__all__ = ["along", "gaussian_mu_of", "in_worker", "pay", "paying", "prepaid", "scheduled", "tokens_along"]
 
 # Relative amount by which a part may exceed its share of a charge. It covers the rounding of square roots; shares are rounded
 # down by more than this.
@@ -19,6 +20,9 @@ ROUNDING = 1e-9
 Bound = Iterable[tuple[str, str]]
 # What is done with a charge in this thread in place of charging the ledgers; a new thread begins without.
 _instead: ContextVar[Callable[[Spending, Bound], None] | None] = ContextVar("instead of charging", default=None)
+
+# Ledgers that came along with the scorer or the model of an evaluation; None if neither tells which ledgers were active.
+_along: ContextVar[tuple[tuple[str, str], ...] | None] = ContextVar("ledgers that came along", default=None)
 
 
 class _Scheduled(Exception):
@@ -54,6 +58,56 @@ def pay(spending: Spending, bound: Bound = ()) -> None:
         account.check(spending)
     for account in accounts.values():
         account.charge(spending)
+
+
+def in_worker() -> bool:
+    """Return whether another Python process started this one, so that ledgers that are active there are not seen here."""
+    return parent_process() is not None
+
+
+@contextmanager
+def along(tokens: Bound | None) -> Iterator[None]:
+    """Charge evaluations inside also to the ledgers that a scorer or a model brought along.
+
+    Parameters
+    ----------
+    tokens : iterable of (path, identity) or None
+        Tokens of these ledgers; None if nothing was brought that could have tokens.
+    """
+    outer = _along.get()
+    token = _along.set(outer if tokens is None else tuple(dict.fromkeys((*(outer or ()), *tokens))))
+    try:
+        yield
+    finally:
+        _along.reset(token)
+
+
+def paying() -> bool:
+    """Return whether an evaluation will be charged to a ledger."""
+    return bool(active.active() or _along.get())
+
+
+def tokens_along() -> tuple[tuple[str, str], ...]:
+    """Return the tokens of the ledgers that were brought along.
+
+    Returns
+    -------
+    tuple of (path, identity)
+        Tokens, for `pay`.
+
+    Raises
+    ------
+    PrivacyAccountingError
+        In a worker process, if nothing tells which ledgers are active in the process that started it.
+    """
+    tokens = _along.get()
+    if tokens is None and in_worker() and not active.active() and _instead.get() is None:
+        raise PrivacyAccountingError(
+            "An evaluation in a worker process cannot see the ledgers that are active in the process that started it. Expected "
+            "scoring=dp_scorer(...), a fitted model of skdp for evaluate, n_jobs=None, or a block `with ledger:` in the worker. "
+            "Nothing was released."
+        )
+    return tokens or ()
 
 
 @contextmanager
