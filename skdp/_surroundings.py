@@ -74,7 +74,7 @@ def look_around(estimator: Any) -> None:
         if active():
             stratified = _stratified(frame, name, owner) or stratified
             if (isinstance(owner, SEARCHES) or _is_halving(owner)) and _holds(owner.estimator, estimator):
-                _check_search(estimator, owner, frame)
+                _check_search(owner, frame)
     if stratified:  # in the outermost caller
         warn(
             f"{stratified} is stratified: which rows are in a fold depends on their labels, so that one changed label moves "
@@ -134,26 +134,28 @@ def _stratified(frame: FrameType, name: str, owner: Any) -> str:
     return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
 
 
-def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
-    """Refuse a search that exceeds a ledger's budget, by the least cost of full-data fits with its epsilon and delta.
+def _check_search(search: Any, frame: FrameType) -> None:
+    """Refuse a search that exceeds a ledger's budget, by the cost of full-data fits with epsilon and delta of each candidate.
 
-    For successive halving it counts only the first round, which fits every candidate.
+    The refit counts with the largest cost. For successive halving only the first round counts, which fits every candidate.
     """
     X: Any = frame.f_locals.get("X")
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0
-    costs = [_cost(*candidate, n_samples) for candidate in _candidates(estimator, search)] if n_samples > 1 else []
+    spenders = [list(_spenders(search.estimator, given)) for given in _candidates(search)] if n_samples > 1 else []
+    costs = [math.fsum(_cost(epsilon, delta, n_samples) for _, epsilon, delta in spent) for spent in spenders]
     if not any(costs):
         return
-    n_splits, refit = _n_splits(search), bool(search.refit)
-    n_fits, needed = n_splits * len(costs) + refit, n_splits * math.fsum(costs) + refit * min(costs)
+    n_splits, refit, counts = _n_splits(search), bool(search.refit), [len(spent) for spent in spenders]
+    n_fits, needed = n_splits * sum(counts) + refit * max(counts), n_splits * math.fsum(costs) + refit * max(costs)
     for account in active():
         if isinstance(account, PrivacyLedger):
             left = account.epsilon_left(n_fits=n_fits)
             if needed > (n_fits * gaussian_mu(left * ROUNDED, account.delta) ** 2 if left else 0.0):
                 refit_too = ", 1 refit" if refit else ""
                 times = f"{'at least ' if _is_halving(search) else ''}{n_fits} times"
+                kinds = dict.fromkeys(kind for spent in spenders for kind, *_ in spent)
                 raise BudgetExceededError(
-                    f"{type(search).__name__} would fit {type(estimator).__name__} {times} ({len(costs)} candidates, "
+                    f"{type(search).__name__} would fit {' or '.join(kinds)} {times} ({len(costs)} candidates, "
                     f"{n_splits} folds{refit_too}). The ledger {str(account.path)!r} has room for {n_fits} fits of "
                     f"epsilon={left!r} each, at the ledger's delta={account.delta!r}. Expected a smaller epsilon or delta, or "
                     "fewer candidates or folds. Nothing was charged.",
@@ -161,24 +163,40 @@ def _check_search(estimator: Any, search: Any, frame: FrameType) -> None:
                 )
 
 
-def _candidates(estimator: Any, search: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield epsilon and delta of each candidate; nothing if they are drawn at random."""
+def _candidates(search: Any) -> Any:
+    """Return the parameters of each candidate; none if a budget, or an estimator that may have one, is drawn at random."""
     if hasattr(search, "param_grid"):
-        candidates: Any = model_selection.ParameterGrid(search.param_grid)
-    else:
-        given = search.param_distributions
-        drawn = {_last(name) for part in (given if isinstance(given, list) else [given]) for name in part}
-        n_drawn = search.n_candidates if _is_halving(search) else search.n_iter
-        known = isinstance(n_drawn, Integral) and not drawn & {"epsilon", "delta"}
-        candidates = [{}] * len(model_selection.ParameterSampler(given, n_drawn)) if known else []
-    for candidate in candidates:
-        ends = {_last(name): value for name, value in candidate.items()}
-        yield ends.get("epsilon", estimator.epsilon), ends.get("delta", estimator.delta)
+        return model_selection.ParameterGrid(search.param_grid)
+    given = search.param_distributions
+    drawn = [item for part in (given if isinstance(given, list) else [given]) for item in part.items()]
+    n_drawn = search.n_candidates if _is_halving(search) else search.n_iter
+    decides = any(
+        name.rpartition("__")[2] in ("epsilon", "delta")
+        or any(hasattr(value, "get_params") for value in (() if hasattr(values, "rvs") else values))
+        for name, values in drawn
+    )
+    return [{}] * len(model_selection.ParameterSampler(given, n_drawn)) if isinstance(n_drawn, Integral) and not decides else []
 
 
-def _last(name: str) -> str:
-    """Return the parameter name in ``step__parameter``."""
-    return name.rpartition("__")[2]
+def _spenders(estimator: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield class, epsilon and delta of each private estimator that a candidate fits, from its parameters alone."""
+    held = _parts("", estimator)
+    for name, value in sorted(given.items()):  # a step before its parameters
+        held = {other: part for other, part in held.items() if not f"{other}__".startswith(f"{name}__")} | _parts(name, value)
+    private = [name for name in held if is_private(held[name]) and _join(name, "epsilon") in held]
+    for name in private:
+        if not any(name != other and f"{name}__".startswith(_join(other, "")) for other in private):  # it is no part of another
+            yield type(held[name]).__name__, held[_join(name, "epsilon")], held.get(_join(name, "delta"))
+
+
+def _parts(name: str, value: Any) -> dict[str, Any]:
+    """Return a parameter and all that it holds, by their names."""
+    inner = value.get_params(deep=True) if hasattr(value, "get_params") and not isinstance(value, type) else {}
+    return {name: value, **{_join(name, each): part for each, part in inner.items()}}
+
+
+def _join(name: str, inner: str) -> str:
+    return f"{name}__{inner}" if name else inner
 
 
 def _n_splits(search: Any) -> int:

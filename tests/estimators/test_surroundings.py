@@ -1,5 +1,6 @@
 """Test warnings about meta-estimators that leave the guarantee, and the refusal of searches that exceed a ledger."""
 
+import math
 import re
 import warnings
 
@@ -27,8 +28,9 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger
-from skdp.preprocessing import BoundedScaler
+from skdp import DPGroupDROClassifier, DPLinearRegression, DPLinearSVC, DPLogisticRegression, PrivacyLedger
+from skdp.preprocessing import BoundedScaler, LearnedSchema
+from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning
 
 N = 200
@@ -217,3 +219,51 @@ def test_groups_that_are_missing_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, Y, groups=np.arange(N) // 2 % 2)
+
+
+def piped(**given):
+    return make_pipeline(BoundedScaler((-1, 1)), MODEL.__sklearn_clone__().set_params(**given))
+
+
+LARGE = [MODEL.__sklearn_clone__().set_params(epsilon=1.3), DPLinearSVC(1.3, delta=1e-6, classes=[0, 1])]
+OWN_BUDGETS = {
+    "steps": (GridSearchCV(piped(epsilon=0.1), {"dplogisticregression": LARGE}, cv=KFold(3)), 7),
+    "a step of theirs": (
+        GridSearchCV(piped(epsilon=0.1), {"dplogisticregression": LARGE[:1], "dplogisticregression__epsilon": [0.1, 1.3]}),
+        11,
+    ),
+    "models": (GridSearchCV(VotingClassifier([("a", MODEL)]), {"a": [piped(epsilon=1.3), "drop"]}, cv=KFold(4)), 5),
+    "two in a pipeline": (
+        GridSearchCV(make_pipeline(LearnedSchema(0.7, delta=1e-6), piped(epsilon=0.7)), {"pipeline__boundedscaler": [None]}),
+        12,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_BUDGETS)
+def test_a_search_counts_each_candidate_with_its_own_budget(name):
+    search, n_fits = OWN_BUDGETS[name]
+    with PrivacyLedger(epsilon=2.0, delta=1e-6) as small:
+        with warnings.catch_warnings(), pytest.raises(BudgetExceededError, match=f"{n_fits} times"):
+            warnings.simplefilter("ignore", OutsideGuaranteeWarning)
+            search.fit(X, Y)
+        assert small.entries == ()
+
+
+def test_the_refit_counts_with_the_largest_budget():
+    room = gaussian_epsilon(math.sqrt(3.5) * gaussian_mu(1.3, 1e-6), 1e-6)  # for the folds, and half a refit
+    with PrivacyLedger(epsilon=room, delta=1e-6) as small:
+        with pytest.raises(BudgetExceededError, match="7 times"):
+            GridSearchCV(MODEL, {"epsilon": [0.1, 1.3]}, cv=KFold(3)).fit(X, Y)
+        GridSearchCV(MODEL, {"epsilon": [0.1, 1.3]}, cv=KFold(3), refit=False).fit(X, Y)
+    assert len(small.entries) == 6
+
+
+def test_candidates_that_cost_less_than_the_estimator_are_not_refused():
+    search = GridSearchCV(piped(epsilon=1.9), {"dplogisticregression": [MODEL.__sklearn_clone__().set_params(epsilon=0.1)]})
+    with PrivacyLedger(epsilon=2.0, delta=1e-6) as small:
+        search.set_params(cv=KFold(3)).fit(X, Y)
+        assert len(small.entries) == 4
+        drawn = RandomizedSearchCV(search.estimator, search.param_grid, n_iter=1, cv=KFold(3), random_state=0)
+        drawn.fit(X, Y)  # what it draws is not known before
+        assert len(small.entries) == 8
