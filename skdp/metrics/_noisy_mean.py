@@ -129,7 +129,7 @@ def half_width(noise: float, spread: float, laplace: bool, level: float) -> floa
         The quantile.
     """
     normal = float(ndtri((1 + level) / 2))
-    if not laplace or noise == 0:
+    if not laplace or noise <= 1e-3 * spread:  # so little noise changes the quantile as if it were normal
         return normal * math.hypot(noise, spread)
     b = noise / math.sqrt(2)
     if spread < 1e-3 * b:

@@ -85,11 +85,21 @@ def test_intervals_of_one_metric_cover_noise_and_sampling(name, kind):
 
 
 def test_quantiles_are_those_of_the_sum_of_noise_and_a_normal(rng):
-    for noise, spread in ((1.0, 0.3), (0.3, 1.0), (1.0, 1e-5)):
+    for noise, spread in ((1.0, 0.3), (0.3, 1.0), (1.0, 1e-5), (1e-3, 1.0), (1e-14, 1.0)):
         draws = rng.laplace(scale=noise / math.sqrt(2), size=400_000) + spread * rng.normal(size=400_000)
         assert np.mean(np.abs(draws) <= half_width(noise, spread, True, 0.95)) == pytest.approx(0.95, abs=0.002)
     assert half_width(3.0, 4.0, False, 0.9) == pytest.approx(5 * norm.ppf(0.95))
     assert half_width(0.0, 2.0, True, 0.9) == pytest.approx(2 * norm.ppf(0.95))
+    assert half_width(0.0, 0.0, True, 0.9) == 0 < half_width(1e-3, 0.0, True, 0.9)
+    assert half_width(0.9999e-3, 1.0, True, 0.9) == pytest.approx(half_width(1.0001e-3, 1.0, True, 0.9), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("epsilon", (70.0, 100.0, 150.0))
+@pytest.mark.filterwarnings("ignore::skdp.privacy.WeakPrivacyWarning")
+def test_hardly_any_noise_has_an_interval_too(name, epsilon):
+    (metric,) = found((name,), epsilon=epsilon, noise="laplace").values()
+    assert metric.value == pytest.approx(exact(*records(2000))[name], abs=1e-4) and metric.low < metric.value < metric.high
 
 
 def test_an_accuracy_beyond_its_range_has_an_interval_within():
