@@ -46,7 +46,7 @@ FIRST, SHARE, LEFT_OUT, INSIDE, OUTSIDE = 64, 0.2, 0.01, 24, 4
 MOST_LEFT_OUT = 0.2
 NARROWEST = 64  # least width of the window in steps of 0.02, which leaves each range at least two
 MOST_GROUPS = 1000
-LIMITS = {"log_loss": (0.0, math.inf)}
+LIMITS = {"log_loss": LOSSES["log_loss"]}  # the others lie in [0, 1]
 # What is released: the sum of one loss, counts by true and predicted class, or counts by class and log-odds.
 LOSS, MATRIX, TABLE = "loss", "matrix", "table"
 OF_MATRIX = frozenset(("accuracy", "recall", "specificity", "precision"))

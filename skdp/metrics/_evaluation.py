@@ -102,7 +102,7 @@ class Evaluation(Mapping[str, Metric]):
 
 
 def metric(name: str, found: tuple[float, float, float], limits: tuple[float, float], *, widest: float = WIDEST) -> Metric:
-    """Return a metric; one whose interval is too wide is not determined.
+    """Return a metric, clipped to its range; one whose interval is too wide is not determined.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def metric(name: str, found: tuple[float, float, float], limits: tuple[float, fl
     found : tuple of float
         Estimate, and lower and upper end of the interval.
     limits : tuple of float
-        Range of the metric. An unbounded one above 0 has a value always.
+        Range of the metric.
     widest : float, default=0.5
         Widest interval beside which a value is shown.
 
@@ -120,7 +120,6 @@ def metric(name: str, found: tuple[float, float, float], limits: tuple[float, fl
     Metric
         With its range as the interval and no value if it is not determined.
     """
-    value, low, high = map(float, found)
-    if limits != (0.0, math.inf) and not high - low <= widest:
+    if not found[2] - found[1] <= widest:
         return Metric(name, math.nan, *limits)
-    return Metric(name, value, max(low, limits[0]), min(high, limits[1]))
+    return Metric(name, *(min(max(float(end), limits[0]), limits[1]) for end in found))

@@ -10,6 +10,7 @@ from test_evaluate import exact
 
 from skdp import PrivacyLedger
 from skdp.metrics import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay, evaluate, plan_evaluation
+from skdp.metrics._evaluation import metric
 from skdp.metrics._noisy_mean import LOSSES, STEPS, NoisyMean, half_width, losses_of
 from skdp.metrics._noisy_table import METRICS
 from skdp.testing import reproducible_noise
@@ -26,9 +27,9 @@ def found(names, n=2000, seed=0, rate=0.4, **given):
 @pytest.mark.parametrize("names", [(name,) for name in LOSSES] + [MATRIX, ("recall",)])
 @pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
 def test_without_noise_the_metrics_are_those_of_scikit_learn(names):
-    for name, metric in found(names, 5000, epsilon=math.inf).items():
-        assert metric.value == pytest.approx(exact(*records(5000))[name], abs=1e-5)
-        assert metric.low < metric.value < metric.high
+    for name, one in found(names, 5000, epsilon=math.inf).items():
+        assert one.value == pytest.approx(exact(*records(5000))[name], abs=1e-5)
+        assert one.low < one.value < one.high
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -98,8 +99,39 @@ def test_quantiles_are_those_of_the_sum_of_noise_and_a_normal(rng):
 @pytest.mark.parametrize("epsilon", (70.0, 100.0, 150.0))
 @pytest.mark.filterwarnings("ignore::skdp.privacy.WeakPrivacyWarning")
 def test_hardly_any_noise_has_an_interval_too(name, epsilon):
-    (metric,) = found((name,), epsilon=epsilon, noise="laplace").values()
-    assert metric.value == pytest.approx(exact(*records(2000))[name], abs=1e-4) and metric.low < metric.value < metric.high
+    (one,) = found((name,), epsilon=epsilon, noise="laplace").values()
+    assert one.value == pytest.approx(exact(*records(2000))[name], abs=1e-4) and one.low < one.value < one.high
+
+
+@pytest.mark.parametrize("names", [(name,) for name in METRICS] + [tuple(METRICS)], ids="-".join)
+def test_values_lie_in_their_intervals_and_these_in_the_range_and_wide_ones_have_none(names):
+    seen = dict.fromkeys(names, 0)
+    for seed in range(12):
+        for n, epsilon in ((60, 0.5), (200, 0.5), (300, 1.0), (5000, 1.0)):
+            for name, one in found(names, n, seed=seed, rate=0.1, epsilon=epsilon).items():
+                least, most = LOSSES.get(name, (0.0, 1.0))
+                assert least <= one.low <= one.high <= most
+                if math.isnan(one.value):
+                    assert (one.low, one.high) == (least, most)
+                else:
+                    assert one.low <= one.value <= one.high and one.high - one.low <= 0.5
+                    seen[name] += 1
+    assert min(seen.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "raw, published",
+    (
+        ((-0.02, -0.15, 0.1), (0.0, 0.0, 0.1)),
+        ((1.1, 0.9, 1.3), (1.0, 0.9, 1.0)),
+        ((-0.4, -0.5, -0.3), (0.0, 0.0, 0.0)),
+        ((0.3, 0.0, 0.6), (math.nan, 0.0, 1.0)),
+        ((math.nan, 0.0, math.inf), (math.nan, 0.0, 1.0)),
+    ),
+)
+def test_what_is_published_is_clipped_to_the_range(raw, published):
+    clipped = metric("any", raw, (0.0, 1.0))
+    assert (clipped.value, clipped.low, clipped.high) == pytest.approx(published, nan_ok=True)
 
 
 def test_an_accuracy_beyond_its_range_has_an_interval_within():
