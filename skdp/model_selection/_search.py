@@ -193,10 +193,13 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         model = clone(self.estimator).set_params(**drawn)
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"{type(model).__name__} has no predict_proba; expected a private classifier with probabilities.")
-        prefix, spender = _spender(model)
+        silent = {"verbose": False, "memory": None}  # lines and files of trials would tell their number
+        for prefix, part in _parts(model).items():
+            of_part = part.get_params(deep=False)
+            model.set_params(**{f"{prefix}{name}": value for name, value in silent.items() if of_part.get(name)})
+        prefix, _ = _spender(model)
         if budget is not None:
             own = {"epsilon": epsilon, "delta": budget.delta, "adjacency": budget.adjacency}
-            own |= {"verbose": 0} if "verbose" in spender.get_params(deep=False) else {}  # it would tell the number of trials
             model.set_params(**{f"{prefix}{name}": value for name, value in own.items()})
         return model
 
@@ -204,9 +207,12 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         """Run every fit up to its charge, so that errors come before the search is charged; return the bound ledgers."""
         bound = list(self._ledgers)
         for model in models:
-            prefix, spender = _spender(model)
-            if getattr(spender, "_skl_callbacks", None):
-                raise TypeError("A candidate has callbacks, which would get models that are secret; expected none.")
+            prefix, _ = _spender(model)
+            if any(getattr(part, "_skl_callbacks", None) for part in _parts(model).values()):
+                raise TypeError(
+                    "A candidate, or a part of it, has callbacks, which would get models that are secret, and their number. "
+                    "Expected none: call set_callbacks() of each part that has some."
+                )
             again = clone(model)
             for each, epsilon in ((model, plan.epsilon_trial), (again, plan.epsilon_refit or plan.epsilon_trial)):
                 each.set_params(**{f"{prefix}{name}": value for name, value in zip(OWN, (epsilon, *_rest(plan)), strict=True)})
@@ -602,15 +608,17 @@ def _rest(plan: SearchPlan) -> tuple[float, str]:
     return plan.budget.delta, plan.budget.adjacency
 
 
+def _parts(model: Any) -> dict[str, Any]:
+    """Return a candidate and all estimators that it holds, by the prefix of their parameters."""
+    held = model.get_params(deep=True).items()
+    return {"": model, **{f"{name}__": part for name, part in held if hasattr(part, "get_params") and not isinstance(part, type)}}
+
+
 def _spender(model: Any) -> tuple[str, Any]:
     """Return the prefix of the parameters of the one step that spends a budget, and the step."""
-    parts = {
-        "": model,
-        **{f"{name}__": part for name, part in model.get_params(deep=True).items() if hasattr(part, "get_params")},
-    }
     found = [
         (prefix, part)
-        for prefix, part in parts.items()
+        for prefix, part in _parts(model).items()
         if any(kind.__module__.startswith("skdp.") for kind in type(part).__mro__)
         and set(OWN) <= set(part.get_params(deep=False))
     ]

@@ -8,13 +8,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from scipy.special import ndtr
 from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from skdp import (
     BudgetExceededError,
@@ -26,7 +29,7 @@ from skdp import (
     PrivacyLedger,
 )
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, _search
-from skdp.preprocessing import LearnedSchema
+from skdp.preprocessing import LearnedSchema, RowNormClipper
 from skdp.privacy.ledger import charging
 from skdp.privacy.ledger.charging import pay, prepaid
 from skdp.privacy.oracle import Oracle
@@ -241,13 +244,63 @@ def test_the_number_of_trials_is_poisson(monkeypatch):
     assert 0 in totals  # e^-6 of 2000 is 5: missed in less than one of a hundred
 
 
-def test_no_output_tells_of_a_trial_that_is_secret(capsys):
-    loud = clone(MODEL).set_params(verbose=2)
+@pytest.mark.parametrize(
+    "wrap",
+    (
+        lambda model, folder: model,
+        lambda model, folder: Pipeline([("c", RowNormClipper(2.0)), ("a", model)], verbose=True, memory=str(folder)),
+        lambda model, folder: VotingClassifier([("a", model)], voting="soft", verbose=True),
+    ),
+    ids=("alone", "pipeline", "voting"),
+)
+def test_no_output_tells_of_a_trial_that_is_secret(wrap, tmp_path, capsys):
+    model = clone(MODEL).set_params(verbose=2)
+    loud, grid = wrap(model, tmp_path), {} if wrap(model, tmp_path) is model else {"a__alpha": GRID["alpha"]}
     with warnings.catch_warnings(record=True) as seen, reproducible_noise(0):
         warnings.simplefilter("always")
-        DPGridSearchCV(loud, GRID, mechanism="random_stopping").fit(*records())
-    assert capsys.readouterr().out == ""
+        search = DPGridSearchCV(loud, grid or GRID, mechanism="random_stopping").fit(*records())
+    assert capsys.readouterr().out == "" and list(tmp_path.iterdir()) == []
     assert len(seen) <= 3  # one per candidate at most, before the charge
+    assert not search.best_estimator_.get_params().get("verbose") and loud.verbose
+
+
+class Heard:
+    """A callback; one that reaches all parts of an estimator, if it has a depth."""
+
+    requires_fit_attributes = False
+
+    def __init__(self, depth=()):
+        vars(self).update({"max_propagation_depth": None} if depth is None else {})
+        self.calls = []
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.calls.append("begin")
+
+    def on_fit_task_end(self, estimator, context):
+        self.calls.append("end")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+
+@pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn has callbacks from 1.9 on")
+@pytest.mark.parametrize("depth", ((), None), ids=("own", "propagated"))
+@pytest.mark.parametrize("where", ("pipeline", "inner pipeline", "model", "candidate"))
+def test_callbacks_that_would_get_secret_trials_are_refused(where, depth):
+    heard = Heard(depth)
+    inner = make_pipeline(RowNormClipper(2.0), clone(MODEL))
+    outer, grid = Pipeline([("a", inner)]), {"a__dplogisticregression__alpha": [0.1, 0.2]}
+    parts = {"pipeline": outer, "inner pipeline": inner, "model": inner[-1], "candidate": clone(inner)}
+    parts[where].set_callbacks(heard)
+    if where == "candidate":
+        grid = {"a": [clone(inner), parts[where]]}
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises(TypeError, match="has callbacks, which would get models that are secret"):
+            DPGridSearchCV(outer, grid, mechanism="random_stopping").fit(*records())
+    assert heard.calls == [] and not ledger.entries
 
 
 def test_it_chooses_the_estimator_that_suits():
