@@ -50,7 +50,7 @@ def look_at_preparation() -> None:
     if of_targets:
         warn(
             f"{', '.join(sorted(of_targets))} of TransformedTargetRegressor learns from the training records without privacy. "
-            "Expected func and inverse_func; neither epsilon nor a ledger covers that.",
+            "Expected func, inverse_func and check_inverse=False; neither epsilon nor a ledger covers that.",
             OutsideGuaranteeWarning,
         )
     if learners:

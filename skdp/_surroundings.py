@@ -21,7 +21,7 @@ from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, sh
 from skdp.privacy.ledger.active import active
 from skdp.privacy.ledger.ledger import PrivacyLedger
 
-__all__ = ["callers", "is_one", "is_private", "look_around"]
+__all__ = ["callers", "is_one", "is_private", "is_stratified", "look_around"]
 
 SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
 HALVING = "sklearn.model_selection._search_successive_halving", ("HalvingGridSearchCV", "HalvingRandomSearchCV")
@@ -34,6 +34,10 @@ LEARNERS = {  # of something from the training records, with what to do instead
     ("sklearn.semi_supervised", ("SelfTrainingClassifier",)): (
         "labels of records, and keeps them,",
         "a fit on the labelled ones",
+    ),
+    ("sklearn.multiclass", ("OneVsOneClassifier",)): (
+        "the number of records of each class, which the reports of its fits show,",
+        "DPLogisticRegression alone, which takes several classes",
     ),
 }
 CHAINS = "sklearn.multioutput", ("ClassifierChain", "RegressorChain")  # whose cv=None is no folds
@@ -72,7 +76,8 @@ def look_around(estimator: Any) -> None:
         if is_one(owner, *BAGS) and owner.bootstrap:
             _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
         if active():
-            stratified = _stratified(frame, name, owner) or stratified
+            given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
+            stratified = f"cv={shown(given)} of {name}" if is_stratified(owner, given) else stratified
             if (isinstance(owner, SEARCHES) or _is_halving(owner)) and _holds(owner.estimator, estimator):
                 _check_search(owner, frame)
     if stratified:  # in the outermost caller
@@ -127,11 +132,10 @@ def _holds(outer: Any, estimator: Any) -> bool:
     return outer is estimator or any(value is estimator for value in outer.get_params(deep=True).values())
 
 
-def _stratified(frame: FrameType, name: str, owner: Any) -> str:
-    """Return the parameter that makes folds from the labels, with its value; empty if there is none."""
-    given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
-    counted = hasattr(owner, "cv") and ((given is None and not is_one(owner, *CHAINS)) or isinstance(given, Integral))
-    return f"cv={shown(given)} of {name}" if isinstance(given, STRATIFIED) or (counted and is_classifier(owner)) else ""
+def is_stratified(owner: Any, cv: Any) -> bool:
+    """Return whether a function of scikit-learn (None), or a meta-estimator, makes folds from the labels with this ``cv``."""
+    counted = hasattr(owner, "cv") and ((cv is None and not is_one(owner, *CHAINS)) or isinstance(cv, Integral))
+    return isinstance(cv, STRATIFIED) or (counted and is_classifier(owner))
 
 
 def _check_search(search: Any, frame: FrameType) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._prepared import FROZEN, PARTS, learns_without_noise
-from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private
+from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
+from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private, is_stratified
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
@@ -28,9 +28,11 @@ STATELESS = frozenset(
 # Reviewed classes that fit the estimators that they hold, and learn nothing beside these from values of records.
 AROUND = frozenset(
     "VotingClassifier VotingRegressor BaggingClassifier BaggingRegressor StackingClassifier StackingRegressor "
-    "OneVsRestClassifier OneVsOneClassifier MultiOutputClassifier MultiOutputRegressor TransformedTargetRegressor "
+    "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor TransformedTargetRegressor "
     "FixedThresholdClassifier RFE SelectFromModel".split()
 )
+# Classes that number the labels that occur in y, before the estimators that they hold see them.
+NUMBER_LABELS = "sklearn.ensemble", ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
 INNER = ("estimator", "regressor", "classifier", "final_estimator", "transformer")
 METHODS = ("fit", "fit_transform", "fit_resample", "transform", "predict", "get_params")
 
@@ -179,6 +181,15 @@ def _verdict(step: Any) -> tuple[str, str]:
         return LEARNS, "it learns its final_estimator from the records; expected a private one"
     if is_one(step, *BAGS) and step.bootstrap:
         return LEARNS, "it draws records with replacement, so that one counts more than once; expected bootstrap=False"
+    if is_one(step, *STACKS) and is_stratified(step, step.cv):
+        return LEARNS, f"cv={shown(step.cv)} makes folds by labels, so that one label moves other records; expected cv=KFold(...)"
+    if is_one(step, *NUMBER_LABELS) and _states_classes(step):
+        return LEARNS, (
+            "it numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says; "
+            "expected classes=None, for which the set of labels is public, or the private classifier alone"
+        )
+    if is_one(step, *OF_TARGETS) and step.check_inverse and not (step.func is None and step.transformer is None):
+        return LEARNS, "it warns if the inverse does not give back the targets; expected check_inverse=False"
     if learns_without_noise(step):
         return LEARNS, "expected public facts: from_schema or BoundedScaler, categories=[...], a constant, or LearnedSchema"
     if hasattr(step, "fit_resample"):
@@ -193,6 +204,11 @@ def _verdict(step: Any) -> tuple[str, str]:
     if hasattr(step, "predict"):
         return LEARNS, "what it predicts depends on the records; expected an estimator of skdp"
     return UNKNOWN, "this class of scikit-learn was not reviewed"
+
+
+def _states_classes(step: Any) -> bool:
+    """Return whether an estimator that a step holds has public classes."""
+    return any(name.endswith("__classes") and value is not None for name, value in step.get_params(deep=True).items())
 
 
 def _known(step: Any) -> bool:

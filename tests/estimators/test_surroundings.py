@@ -24,6 +24,7 @@ from sklearn.model_selection import (
     cross_val_score,
     cross_validate,
 )
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -73,6 +74,7 @@ def warned(work):
         (lambda jobs: TunedThresholdClassifierCV(MODEL, cv=KFold(2), n_jobs=jobs), "TunedThresholdClassifierCV learns"),
         (lambda jobs: RANSACRegressor(NUMBERS, min_samples=50, max_trials=1), "RANSACRegressor learns which records"),
         (lambda jobs: SelfTrainingClassifier(MODEL), "SelfTrainingClassifier learns labels"),
+        (lambda jobs: OneVsOneClassifier(MODEL), "OneVsOneClassifier learns the number of records"),
     ),
 )
 def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):

@@ -9,7 +9,14 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier, VotingRegressor
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -17,7 +24,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold, StratifiedKFold
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -37,6 +45,7 @@ from skdp.inspection import check_pipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper
 
 CLASSIFIER = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
+STATED = DPLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
 
 
 class Resampler(BaseEstimator):
@@ -118,8 +127,25 @@ LEAKS = {  # of the kinds that users write
         ("stackingclassifier", "final_estimator"),
     ),
     "targets": (
-        TransformedTargetRegressor(DPLinearRegression(1.0), transformer=StandardScaler()),
+        TransformedTargetRegressor(DPLinearRegression(1.0), transformer=StandardScaler(), check_inverse=False),
         ("transformer",),
+    ),
+    "a warning about targets": (
+        TransformedTargetRegressor(DPLinearRegression(1.0), func=np.log1p, inverse_func=np.expm1),
+        ("transformedtargetregressor",),
+    ),
+    "numbers of labels in a vote": (VotingClassifier([("a", CLASSIFIER), ("b", STATED)]), ("votingclassifier",)),
+    "numbers of labels in a bag": (
+        BaggingClassifier(make_pipeline(BoundedScaler((0, 1)), STATED), bootstrap=False),
+        ("baggingclassifier",),
+    ),
+    "numbers of labels in a stack": (StackingClassifier([("a", CLASSIFIER)], STATED, cv=KFold(3)), ("stackingclassifier",)),
+    "pairs of classes": (OneVsOneClassifier(CLASSIFIER), ("onevsoneclassifier",)),
+    "folds by labels": (StackingClassifier([("a", CLASSIFIER)], CLASSIFIER), ("stackingclassifier",)),
+    "folds by labels, counted": (StackingClassifier([("a", CLASSIFIER)], CLASSIFIER, cv=3), ("stackingclassifier",)),
+    "folds by labels, stated": (
+        StackingRegressor([("a", DPLinearRegression(1.0))], DPLinearRegression(1.0), cv=StratifiedKFold(3)),
+        ("stackingregressor",),
     ),
     "plain model": (make_pipeline(BoundedScaler((0, 1)), LogisticRegression()), ("logisticregression",)),
     "no noise": (make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(epsilon=math.inf)), ("dplogisticregression",)),
@@ -152,7 +178,12 @@ SAFE = {
     "known words": make_pipeline(CountVectorizer(vocabulary=["ill"]), CLASSIFIER),
     "vote": VotingClassifier([("one", CLASSIFIER), ("two", DPAdditiveClassifier(1.0))]),
     "bag": BaggingClassifier(CLASSIFIER, bootstrap=False),
-    "targets": TransformedTargetRegressor(DPLinearRegression(1.0), func=np.log1p, inverse_func=np.expm1),
+    "targets": TransformedTargetRegressor(DPLinearRegression(1.0), func=np.log1p, inverse_func=np.expm1, check_inverse=False),
+    "targets as they are": TransformedTargetRegressor(DPLinearRegression(1.0)),
+    "stack": StackingClassifier([("a", CLASSIFIER)], CLASSIFIER, cv=KFold(3)),
+    "stack of numbers": StackingRegressor([("a", DPLinearRegression(1.0))], DPLinearRegression(1.0)),
+    "one against the rest": OneVsRestClassifier(STATED),
+    "stated classes": make_pipeline(RowNormClipper(1.0), FixedThresholdClassifier(STATED)),
 }
 
 

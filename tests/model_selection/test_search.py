@@ -249,7 +249,7 @@ def test_the_number_of_trials_is_poisson(monkeypatch):
     (
         lambda model, folder: model,
         lambda model, folder: Pipeline([("c", RowNormClipper(2.0)), ("a", model)], verbose=True, memory=str(folder)),
-        lambda model, folder: VotingClassifier([("a", model)], voting="soft", verbose=True),
+        lambda model, folder: VotingClassifier([("a", model.set_params(classes=None))], voting="soft", verbose=True),
     ),
     ids=("alone", "pipeline", "voting"),
 )
