@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from skdp._label_types import otherwise_spelt, type_mismatch
+from skdp._label_types import otherwise_spelt, told_apart, type_mismatch
 from skdp._particular import NOTHING, Particular
 from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
@@ -486,7 +486,8 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None, fewest: int 
     if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
         check_classification_targets(listed)
     labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
-    return _canonical(table), labels, _encode(listed, labels)
+    exact = given is None or told_apart(given, listed)
+    return _canonical(table), labels, _encode(listed, labels) if exact else None
 
 
 def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) -> tuple[Any, np.ndarray]:

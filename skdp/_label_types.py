@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["otherwise_spelt", "same_label", "type_mismatch"]
+__all__ = ["otherwise_spelt", "same_label", "told_apart", "type_mismatch"]
 
 LARGEST_INTEGER = 2**53  # float64 represents all integers up to this exactly; larger ones never match a text
 DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
@@ -43,6 +43,10 @@ def otherwise_spelt(classes: np.ndarray, y: Any, labels: np.ndarray) -> np.ndarr
 def type_mismatch(classes: np.ndarray, y: Any) -> str:
     """Return the part of a message that names the types of the classes and of y, which are public; empty if they agree."""
     ours, kind = _kind(classes), getattr(getattr(y, "dtype", None), "kind", "")
+    if _is_large(classes):
+        return (
+            f" Classes beyond 2**53 are told apart only if all of y are integers, of dtype {classes.dtype} where y is an array."
+        )
     if isinstance(y, (list, tuple)):
         spelt = _spellings(classes, ours, "number" if ours == "text" else "text")
         return (
@@ -56,6 +60,15 @@ def type_mismatch(classes: np.ndarray, y: Any) -> str:
     return f" The classes are {NAMES[ours]}, and y is {given}."
 
 
+def told_apart(classes: np.ndarray, labels: np.ndarray) -> bool:
+    """Return whether all classes keep their values in a comparison with the labels, which then happens without rounding.
+
+    One float among the integers of a list makes all of them floats, so that labels of other records would change.
+    """
+    numbers = labels.dtype.kind in "iuf" and np.result_type(classes.dtype, labels.dtype).kind == "f"
+    return not (numbers and _is_large(classes))
+
+
 def same_label(label: Any, classes: list[Any]) -> Any:
     """Return the class that equals a label, else the class with the same spelling, else None."""
     if label in classes:
@@ -63,6 +76,11 @@ def same_label(label: Any, classes: list[Any]) -> Any:
     return next(
         (known for known in classes if isinstance(known, str) != isinstance(label, str) and str(known) == str(label)), None
     )
+
+
+def _is_large(classes: np.ndarray) -> bool:
+    """Return whether some classes are integers that float64 may round."""
+    return classes.dtype.kind in "iu" and max(-int(classes.min()), int(classes.max())) > LARGEST_INTEGER
 
 
 def _kind(labels: np.ndarray) -> str | None:

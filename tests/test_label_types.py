@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import DPAdditiveClassifier, DPGroupDROClassifier, DPLinearSVC, DPLogisticRegression
+from skdp import DPAdditiveClassifier, DPGroupDROClassifier, DPLinearSVC, DPLogisticRegression, PrivacyLedger
 from skdp._label_types import otherwise_spelt
 from skdp.audit._canary import _rarest_and_most_frequent
+from skdp.metrics import dp_accuracy_score
 
 N = 600
 CODES = np.random.default_rng(0).integers(0, 2, N)
@@ -149,3 +150,30 @@ def test_groups_and_audits_match_them_too():
     assert model.classes_.tolist() == [0, 1]
     labels, codes = _rarest_and_most_frequent(DPLogisticRegression(classes=["0", "1"]), np.array([0, 0, 1, 0, 0]), 1)
     assert labels == (1, 0) and codes == (1, 0)
+
+
+BIG = [2**60, 2**60 + 1]
+LISTED = [BIG[code] for code in CODES]
+
+
+@pytest.mark.parametrize("kind", (list, tuple))
+@pytest.mark.parametrize("host, classes", ((2.0**60, BIG), (2**63, [*BIG, 2**63 - 1]), (-(2.0**60), [-(2**60), *BIG])))
+def test_one_label_does_not_change_those_of_others_by_rounding(kind, host, classes):
+    """A float makes all numbers of a list floats, of which two classes may be the same."""
+    model = DPLogisticRegression(1.0, classes=classes)
+    with PrivacyLedger(epsilon=5.0, delta=1e-4) as ledger:
+        with pytest.raises(
+            ValueError, match=r"labels outside classes=.* beyond 2\*\*53 are told apart only if all of y are integ"
+        ):
+            model.fit(X, kind([host, *LISTED[1:]]))
+        assert not ledger.entries
+        model.fit(X, kind(LISTED))
+    assert model.classes_.tolist() == sorted(classes) and len(ledger.entries) == 1
+
+
+def test_large_labels_of_evaluations_are_not_rounded():
+    scores = np.full(N, 0.5)
+    dp_accuracy_score(LISTED, scores, classes=BIG)
+    with pytest.raises(ValueError, match="labels that classes= does not know"):
+        dp_accuracy_score([2.0**60, *LISTED[1:]], scores, classes=BIG)
+    dp_accuracy_score([0.0, *CODES[1:]], scores)

@@ -10,6 +10,7 @@ from scipy.special import logit
 from sklearn.utils.validation import column_or_1d
 
 from skdp._data_validation import quoting_no_data
+from skdp._label_types import told_apart
 from skdp._validation import shown
 from skdp.metrics._evaluation import Evaluation, metric
 from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan, budget_of, less_noise
@@ -203,7 +204,7 @@ def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:
     """Return the numbers of the classes of checked labels."""
     labels = quoting_no_data(y, lambda: column_or_1d(y))
     numbers = np.full(labels.shape, -1, dtype=np.intp)
-    for number, label in enumerate(classes):
+    for number, label in enumerate(classes if told_apart(np.array(classes), labels) else ()):
         numbers[labels == label] = number
     if (numbers < 0).any():
         raise ValueError(f"y holds labels that {knowing} does not know; expected {shown(list(classes))} only.")
