@@ -43,7 +43,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_prepared": {"_surroundings"},
     "_copying": {"_surroundings"},
     "inspection": {"_prepared", "_surroundings"},
-    "model_selection": {"_copying", "_data_validation", "_software", "_validation", "data", "inspection", "metrics"},
+    "model_selection": {
+        *("_copying", "_data_validation", "_software", "_surroundings", "_validation"),
+        *("data", "estimators", "inspection", "metrics"),
+    },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
     "solvers": {
         "losses",

@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import quoting_no_data
+from skdp._surroundings import BAGS, is_one
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table
+from skdp.estimators._planned_shape import read_shape
 from skdp.inspection import check_pipeline
 from skdp.metrics._classes import estimate
 from skdp.metrics._evaluate import FEWEST, evaluate
@@ -35,6 +37,7 @@ SCORES = {
     "neg_log_loss": ("log_loss", -1),
     "neg_brier_score": ("brier_score", -1),
 }
+RFE = "sklearn.feature_selection", ("RFE",)  # it fits until few features are left
 OWN = ("epsilon", "delta", "adjacency")  # parameters of candidates that the search sets
 FEWEST_TRIALS = 5  # mean number; then no trial is run in less than one of 148 searches
 
@@ -65,13 +68,13 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         """Return the parameters of all candidates, from public facts."""
 
-    def plan(self, n_samples: int) -> SearchPlan:
+    def plan(self, n_samples: Any) -> SearchPlan:
         """Return what a search on a table would cost, beside fixed parameters.
 
         Parameters
         ----------
-        n_samples : int
-            Number of records.
+        n_samples : int, tuple of int or table
+            Number of records; or the shape (n_samples, n_features); or a table, of which only the shape is read.
 
         Returns
         -------
@@ -83,10 +86,10 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         TypeError, ValueError
             As `fit` does for parameters.
         """
-        check_integer("n_samples", n_samples, minimum=2)
+        shape = read_shape(n_samples, None)
         self._check_parameters()
         candidates = self._candidates(0)
-        return self._plan(candidates, [self._candidate(candidate) for candidate in candidates], int(n_samples))
+        return self._plan(candidates, [self._candidate(candidate) for candidate in candidates], shape.n_samples)
 
     def fit(self, X: Any, y: Any) -> Any:
         """Search for the best candidate, and keep its model.
@@ -615,10 +618,17 @@ def _parts(model: Any) -> dict[str, Any]:
 
 
 def _spender(model: Any) -> tuple[str, Any]:
-    """Return the prefix of the parameters of the one step that spends a budget, and the step."""
+    """Return the prefix of the parameters of the one step that spends a budget, and the step, which is fitted once."""
+    parts = _parts(model)
+    for part in parts.values():
+        if is_one(part, *RFE) or (is_one(part, *BAGS) and part.n_estimators != 1):
+            raise TypeError(
+                f"{type(part).__name__} of a candidate fits what it holds several times; a trial pays for one fit. Expected a "
+                "private classifier, or a pipeline that fits one once."
+            )
     found = [
         (prefix, part)
-        for prefix, part in _parts(model).items()
+        for prefix, part in parts.items()
         if any(kind.__module__.startswith("skdp.") for kind in type(part).__mro__)
         and set(OWN) <= set(part.get_params(deep=False))
     ]

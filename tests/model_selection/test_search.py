@@ -13,8 +13,10 @@ from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from scipy.special import ndtr
 from sklearn.base import clone
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.fixes import parse_version
@@ -354,12 +356,44 @@ def test_a_candidate_that_fails_is_the_worst(monkeypatch):
         fitted(mechanism="random_stopping")
 
 
+PLAIN = clone(MODEL).set_params(classes=None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    (
+        OneVsRestClassifier(MODEL),
+        VotingClassifier([("a", PLAIN)], voting="soft"),
+        BaggingClassifier(PLAIN, 1, bootstrap=False),
+    ),
+    ids=lambda model: type(model).__name__,
+)
+def test_meta_estimators_that_fit_once_are_searched(model, asked):
+    prefix = "a" if isinstance(model, VotingClassifier) else "estimator"
+    search = DPGridSearchCV(model, {f"{prefix}__alpha": [0.01, 0.1]}, mechanism="composition", refit=False)
+    with reproducible_noise(0):
+        search.fit(*records())
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all() and len(asked) == 4
+
+
+def test_a_plan_takes_a_table_a_shape_or_a_number():
+    X, _ = records(500)
+    search = DPGridSearchCV(MODEL, GRID)
+    for given in (X, pd.DataFrame(X), X.shape):
+        assert search.plan(given) == search.plan(500)
+    for given, message in (([[0.0]], "list of length 1"), (1, "n_samples=1"), (None, "n_samples=None")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            search.plan(given)
+
+
 @pytest.mark.parametrize(
     "search, message",
     (
         (DPGridSearchCV(make_pipeline(StandardScaler(), MODEL), {}), "standardscaler of a candidate learn"),
         (DPGridSearchCV(LogisticRegression(), {"C": [1.0]}), "0 steps of LogisticRegression spend"),
         (DPGridSearchCV(make_pipeline(LearnedSchema(), MODEL), {}), "2 steps of Pipeline spend"),
+        (DPGridSearchCV(BaggingClassifier(MODEL, 3, bootstrap=False), {}), "BaggingClassifier of a candidate fits what it holds"),
+        (DPGridSearchCV(make_pipeline(RFE(MODEL), MODEL), {}), "RFE of a candidate fits what it holds several times"),
         (DPGridSearchCV(MODEL, {"epsilon": [1.0, 2.0]}), "has its own epsilon"),
         (DPGridSearchCV(clone(MODEL).set_params(solver=SGD()), GRID), "other than Gaussian ones"),
         (DPGridSearchCV(MODEL, {"alpha": [0.1, -1.0]}), "alpha=-1"),
