@@ -33,6 +33,7 @@ from skdp.solvers.adaptive._whitening import (
     release_frame,
     release_gradient_norm,
     releases,
+    residual_bins,
 )
 
 __all__ = ["WhitenedGradientDescent"]
@@ -80,7 +81,7 @@ class WhitenedGradientDescent(WhiteningSolver):
     3. One release has the second moment of the rows, clipped again to B. A formula for the spectrum of random matrices takes the
        noise off its eigenvalues h. The steps use :math:`z = (A^\top (x - m) / B, 1)` with :math:`A = V (h + f)^{-1/2}`, where
        the floor f follows the noise.
-    4. A histogram of the norms of the gradients at the mean target gives the clip norm: the .9 quantile where noise is small,
+    4. A histogram of the norms of the gradients at the mean target gives the clip norm: the .99 quantile where noise is small,
        a lower one where it dominates.
     5. T gradient steps in z follow. After the warm-up the clip norm shrinks with the residuals.
     6. The result is the average of the last iterates, plus one damped Newton step with the average of their gradients. Its noise
@@ -168,7 +169,7 @@ class WhitenedGradientDescent(WhiteningSolver):
             (1, shares.means, FeatureTargetSums, math.sqrt(2), d + problem.loss.n_outputs),
             (1, shares.histogram, DistanceHistogram, 1.0, BINS),
             (1, shares.moment, SecondMoment, 1.0, d * (d + 1) // 2),
-            (1, shares.histogram, ResidualHistogram, 1.0, BINS),
+            (1, shares.histogram, ResidualHistogram, 1.0, residual_bins(problem, shares)),
             (first, shares.warm_up, StandardizedGradient, clip_norm, None),
             (self.n_steps - first, shares.steps, StandardizedGradient, clip_norm, None),
         ]

