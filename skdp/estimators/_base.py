@@ -30,7 +30,7 @@ from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
-from skdp.estimators._planned_shape import read_shape
+from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
@@ -286,7 +286,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         TypeError, ValueError
             As `fit` does.
         """
-        learning = learning_of(self, n_samples)
+        learning = learning_of(self, planned_table(self.schema, n_samples, n_features))
         if learning is not None:
             return learning.report(n_classes)
         return self._planned_report(*self._planned_facts(n_samples, n_features, n_classes))

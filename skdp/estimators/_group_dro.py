@@ -13,6 +13,7 @@ from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._learnt import learning_of
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
+from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
@@ -275,7 +276,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
-        learning = learning_of(self, n_samples)
+        learning = learning_of(self, planned_table(self.schema, n_samples, n_features))
         if learning is not None:
             return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
         facts, public = self._planned_facts(n_samples, n_features, n_classes)

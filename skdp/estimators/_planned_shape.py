@@ -1,11 +1,16 @@
 """Read the shape of the table that a plan is for, from numbers, a shape or a table."""
 
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from skdp._validation import check_integer, shown
+import numpy as np
 
-__all__ = ["Shape", "read_shape"]
+from skdp._validation import check_integer, column_labels, shown
+from skdp.preprocessing._frame_facts import leaves_to_learn
+from skdp.privacy.noise.gaussian import MAX_FEATURES
+
+__all__ = ["Shape", "planned_table", "read_shape"]
 
 MOST = 2**53  # largest number of records or features of a plan; float64 holds all integers up to it
 
@@ -41,3 +46,29 @@ def read_shape(n_samples: Any, n_features: Any) -> Shape:
     check_integer("n_samples", pair, minimum=2, maximum=MOST)
     check_integer("n_features", n_features, minimum=1, maximum=MOST, optional=True)
     return Shape(int(pair), None if n_features is None else int(n_features), of_table)
+
+
+class NumbersOfShape:
+    """Stands for a data frame of numbers of which nothing is known but the shape; its columns are x0, x1, and so on."""
+
+    def __init__(self, n_samples: int, n_features: int) -> None:
+        self.shape, self.columns = (n_samples, n_features), column_labels(None, n_features)
+
+    def __getitem__(self, name: str) -> Any:
+        return SimpleNamespace(dtype=np.dtype(np.float64))
+
+
+def planned_table(schema: Any, n_samples: Any, n_features: Any) -> Any:
+    """Return the table whose columns a plan is to learn: what is given, or one of numbers if only a shape is given."""
+    if not isinstance(n_samples, (Integral, tuple)) or not leaves_to_learn(schema):
+        return n_samples
+    shape = read_shape(n_samples, n_features)
+    if shape.n_features is None:
+        raise TypeError("n_features=None with columns to learn; expected an integer, or the data frame as n_samples.")
+    if not isinstance(schema, str) or schema != "learn":
+        raise TypeError(
+            "The schema leaves some columns to learn, and a shape does not tell which these are; expected the data frame as "
+            'n_samples, of which only names and types are read, or schema="learn".'
+        )
+    check_integer("n_features", shape.n_features, minimum=1, maximum=MAX_FEATURES)
+    return NumbersOfShape(shape.n_samples, shape.n_features)

@@ -164,3 +164,16 @@ def test_a_score_quotes_no_target(kind, rng):
     with pytest.raises((TypeError, ValueError)) as raised:
         model.score(X, np.array(["secret", *X[1:, 0]], dtype=object))
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", (DPTabularClassifier, DPTabularRegressor, DPLogisticRegression))
+def test_columns_of_an_array_are_learnt_on_request(kind, rng):
+    """In a plan, a shape alone stands for numbers."""
+    X = rng.normal(size=(1000, 2))
+    learning = fitted(kind(**BUDGET, schema="learn"), X, (X[:, 0] > 0).astype(int))
+    assert list(learning.schema_.columns) == ["x0", "x1"] and not hasattr(learning, "feature_names_in_")
+    planned, of_table = (kind(**BUDGET, schema="learn").plan(*shape) for shape in ((1000, 2), (X,)))
+    assert planned.releases == of_table.releases and planned.public == of_table.public
+    for text, schema, n_features in (("which these are", {"x0": "number"}, 2), ("n_features=None", "learn", None)):
+        with pytest.raises(TypeError, match=text):
+            kind(**BUDGET, schema=schema).plan(1000, n_features)

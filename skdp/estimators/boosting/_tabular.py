@@ -14,7 +14,7 @@ from skdp.data._dask import is_dask, table_of
 from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
-from skdp.estimators._planned_shape import read_shape
+from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
@@ -59,8 +59,9 @@ class TabularModel(BoostedModel):
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         model, reason = self._chosen(*self._facts_of(X, y))
-        if isinstance(model, DPLogisticRegression) and not hasattr(X, "columns") and not in_partitions(X):
-            self._check_bounds()  # an array has no columns to learn
+        learns = hasattr(X, "columns") or in_partitions(X) or leaves_to_learn(self.schema)
+        if isinstance(model, DPLogisticRegression) and not learns:
+            self._check_bounds()  # which warns of an array without public facts
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
         vars(model).update(_fitted_by=type(self).__name__, _takes_several=False)  # one target, whatever estimator is chosen
         model._fit(X, y, unsupported, **beside)
@@ -74,8 +75,9 @@ class TabularModel(BoostedModel):
 
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
-        if hasattr(n_samples, "shape") or in_partitions(n_samples):
-            model, reason = self._chosen(*self._facts_of(n_samples, None))
+        table = planned_table(self.schema, n_samples, n_features)
+        if hasattr(table, "shape") or in_partitions(table):
+            model, reason = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)
             model, reason = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
