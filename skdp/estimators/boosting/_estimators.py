@@ -18,9 +18,10 @@ __all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]
 class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
 
-    An additive model gets 20 to 50 % of the squared budget. Then 500 random trees are added. A tree has the same random splits on
-    all paths, so it depends on no record. What is released of it are noisy sums of clipped residuals over its leaves. A record is
-    in one leaf, so the noise depends neither on the depth of the trees nor on the number of columns. There is nothing to tune.
+    An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000
+    records. A tree has the same random splits on all paths, so it depends on no record. What is released of it are noisy sums of
+    clipped residuals over its leaves. A record is in one leaf, so the noise depends neither on the depth of the trees nor on the
+    number of columns. There is nothing to tune.
     With too few records for trees, which public facts decide, the fit is that of `DPAdditiveClassifier`, and the report says
     so. For more than two classes, each tree adds to the raw predictions of all classes.
 
@@ -203,9 +204,10 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
 class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
 
-    An additive model gets 20 to 50 % of the squared budget. Then 500 random trees are added. A tree has the same random splits on
-    all paths, so it depends on no record. What is released of it are noisy sums of clipped residuals over its leaves. A record is
-    in one leaf, so the noise depends neither on the depth of the trees nor on the number of columns. There is nothing to tune.
+    An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000
+    records. A tree has the same random splits on all paths, so it depends on no record. What is released of it are noisy sums of
+    clipped residuals over its leaves. A record is in one leaf, so the noise depends neither on the depth of the trees nor on the
+    number of columns. There is nothing to tune.
     With too few records for trees, which public facts decide, the fit is that of `DPAdditiveRegressor`, and the report says
     so.
 
