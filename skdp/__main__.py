@@ -136,7 +136,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_target(parser: Any) -> None:
-    parser.add_argument("--target", metavar="NAME", help="the column to predict, if no schema names it")
+    parser.add_argument("--target", metavar="NAME", help="the column to predict; a complete schema names it")
     parser.add_argument("--classes", metavar="A,B", help="its labels, which are public (default: those that the table has)")
     parser.add_argument(
         "--task", choices=("classification", "regression"), help="whether the target has labels (default), or numbers"
@@ -176,7 +176,11 @@ def _separator(text: str) -> str:
 
 def _add_estimator(parser: Any) -> None:
     parser.add_argument(
-        "--schema", type=Path, metavar="S", help="JSON file of public facts about the table; the columns it leaves out are learnt"
+        "--schema",
+        type=Path,
+        metavar="S",
+        help='JSON file of public facts. One of some columns, such as {"id": "ignore"}, leaves the others to learn; one with the '
+        'key "columns" is complete, and columns that it leaves out are dropped, unless it says "learn" for a column',
     )
     _add_target(parser)
     parser.add_argument("--epsilon", type=float, required=True, help="privacy parameter: smaller is more private, 1 is usual")

@@ -262,3 +262,23 @@ def test_values_of_folders_are_columns(parts):
         path.rename(place / path.name)
     run("schema", "parts", "--learn", "--epsilon", 1, "--target", "rich", "--out", "s.json")
     assert "year" in json.loads(Path("s.json").read_text())["columns"]
+
+
+def test_options_may_repeat_a_complete_schema(folder, capsys):
+    for words in (["--target", "rich", "--classes", "yes,no"], ["--target", "length", "--task", "regression"]):
+        run("schema", "raw.csv", "--learn", *words, "--epsilon", 1, "--out", "s.json")
+        for command in (["fit", "raw.csv", "--model", "m.skops", "--quiet"], ["plan", "--n-samples", N]):
+            run(*command, "--schema", "s.json", *words, "--epsilon", 1)
+        for other in (["--target", "age"], ["--task", {"rich": "regression", "length": "classification"}[words[1]]]):
+            for command in (["fit", "raw.csv", "--model", "n.skops"], ["plan", "--n-samples", N]):
+                capsys.readouterr()
+                run(*command, "--schema", "s.json", *other, "--epsilon", 1, code=2)
+                assert f"{other[0]} beside a complete schema that states target = '{words[1]}'" in capsys.readouterr().err
+        for name in ("s.json", "m.skops"):
+            Path(name).unlink()
+
+
+@pytest.mark.parametrize("words, said", [([], "its labels are read"), (["--task", "regression"], "a number, whose range")])
+def test_a_plan_says_which_task_it_takes(folder, capsys, words, said):
+    run("plan", "--names", "raw.csv", "--target", "length", *words, "--n-samples", N, "--epsilon", 1)
+    assert said in capsys.readouterr().err

@@ -1,14 +1,15 @@
 """Print the guarantee of a fit before any data is touched."""
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._estimator_names import unfitted
-from skdp._commands._raw import RawTable, content_of
+from skdp._commands._raw import RawTable, check_complete, content_of
 from skdp._files._outputs import check_outputs, write_whole
-from skdp._files._suffixes import REPORTS, report_content
+from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import column_names
 from skdp.estimators import DPGroupDROClassifier
 from skdp.inspection import check_pipeline
@@ -61,12 +62,15 @@ def plan(
         raw = RawTable.of(names, sep, content, target=target, classes=classes, task=task, estimator=estimator)
     elif content == {} or leaves_to_learn(content):
         raise ValueError("The plan needs the names of the columns to learn; expected --names TABLE, or a schema of all columns.")
+    else:
+        check_complete(content, target, classes, task)
     facts: Any = raw or Schema.read(schema, None if names is None else partial(column_names, names, sep))
     check_outputs([(report, REPORTS)], [schema, names])
     model = unfitted(facts, estimator, read_settings(settings), **parameters)
     if isinstance(model[-1], DPGroupDROClassifier):
         raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call of plan(group_sizes=...) in Python.")
     if raw is not None and names is not None:
+        print(raw.said, file=Forgiving(sys.stderr))
         statement = model[-1].plan(raw.shape(names, n_samples))
     else:
         statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)

@@ -18,7 +18,7 @@ from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, leaves_to_learn, parts_of
 from skdp.preprocessing._schema import read_json
 
-__all__ = ["RawTable", "check_few", "content_of", "read_raw", "targets_of"]
+__all__ = ["RawTable", "check_complete", "check_few", "content_of", "read_raw", "targets_of"]
 
 TASKS = ("classification", "regression")
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
@@ -90,11 +90,7 @@ class RawTable:
             Public facts.
         """
         if content != {} and not leaves_to_learn(content):
-            given = {"--target": target, "--classes": classes, "--task": task}
-            if named := [option for option, value in given.items() if value is not None]:
-                raise ValueError(
-                    f"{' and '.join(named)} beside a schema with a key columns, which is complete; expected it in the schema."
-                )
+            check_complete(content, target, classes, task)
             return None
         described, of_target = parts_of(content)
         names = column_names(table, sep)
@@ -183,6 +179,36 @@ class Shape:
 
     def __getitem__(self, name: str) -> Any:
         return SimpleNamespace(dtype=self.types[name])
+
+
+def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:
+    """Raise ValueError for options that say anything else of the target than a complete schema says.
+
+    Parameters
+    ----------
+    content : object
+        Content of a schema file that leaves nothing to learn.
+    target, classes, task : str or None
+        Options of the command line.
+    """
+    stated = content if isinstance(content, Mapping) else {}  # what is none, `Schema.read` refuses
+    labels = stated.get("classes") or []
+    facts = {
+        "--target": (target, stated.get("target")),
+        "--classes": (classes and sorted(classes.split(",")), sorted(category_names(labels)) if labels else None),
+        "--task": (task, TASKS[not labels]),
+    }
+    if other := [option for option, (given, known) in facts.items() if given is not None and given != known]:
+        raise ValueError(
+            f"{' and '.join(other)} beside a complete schema that states {_of_target(stated)}; expected the same, or no such "
+            "option, or another schema."
+        )
+
+
+def _of_target(stated: Mapping[str, Any]) -> str:
+    """Return what a schema says of the target, as text."""
+    found = {key: stated[key] for key in ("target", "classes", "target_bounds") if stated.get(key)}
+    return ", ".join(f"{key} = {value!r}" for key, value in found.items()) or "no target"
 
 
 def read_raw(table: Path, sep: str, raw: RawTable, test: str | None = None) -> Labelled:
