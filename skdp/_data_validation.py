@@ -137,6 +137,8 @@ class Facts:
         Of a table in partitions; None for a table in memory.
     schema : Schema or None, default=None
         The columns of the table as the estimator was given it, if the features are what a schema makes of them.
+    stated : Schema or None, default=None
+        The same, if the estimator makes functions of the columns instead.
     """
 
     n_samples: int
@@ -147,6 +149,7 @@ class Facts:
     particular: Particular = NOTHING
     partitions: "Partitions | None" = None
     schema: Any = None
+    stated: Any = None
 
     @property
     def labels(self) -> list[Any]:
@@ -161,7 +164,8 @@ class Facts:
             prepared = {"schema_": self.schema, "prepared_features_": self.feature_names}
             return {"feature_names_in_": columns, "n_features_in_": columns.size, **prepared}
         names = {} if self.feature_names is None else {"feature_names_in_": self.feature_names}
-        return {**names, "n_features_in_": self.n_features}
+        stated = {} if self.stated is None else {"schema_": self.stated}
+        return {**names, "n_features_in_": self.n_features, **stated}
 
 
 class Table:

@@ -306,7 +306,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         plan = self._plan_of(facts)
         if facts.partitions is not None:
             refuse_partitions(plan, type(self).__name__, facts.partitions.kept is not None)
-        statement = report(self, plan, NoiseSource(), facts, planned=True)
+        statement = report(self, plan, NoiseSource(), facts, planned=True, as_given=True)
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 
     def _n_columns(self, n_features: int | None) -> int:

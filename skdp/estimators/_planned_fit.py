@@ -63,7 +63,7 @@ class PlannedFit:
         plan = _plan(estimator, facts)
         noise = NoiseSource(estimator.random_state) if noise is None else noise
         rng = _public_generator(estimator.random_state, noise)
-        statement = report(estimator, plan, noise, facts)
+        statement = report(estimator, plan, noise, facts, as_given=owner is None)
         progress = Progress(estimator if owner is None else owner, len(plan.schedule), estimator.verbose)
         if facts.classes is not None and owner is None and estimator._label_set() is None:
             warn_of_many_labels(facts.classes)

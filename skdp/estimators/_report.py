@@ -31,6 +31,10 @@ PURE_SELECTION = (
     "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
     "probability of exp(-512) per candidate and selection"
 )
+LEARNT = (
+    "the schema was learnt from records by an earlier private fit, as keys such as core and buckets show: it spent a budget of "
+    "its own, which adds to this one if the records are the same"
+)
 OF_ITS_GROUP = ", of the same group"
 GROUPS = (
     "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
@@ -41,9 +45,11 @@ LONGEST = 1000  # largest number of characters for which the report shows a valu
 USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants; measured together with DROWNED
 
 
-def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False) -> PrivacyReport:
-    """Return the privacy report of a fit, or of a planned fit."""
-    problem = plan.problem
+def report(
+    estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False, as_given: bool = False
+) -> PrivacyReport:
+    """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learnt within it."""
+    problem, schema = plan.problem, (facts.schema or facts.stated) if as_given else None
     return PrivacyReport(
         estimator=estimator._name,
         planned=planned,
@@ -56,8 +62,17 @@ def report(estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned
         releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan),
-        public={**_public_table(plan, facts, planned), **_public_choices(estimator, plan)},
-        assumptions=_assumptions(plan, f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}", facts.partitions),
+        public={
+            **_public_table(plan, facts, planned),
+            **_public_choices(estimator, plan),
+            **({} if schema is None else {"schema": schema.to_dict()}),
+        },
+        assumptions=_assumptions(
+            plan,
+            f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}",
+            facts.partitions,
+            schema is not None and schema.has_learnt,
+        ),
         versions=versions(sampled=plan.schedule.samples),
     )
 
@@ -170,13 +185,15 @@ def _penalty(plan: Plan) -> str:
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
 
-def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None) -> tuple[str, ...]:
+def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learnt: bool) -> tuple[str, ...]:
+    public = "data_norm and all other public values above"
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
     return (
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
         *([ASSUMED] if plan.problem.max_sample_weight is not None else []),
-        "no parameter was computed from the data: data_norm and all other public values above",
+        *([LEARNT] if learnt else []),
+        f"no {'other ' * learnt}parameter was computed from the data: {public}",
         OTHER_FITS,
         ONE_PERSON,
         *trusted(partitions),

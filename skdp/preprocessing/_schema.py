@@ -245,6 +245,11 @@ class Schema:
         return cls({n: c for n, c in columns.items() if c is not None}, target, *_target_values(where, source))
 
     @property
+    def has_learnt(self) -> bool:
+        """Whether an entry has keys that only a private fit writes, such as a core or buckets."""
+        return not all(column.plain for column in self.columns.values())
+
+    @property
     def n_features(self) -> int:
         """Number of prepared columns."""
         return sum(column.n_features for column in self.columns.values())

@@ -1,5 +1,7 @@
 """Estimators that learn the columns of a raw frame: the budget of both stages, what is refused, and what a fit leaves behind."""
 
+import html
+import json
 import math
 import pickle
 import warnings
@@ -23,6 +25,7 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPTabularClassifier,
     PrivacyLedger,
 )
 from skdp.estimators import _learnt
@@ -474,3 +477,27 @@ def test_infinite_cells_count_as_missing(kind, cell, rng):
     assert models[0].learnt_ == models[1].learnt_ and models[0].learnt_["x"]["missing"] > 0.2
     for frame in frames:
         np.testing.assert_array_equal(models[0].decision_function(frame), models[1].decision_function(frames[1]))
+
+
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPAdditiveClassifier, DPTabularClassifier))
+def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, frame, labels):
+    """Whether it is given as an object or as JSON; what a fit learns itself is within its budget."""
+    learnt = fitted(kind(3.0, adjacency="zero_out"), frame, labels)
+    content = learnt.schema_.to_dict()
+    stated = "no parameter was computed from the data"
+    for report in (learnt.privacy_report_, kind(3.0, adjacency="zero_out").plan(frame)):
+        assert "schema" not in report.public and any(line.startswith(stated) for line in report.assumptions)
+    for given in (learnt.schema_, json.loads(json.dumps(content))):
+        model = fitted(kind(3.0, adjacency="zero_out", schema=given), frame, labels)
+        assert model.schema_ == learnt.schema_
+        for report in (model.privacy_report_, kind(3.0, adjacency="zero_out", schema=given).plan(len(frame))):
+            assert report.to_dict()["public"]["schema"] == content
+            assert any("learnt from records by an earlier private fit" in line for line in report.assumptions)
+            assert not any(line.startswith(stated) for line in report.assumptions)
+            text, page = str(report).replace("\n              ", " "), html.unescape(report.to_html())
+            for name, facts in content["columns"].items():
+                assert f"schema of {name} = {facts['kind']}: " in text and "Schema(" not in text + page
+                shown = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in facts.get("integers", ())]
+                assert f"integers [{', '.join(shown)}]" in text or not shown
+    known = {"columns": {"hour": {"kind": "number", "bounds": [0, 23]}}}
+    assert any(line.startswith(stated) for line in kind(3.0, schema=known).plan(len(frame)).assumptions)

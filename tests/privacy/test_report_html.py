@@ -122,7 +122,15 @@ def test_nothing_is_left_out(name, every):
         assert line in text
     assert (report.accounting in text) == (name != "none")
     assert all(f"{software} {version}" in text for software, version in report.versions.items())
+    schema = report.public.get("schema", {"columns": {}})  # which a line of the parameters may cut
+    for name, facts in schema["columns"].items():
+        (row,) = [row[1] for row in page.rows if row[0] == name and str(facts["kind"]) in row[1]]
+        assert all(each in row for each in facts.get("categories", ())) and all(
+            f"{each:g}" in row for each in facts.get("bounds", ())
+        )
     for parameter, value in report.public["parameters"].items():
+        if parameter == "schema" and schema["columns"]:
+            continue
         assert [parameter, value] in page.rows
         assert value in page.text("details")
     for fact in ("n_samples", "n_features", "n_releases", "passes"):

@@ -328,6 +328,9 @@ class AdditiveModel(DPEstimator):
     def _prepared_by(self) -> None:
         """Return None: the basis prepares the rows."""
 
+    def _of_prepared(self, facts: Facts) -> Facts:
+        return replace(facts, stated=self._stated())
+
     def _scaling(self, facts: Facts) -> None:
         """Return None: the basis maps the columns."""
 

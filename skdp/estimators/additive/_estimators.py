@@ -106,7 +106,7 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
         ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
@@ -290,7 +290,7 @@ class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
         ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.

@@ -87,7 +87,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column, as for `DPAdditiveClassifier`. Present only if columns were learnt.
     n_features_in_ : int
@@ -270,7 +270,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column, as for `DPAdditiveRegressor`. Present only if columns were learnt.
     n_features_in_ : int

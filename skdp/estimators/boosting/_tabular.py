@@ -240,7 +240,7 @@ class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
     privacy_report_ : PrivacyReport
         The privacy report, with the choice and its reason.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column. Present only if columns were learnt.
     n_features_in_ : int
@@ -354,7 +354,7 @@ class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
     privacy_report_ : PrivacyReport
         The privacy report, with the choice and its reason.
     schema_ : Schema
-        The columns. Present only if they were learnt.
+        The columns. Present only with a schema, or if they were learnt.
     learnt_ : dict
         What was learnt of each column. Present only if columns were learnt.
     n_features_in_ : int

@@ -5,12 +5,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Selection
 
 __all__ = ["as_fragment", "as_page"]
 
 LONG = 500  # number of characters above which a value is folded; a choice, a few lines on a page
 MANY = 40  # number of lines above which a table is folded; a choice, about one screen
+WHOLE = ("parameters", "schema")  # mappings that are one fact
 NONE = "\N{EN DASH}"  # shown in a cell that has no value
 
 STYLE = """
@@ -129,10 +131,10 @@ def _cells(line: Any) -> tuple[str, ...]:
 
 
 def _public(report: Any) -> dict[str, Any]:
-    """Return public facts by name; every item of a mapping becomes a fact of its own, except for the parameters."""
+    """Return public facts by name; every item of a mapping becomes a fact of its own, except for parameters and schema."""
     facts: dict[str, Any] = {}
-    for name, value in report.public.items():
-        facts |= value if isinstance(value, Mapping) and name != "parameters" else {name: value}
+    for name, value in in_words(report.public).items():
+        facts |= value if isinstance(value, Mapping) and name not in WHOLE else {name: value}
     return facts
 
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from skdp.privacy.accounting.noise_calibration import noise_multiplier, selection_epsilon, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.report._html import as_fragment, as_page
+from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
 __all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.4"  # version of the JSON document; the second number rises with new fields, the first if fields change
+SCHEMA_VERSION = "1.5"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 # Conditions of every guarantee.
 OTHER_FITS = "other fits on the same records, and anything else computed from them, spend more budget"
@@ -246,7 +247,7 @@ class PrivacyReport:
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
             ("Releases", [str(line) for line in self.releases_together()]),
             ("Noise", list(self.noise_facts().values())),
-            ("Public", [f"{name} = {_text(value)}" for name, value in self.public.items()]),
+            ("Public", [line for name, value in in_words(self.public).items() for line in _lines(name, value)]),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
         ]
@@ -339,6 +340,13 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
 
 def _hanging(label: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
+
+
+def _lines(name: str, value: Any) -> list[str]:
+    """Return a public fact as text, and a schema with a line per column."""
+    if name == "schema" and isinstance(value, Mapping):
+        return [f"schema of {column} = {facts}" for column, facts in value.items()]
+    return [f"{name} = {_text(value)}"]
 
 
 def _text(value: Any) -> str:
