@@ -403,7 +403,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _left_out(self, plan: Plan) -> str:
         """Return a warning for a part of the model that public facts leave out; "" if there is none."""
-        return ""
+        level, outlook = plan.solver.outlook(plan.problem)
+        if level < 1:
+            return ""
+        where = f"At epsilon={float(self.epsilon):g} and n_samples={plan.problem.n_samples}, "
+        return f"{where}{outlook}. The budget is spent all the same. plan(n_samples, n_features) tells you this before a fit."
 
     def _coefficients(self, plan: Plan, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients (n_outputs, n_features) and intercept in the units of X and y; projects again after rounding."""

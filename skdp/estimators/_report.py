@@ -101,6 +101,7 @@ def _noise_size(plan: Plan) -> str:
     noise, remark = gradient_noise(plan), plan.solver.remark(plan.problem)
     if noise is None:
         return remark or "see the releases"
+    outlook = plan.solver.outlook(plan.problem)[1]
     advice = "if this is near 1 or above, noise drowns the signal; rows shorter than data_norm give less signal"
     if noise.together > DROWNED:
         verdict = "noise drowns the signal, expect a useless model" if noise.together > USELESS else "the model may be a constant"
@@ -108,6 +109,7 @@ def _noise_size(plan: Plan) -> str:
     return (
         f"per coordinate, {noise.single:.3g} times the largest possible mean gradient in each release, {noise.average:.3g} times "
         f"in the average of all; {noise.together:.3g} times over the {noise.size} coordinates of the average together ({advice})"
+        f"{'; intervals: ' * bool(outlook)}{outlook}"
     )
 
 

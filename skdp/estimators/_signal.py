@@ -114,10 +114,11 @@ def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan, level: LevelOfF
             warn(left_out, LowSignalWarning)
         return
     problem, enough = plan.problem, needed(estimator, facts, plan, level)
+    intervals = f". Intervals: {outlook}" if (outlook := plan.solver.outlook(problem)[1]) else ""
     warn(
         f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={float(estimator.epsilon):g} and "
-        f"n_samples={problem.n_samples}: the model may be a constant, and the budget is spent all the same. {enough}; fewer "
-        "features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
+        f"n_samples={problem.n_samples}: the model may be a constant, and the budget is spent all the same{intervals}. {enough}; "
+        "fewer features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
         LowSignalWarning,
     )
 

@@ -349,6 +349,10 @@ class Solver(BaseEstimator, ABC):
         """Return a remark for the report, from public facts; usually empty."""
         return ""
 
+    def outlook(self, problem: Problem) -> tuple[float, str]:
+        """Return 1 or more if public facts tell that few coefficients have an interval, and what they tell; usually empty."""
+        return 0.0, ""
+
     def noise_level(self, problem: Problem) -> float | None:
         """Return the noise divided by the level at which it drowns the signal; None to take that of the gradients."""
         return None

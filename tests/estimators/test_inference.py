@@ -1,6 +1,8 @@
 """Models fitted for inference: intervals, contrasts, tests and summaries, their units, and what is refused."""
 
 import pickle
+import warnings
+from contextlib import nullcontext
 from dataclasses import fields
 
 import numpy as np
@@ -152,6 +154,22 @@ def test_what_the_budget_does_not_identify_is_said_and_has_no_interval():
     assert not test.estimable and np.isnan(test.pvalue)
     with pytest.warns(LowSignalWarning):
         assert model.predict_interval(few[:2]).tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "n, words", [(500, "half of the coefficients or fewer"), (1500, "some coefficients"), (6000, "nearly all")]
+)
+def test_plans_and_fits_say_what_is_likely_to_be_identified(n, words):
+    """A fit warns before the charge if that is half or less; measured with five columns: 0 of 200 with 500 records."""
+    model = DPLogisticRegression(1.0, classes=[0, 1], feature_bounds=1.0, inference=True)
+    assert f"; intervals: {words}" in model.plan(n, 5).noise_size
+    table, ledger = RNG.uniform(-1, 1, (n, 5)), PrivacyLedger(epsilon=2.0, delta=1e-4)
+    with ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LowSignalWarning, match=words) if n == 500 else nullcontext():
+            model.fit(table, table[:, 0] > 0)
+    assert len(ledger.entries) == (n > 500)
+    assert "intervals" not in DPLogisticRegression(1.0, classes=[0, 1], feature_bounds=1.0).plan(n, 5).noise_size
 
 
 def test_a_single_class_identifies_nothing():

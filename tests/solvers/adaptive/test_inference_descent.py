@@ -1,6 +1,7 @@
 """inference: shares of the budget, exactness without noise beside statsmodels, coverage, and what it refuses."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -250,6 +251,21 @@ def test_no_coefficient_of_a_classifier_is_identified_where_its_estimates_were_s
     """By public facts alone, so that a plan tells it."""
     level = InferenceDescent().noise_level(problem(loss, epsilon, "replace_one", 5000, d))
     assert level is None if identified else level >= 1
+
+
+@pytest.mark.parametrize("loss", (Logistic(), Squared()))
+@pytest.mark.parametrize("epsilon", (0.3, 1.0, 3.0))
+@pytest.mark.parametrize("d", (2, 5, 20))
+def test_the_outlook_names_the_number_of_records_from_which_it_is_good(loss, epsilon, d):
+    def outlook(n):
+        return InferenceDescent().outlook(problem(loss, epsilon, "replace_one", n, d))
+
+    level, words = outlook(40)
+    assert level >= 1 and words.startswith(("no coefficient", "half of the"))
+    records = int(re.search(r"about ([\d,]+) records", words)[1].replace(",", ""))
+    assert outlook(int(1.3 * records))[1] == "nearly all coefficients are likely to be identified"
+    assert outlook(int(0.7 * records))[1].startswith("some coefficients")
+    assert outlook(40 * records)[0] < level and InferenceDescent().outlook(problem(loss, math.inf, d=d)) == (0.0, "")
 
 
 def test_a_combination_that_leaves_the_visible_directions_is_not_estimable():
