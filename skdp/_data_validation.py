@@ -6,7 +6,7 @@ No message quotes a value or a row of the training data, because messages are pu
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -64,8 +64,13 @@ MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
     "fitted on the records leaks."
 )
-OF_Y = "In y, a regression takes numbers only, and labels are all text or all numbers, without gaps."
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
+OF_Y = f"In y, a regression takes numbers only, and labels are all text or all numbers, none of them missing.{UNLABELLED}"
+DICT = "X is a dict; expected a data frame, such as pandas.DataFrame(X), or an array."
+OF_OBJECTS = (
+    " An array of objects, such as a ColumnTransformer makes of text, has lost the types of its columns: "
+    'set_output(transform="pandas") of the transformer keeps them in a data frame.'
+)
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
@@ -367,8 +372,8 @@ def _named(y: Any) -> Any:
     """Return the targets of a part, or raise ValueError if the table has none."""
     if y is None:
         raise ValueError(
-            "The table has no target; expected one that names it: skdp.data.npy(X, y), skdp.data.parquet(source, target=...), or "
-            "skdp.data.chunks of pairs (X, y)."
+            "y is missing; expected fit(X, y), or a table that names its target: skdp.data.npy(X, y), "
+            "skdp.data.parquet(source, target=...), or skdp.data.chunks of pairs (X, y)."
         )
     return y
 
@@ -566,21 +571,29 @@ def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
 def _safe(error: Exception, X: Any) -> Exception:
     """Return an error that quotes no data: the first line of a known message, or one of our rules."""
     text = str(error)
+    if text.startswith("Unknown label type: unknown"):  # scikit-learn looks at the first label, which would tell its record
+        error, text = TypeError(), ""
     if SAFE.match(text):
         advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
         return type(error)(text.split("\n")[0] + advice if advice else text)
     for beginning, rule in RULES.items():
         if text.startswith(beginning):
             return ValueError(rule)
+    if isinstance(X, Mapping):
+        return TypeError(DICT)
     if isinstance(error, TypeError):
-        return TypeError("X or y holds objects that are neither numbers nor labels; each argument must be a string or a number.")
+        return TypeError(
+            "X or y holds objects that are neither numbers nor labels, such as missing labels; each argument must be a string or "
+            f"a number.{UNLABELLED}"
+        )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
         return ValueError(f"y has values that cannot be read. {OF_Y}")
     return ValueError(
         f"X, a {type(X).__name__}, or y has something that cannot be read; expected a table of finite real numbers as X, and one "
         f"label or number per row as y.{text_columns(X)} "
         'Text in a data frame needs schema="learn", or a schema of public categories, also as '
-        "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...]). " + OF_Y
+        "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...])."
+        f"{OF_OBJECTS * (isinstance(X, np.ndarray) and X.dtype.hasobject)} {OF_Y}"
     )
 
 

@@ -67,10 +67,11 @@ class InferenceMixin:
 
         Parameters
         ----------
-        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict, or str
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, str, or list of either
             Factors of the coefficients; the factor of the intercept is the last of ``n_features + 1``, and else 0. A dict has
             factors by the names of the coefficients (x0, x1, ... for arrays), and "(intercept)". A text is the name of a column
-            of the table, and stands for its coefficients: those of all levels but the reference level of a category.
+            of the table, and stands for its coefficients: those of all levels but the reference level of a category. A list of
+            names stands for those of all of them.
         names : list of str or None, default=None
             Names of the combinations.
         level : float, default=0.95
@@ -101,9 +102,9 @@ class InferenceMixin:
 
         Parameters
         ----------
-        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, or list of dict, or str
+        L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, str, or list of either
             Factors of the coefficients, as in `contrast`; the rows are linearly independent. The name of a column tests whether
-            this column matters beside the others.
+            this column matters beside the others, and a list of names whether any of these columns does.
 
         Returns
         -------
@@ -266,7 +267,13 @@ class InferenceMixin:
         """Factors of the coefficients and of the intercept, checked."""
         self._inferred()
         d = len(self._names())
-        given = np.atleast_2d(np.asarray(self._by_name(L), dtype=np.float64))
+        named = self._by_name(L)
+        try:
+            given = np.atleast_2d(np.asarray(named, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"L={shown(L)}; expected numbers, the name of a column, a list of names, or dicts of factors by name."
+            ) from None
         if given.ndim != 2 or given.shape[1] not in (d, d + 1) or not len(given):
             raise ValueError(f"L has shape {np.shape(L)}; expected (m, {d}), or (m, {d + 1}) with factors of the intercept.")
         if not np.isfinite(given).all():
@@ -280,6 +287,8 @@ class InferenceMixin:
         """Rows of factors, from dicts of them, or from the name of a column of the table."""
         if isinstance(L, str):
             return np.eye(len(self._names()))[self._features_of(L)]
+        if isinstance(L, (list, tuple)) and L and all(isinstance(name, str) for name in L):
+            return np.vstack([self._by_name(name) for name in L])
         given = [L] if isinstance(L, Mapping) else L
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L

@@ -1,9 +1,11 @@
 """Prepare the rows of a data frame by the schema of an estimator."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.utils.validation import validate_data
 
+from skdp._data_validation import DICT
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._frame_facts import framed
 
@@ -35,5 +37,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
     """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them."""
     if not hasattr(fitted, "learnt_"):
         return X
+    if isinstance(X, Mapping):
+        raise TypeError(DICT)
     validate_data(fitted, X, reset=False, skip_check_array=True)
     return framed(X, getattr(fitted, "feature_names_in_", None))

@@ -172,6 +172,18 @@ def test_plans_and_fits_say_what_is_likely_to_be_identified(n, words):
     assert "intervals" not in DPLogisticRegression(1.0, classes=[0, 1], feature_bounds=1.0).plan(n, 5).noise_size
 
 
+def test_a_list_of_names_tests_several_columns_at_once():
+    model = of(LOGISTIC, CLASSES, pd.DataFrame(X, columns=NAMES))
+    for names in (["age", "dose"], ("age", "dose")):
+        assert model.wald_test(names) == model.wald_test(np.eye(3)[:2])
+        assert model.contrast(names).estimate.tolist() == model.coef_[0, :2].tolist()
+    with pytest.raises(ValueError, match=r"^L='other' is no column"):
+        model.wald_test(["age", "other"])
+    for mixed in (["age", {"dose": 1}], [["age"]], np.array(["age"])):
+        with pytest.raises(TypeError, match=r"^L=.*; expected numbers, the name of a column, a list of names"):
+            model.wald_test(mixed)
+
+
 def test_a_single_class_identifies_nothing():
     model = of(LOGISTIC, np.zeros(N, dtype=int))
     with pytest.warns(LowSignalWarning, match="4 of 4"):

@@ -85,7 +85,7 @@ def test_y_beside_a_table_is_refused(fit, table):
 
 def test_a_table_without_target_is_refused(tmp_path, table):
     for model in MODELS:
-        with pytest.raises(ValueError, match="The table has no target"):
+        with pytest.raises(ValueError, match="y is missing; expected"):
             model.fit(npy(tmp_path / "X.npy"))
     model = DPGroupDROClassifier(feature_bounds=1.0)
     with pytest.raises(ValueError, match=r"The table has no groups; expected .*skdp\.data\.npy\(X, y, groups=\.\.\.\)"):

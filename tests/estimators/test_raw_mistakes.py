@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
-from skdp import DPLinearRegression, DPLogisticRegression
+from skdp import DPLinearRegression, DPLogisticRegression, DPTabularClassifier
 from skdp.preprocessing import LearnedSchema
 
 N = 400
@@ -112,3 +114,35 @@ def test_a_lazy_frame_is_refused_without_asking_for_its_types(rng):
         warnings.simplefilter("error", pl.exceptions.PerformanceWarning)
         with pytest.raises(ValueError, match="X, a LazyFrame, or y"):
             DPLogisticRegression().fit(frame.lazy(), [0, 1] * 12)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPTabularClassifier])
+def test_a_forgotten_target_is_named(kind, frame):
+    with pytest.raises(ValueError, match=r"^y is missing; expected fit\(X, y\)"):
+        kind(epsilon=1.0).fit(frame)
+
+
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+@pytest.mark.parametrize("place", [0, N - 1])
+def test_a_missing_label_is_said_to_be_missing_and_not_where(dtype, place, frame):
+    labels = pd.Series(np.where(np.arange(N) % 2, "ill", "well"), dtype=dtype)
+    labels[place] = None
+    with pytest.raises((TypeError, ValueError), match=r"missing.* Leave records without a target out of X and y") as caught:
+        DPLogisticRegression(epsilon=1.0).fit(frame, labels)
+    assert not {"ill", "well", str(place)} & set(re.findall(r"\w+", str(caught.value)))
+
+
+def test_an_array_of_objects_is_told_how_to_stay_a_frame(frame):
+    model = make_pipeline(make_column_transformer(("passthrough", ["town", "age"])), DPLogisticRegression(epsilon=9.0))
+    with pytest.raises(ValueError, match=r'set_output\(transform="pandas"\) of the transformer'):
+        model.fit(frame, np.arange(N) % 2)
+    model[0].set_output(transform="pandas")
+    assert set(model.fit(frame, np.arange(N) % 2)[-1].learnt_) == {"passthrough__town", "passthrough__age"}
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_a_dict_is_no_table(kind, frame):
+    model = kind(epsilon=9.0).fit(frame, np.arange(N) % 2)
+    for call in (lambda: model.predict(frame.to_dict("list")), lambda: kind(schema="learn").fit(frame.to_dict("list"), [0, 1])):
+        with pytest.raises(TypeError, match=r"^X is a dict; expected a data frame"):
+            call()
