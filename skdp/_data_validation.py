@@ -583,8 +583,8 @@ def _safe(error: Exception, X: Any) -> Exception:
         return TypeError(DICT)
     if isinstance(error, TypeError):
         return TypeError(
-            "X or y holds objects that are neither numbers nor labels, such as missing labels; each argument must be a string or "
-            f"a number.{UNLABELLED}"
+            "Unknown label type: X or y holds objects that are neither numbers nor labels, such as missing labels; each argument "
+            f"must be a string or a number.{UNLABELLED}"
         )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
         return ValueError(f"y has values that cannot be read. {OF_Y}")
