@@ -178,7 +178,7 @@ class Shape:
         self.shape, self.columns, self.types = (n_samples, len(columns)), columns, types
 
     def __getitem__(self, name: str) -> Any:
-        return SimpleNamespace(dtype=self.types[name])
+        return SimpleNamespace(dtype=self.types.get(name, object))  # a type that is not known is not needed
 
 
 def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:

@@ -58,6 +58,8 @@ class FrameFacts:
         Columns that are learnt whose type says that their cells are true, false or missing.
     codes : frozenset of str, default=frozenset()
         Columns that are learnt of which the user says that they are categories.
+    numbered : frozenset of str, default=frozenset()
+        Those of them whose type is a number.
     """
 
     n_samples: int
@@ -68,6 +70,7 @@ class FrameFacts:
     typed: bool = False
     truths: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, described: Any) -> "FrameFacts":
@@ -107,7 +110,8 @@ class FrameFacts:
             )
         truths = frozenset(name for name in typed if is_truth(X[name].dtype))
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths, codes)
+        numbered = frozenset(name for name in codes if is_number(X[name].dtype))
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths, codes, numbered)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
@@ -143,6 +147,8 @@ class FrameFacts:
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
         found, stated = learnt.entries(), self.stated
+        for name, facts in found.items():
+            found[name] = replace(facts, codes=True) if isinstance(facts, Category) and name in self.numbered else facts
         columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
         bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
         return replace(stated, columns=columns, target_bounds=bounds)

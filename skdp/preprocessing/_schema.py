@@ -41,7 +41,7 @@ PARTICULAR = {
 ANY = {"kind", "description", "exact"}
 KEYS = {
     "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
-    "category": {"categories", "buckets", "missing"} | ANY,
+    "category": {"categories", "buckets", "missing", "codes"} | ANY,
     "ignore": {"bounds", "scale", "fill", "categories"} | ANY,  # a template may have left any of these keys
 }
 
@@ -144,11 +144,15 @@ class Category:
         Buckets from 0 to 255 of the hash of spellings that get a column each, in place of categories.
     missing : bool, default=False
         Whether missing values get a column; with buckets only.
+    codes : bool, default=False
+        Whether all spellings are numbers, as the type of the column says; with buckets only. A bucket then has the name of the
+        integer that it holds.
     """
 
     categories: tuple[str, ...]
     buckets: tuple[int, ...] | None = None
     missing: bool = False
+    codes: bool = False
 
     @property
     def plain(self) -> bool:
@@ -160,7 +164,8 @@ class Category:
         """What each prepared column stands for."""
         if self.buckets is None:
             return encoded(self.categories)
-        return [*(f"bucket {bucket}" for bucket in self.buckets), *(["missing"] if self.missing else []), OTHER]
+        prefix = "" if self.codes else "bucket "
+        return [*(f"{prefix}{bucket}" for bucket in self.buckets), *(["missing"] if self.missing else []), OTHER]
 
     @property
     def n_features(self) -> int:
@@ -171,7 +176,8 @@ class Category:
         """Return the entry of a schema."""
         if self.buckets is None:
             return {"kind": "category", "categories": list(self.categories)}
-        return {"kind": "category", "buckets": list(self.buckets), **({"missing": True} if self.missing else {})}
+        flags = {name: True for name, flag in (("missing", self.missing), ("codes", self.codes)) if flag}
+        return {"kind": "category", "buckets": list(self.buckets), **flags}
 
 
 @dataclass(frozen=True)
@@ -394,8 +400,8 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     if facts["kind"] == "category" and "buckets" in facts:
         return _hashed(where, facts)
     if facts["kind"] == "category":
-        if "missing" in facts:
-            raise ValueError(f"{where}: missing={shown(facts['missing'])}; expected it beside buckets only.")
+        if alone := [name for name in ("missing", "codes") if name in facts]:
+            raise ValueError(f"{where}: {alone[0]}={shown(facts[alone[0]])}; expected it beside buckets only.")
         try:
             return Category(tuple(category_names(facts.get("categories"))))
         except ValueError as error:
@@ -416,13 +422,18 @@ def _column(where: str, facts: Any) -> Number | Category | None:
 
 
 def _hashed(where: str, facts: Mapping[str, Any]) -> Category:
-    buckets, missing = facts["buckets"], facts.get("missing", False)
+    buckets, flags = facts["buckets"], {name: facts.get(name, False) for name in ("missing", "codes")}
     known = isinstance(buckets, (list, tuple)) and all(type(bucket) is int and 0 <= bucket < 256 for bucket in buckets)
     if not known or len(set(buckets)) < len(buckets) or "categories" in facts:
         raise ValueError(f"{where}: buckets={shown(buckets)}; expected different integers from 0 to 255, and no categories.")
-    if not isinstance(missing, bool):
-        raise ValueError(f"{where}: missing={shown(missing)}; expected true or false.")
-    return Category((), tuple(buckets), missing)
+    _check_flags(where, flags)
+    return Category((), tuple(buckets), **flags)
+
+
+def _check_flags(where: str, flags: Mapping[str, Any]) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ValueError(f"{where}: {name}={shown(flag)}; expected true or false.")
 
 
 def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -> LearntScale | None:
@@ -444,9 +455,7 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
     listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
     if not listed or len(set(integers)) < len(integers):
         raise ValueError(f"{where}: integers={shown(integers)}; expected at most {MOST_INTEGERS} different numbers.")
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise ValueError(f"{where}: {name}={shown(flag)}; expected true or false.")
+    _check_flags(where, flags)
     further: dict[str, Any] = flags | {name: float(value) for name, value in positive.items()}
     ends = float(core[0]), float(core[1])
     return LearntScale(ends, float(centre), integers=tuple(map(float, integers)), **further)

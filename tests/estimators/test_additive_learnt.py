@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from seeded import fitted
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression
 from skdp.inspection import AdditiveDisplay
 from skdp.preprocessing import AdditiveBasis, Category, LearntScale, Number, Schema
 from skdp.preprocessing._knot_placement import finest, hat_columns, refinement
@@ -164,3 +164,18 @@ def test_two_values_are_drawn_as_two_bars(type_, frame, y):
         assert labels[name] == [str(low), str(low + 1)] and bars[name] == 2
     assert model.shape_functions_["height"].scales == model.shape_functions_["member", "codes"].scales[:1] == ("linear",)
     assert Schema.read(model.schema_.to_dict()) == model.schema_ and "binary" not in model.schema_.to_dict()["columns"]["height"]
+
+
+def test_codes_have_their_own_names(frame, y):
+    """An integer below 256 is its own bucket, so that the type of the column and the word of the user tell its name."""
+    for typed, names in ((frame, {"0", "17"}), (frame.assign(hour=frame["hour"].astype(str)), {"bucket 0", "bucket 17"})):
+        model = fitted(DPAdditiveRegressor(8.0, adjacency="zero_out", schema={"hour": "category"}), typed, y)
+        assert names < set(model.shape_functions_["hour"].grid) and Schema.read(model.schema_.to_dict()) == model.schema_
+        figure = AdditiveDisplay.from_estimator(model).figure_
+        assert names < {label.get_text() for ax in figure.axes for label in ax.get_xticklabels()}
+        linear = fitted(DPLinearRegression(8.0, adjacency="zero_out", schema={"hour": "category"}), typed, y)
+        assert {f"hour_{name.replace(' ', '')}" for name in names} < set(linear.prepared_features_)
+    with pytest.raises(ValueError, match="codes=1; expected true or false"):
+        Schema.read({"columns": {"hour": {"kind": "category", "buckets": [1], "codes": 1}}})
+    with pytest.raises(ValueError, match="codes=True; expected it beside buckets only"):
+        Schema.read({"columns": {"hour": {"kind": "category", "categories": ["1"], "codes": True}}})

@@ -441,7 +441,7 @@ def test_one_word_of_knowledge_decides_where_noise_hides_each_code(frame, rng):
     """An effect of each hour; as a number the column is of no use, and no hour is common enough to be seen."""
     y = rng.normal(size=24)[frame["hour"]] + 0.2 * rng.normal(size=N)
     told = fitted(DPLinearRegression(0.5, schema={"hour": "category"}), frame, y)
-    assert {f"hour_bucket{hour}" for hour in range(24)} <= {str(name) for name in told.prepared_features_}
+    assert {f"hour_{hour}" for hour in range(24)} <= {str(name) for name in told.prepared_features_}
     assert told.score(frame, y) > 0.5 > 0.2 > fitted(DPLinearRegression(0.5), frame, y).score(frame, y)
 
 
