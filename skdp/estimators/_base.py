@@ -401,6 +401,15 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return further public choices for the report, by name."""
         return described_units(self)
 
+    def _solver_title(self, plan: Plan) -> str:
+        """Return the title of the algorithm for the report."""
+        return plan.solver.title_for(plan.problem)
+
+    def _outlook(self, plan: Plan) -> str:
+        """Return what public facts tell of parts of the model, for the report, after a semicolon; "" if nothing."""
+        outlook = plan.solver.outlook(plan.problem)[1]
+        return f"; intervals: {outlook}" if outlook else ""
+
     def _left_out(self, plan: Plan) -> str:
         """Return a warning for a part of the model that public facts leave out; "" if there is none."""
         level, outlook = plan.solver.outlook(plan.problem)

@@ -57,11 +57,11 @@ def report(
         adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
         spent=spent(plan.schedule, plan.scale, problem.budget),
         solver=plan.solver.name,
-        solver_title=plan.solver.title_for(problem),
+        solver_title=estimator._solver_title(plan),
         solver_reason=plan.reason,
         releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
-        noise_size=_noise_size(plan),
+        noise_size=_noise_size(plan) + estimator._outlook(plan),
         public={
             **_public_table(plan, facts, planned),
             **_public_choices(estimator, plan),
@@ -101,7 +101,6 @@ def _noise_size(plan: Plan) -> str:
     noise, remark = gradient_noise(plan), plan.solver.remark(plan.problem)
     if noise is None:
         return remark or "see the releases"
-    outlook = plan.solver.outlook(plan.problem)[1]
     advice = "if this is near 1 or above, noise drowns the signal; rows shorter than data_norm give less signal"
     if noise.together > DROWNED:
         verdict = "noise drowns the signal, expect a useless model" if noise.together > USELESS else "the model may be a constant"
@@ -109,7 +108,6 @@ def _noise_size(plan: Plan) -> str:
     return (
         f"per coordinate, {noise.single:.3g} times the largest possible mean gradient in each release, {noise.average:.3g} times "
         f"in the average of all; {noise.together:.3g} times over the {noise.size} coordinates of the average together ({advice})"
-        f"{'; intervals: ' * bool(outlook)}{outlook}"
     )
 
 

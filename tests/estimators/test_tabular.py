@@ -177,3 +177,18 @@ def test_columns_of_an_array_are_learnt_on_request(kind, rng):
     for text, schema, n_features in (("which these are", {"x0": "number"}, 2), ("n_features=None", "learn", None)):
         with pytest.raises(TypeError, match=text):
             kind(**BUDGET, schema=schema).plan(1000, n_features)
+
+
+@pytest.mark.parametrize(
+    "kind, given", [(DPGradientBoostingClassifier, {"classes": [0, 1]}), (DPGradientBoostingRegressor, {"target_bounds": (0, 1)})]
+)
+def test_reports_of_boosted_models_speak_of_the_trees(kind, given):
+    """The solver is that of the additive part, and a plan says how many records trees need."""
+    model = kind(**BUDGET, feature_bounds=1.0, **given)
+    without, tabular = model.plan(2000, 5), kind.__name__.replace("GradientBoosting", "Tabular")
+    needed = int(re.search(r"; trees need about ([\d,]+) records at this epsilon$", without.noise_size)[1].replace(",", ""))
+    assert "trees" not in without.solver_title and model.plan(int(0.9 * needed), 5).public["resolved"]["trees"].startswith("none")
+    for found in (model, getattr(skdp, tabular)(**BUDGET, feature_bounds=1.0, **given)):
+        report = found.plan(int(1.1 * needed), 5)
+        assert report.solver_title.startswith("additive model by ") and report.solver_title.endswith("; then random trees")
+        assert "trees need" not in report.noise_size and report.public["resolved"]["trees"].startswith("1000 of depth")
