@@ -30,7 +30,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_cells import ColumnCells
-from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning, warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
@@ -65,6 +65,13 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
     is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
     if not asked and not (unstated and estimator._learns_by_default and is_frame):
+        return None
+    if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
+        warn(
+            "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
+            'about its columns. Expected X.columns = X.columns.astype(str), or schema="learn", to learn them; or bounds.',
+            UserWarning,
+        )
         return None
     try:
         with warnings.catch_warnings():

@@ -454,9 +454,10 @@ def test_years_are_integers_though_they_are_far_from_zero(frame, rng):
     assert model.score(frame.assign(year=2001 + year), y) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAdditiveRegressor))
 def test_a_frame_whose_names_are_numbers_is_learnt(kind, rng):
-    """As an array would be: its columns have no names."""
+    """As an array with schema="learn": its columns have no names. One of numbers alone is taken for an array, with a warning."""
     X = pd.DataFrame({0: rng.normal(1e4, 1e3, N), 1: rng.choice(["a", "b"], N)})
     y = (X[0] > 1e4).astype(int) if kind is DPLogisticRegression else X[0] / 1e3 + (X[1] == "a")
     model = fitted(kind(10.0, random_state=0), X, y)
@@ -465,6 +466,10 @@ def test_a_frame_whose_names_are_numbers_is_learnt(kind, rng):
     assert str(model.plan(X)).startswith("Privacy plan")
     with pytest.raises(ValueError, match=r"no strings, or the same name twice: \[1\]; expected .*astype\(str\)"):
         kind(10.0).fit(X.rename(columns={0: "a"}), y)
+    numbers = X[[0]]
+    with pytest.warns(UserWarning, match="taken for an array"):
+        assert not hasattr(kind(10.0).fit(numbers, y), "learnt_")
+    assert hasattr(fitted(kind(10.0, schema="learn"), numbers, y), "learnt_")
 
 
 @pytest.mark.parametrize("cell", (math.inf, -math.inf))
