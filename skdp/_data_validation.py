@@ -71,6 +71,7 @@ OF_OBJECTS = (
     " An array of objects, such as a ColumnTransformer makes of text, has lost the types of its columns: "
     'set_output(transform="pandas") of the transformer keeps them in a data frame.'
 )
+OF_FIRST_LABEL = ("Unknown label type: unknown", "You appear to be using a legacy multi-label")
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
@@ -571,7 +572,7 @@ def quoting_no_data(X: Any, read: Callable[[], Any]) -> Any:
 def _safe(error: Exception, X: Any) -> Exception:
     """Return an error that quotes no data: the first line of a known message, or one of our rules."""
     text = str(error)
-    if text.startswith("Unknown label type: unknown"):  # scikit-learn looks at the first label, which would tell its record
+    if text.startswith(OF_FIRST_LABEL):  # at which scikit-learn looks: it would tell its record
         error, text = TypeError(), ""
     if SAFE.match(text):
         advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])

@@ -44,7 +44,7 @@ from skdp.solvers import (
 CLEAN = (FileNotFoundError, TypeError, ValueError, PrivacyAccountingError)
 OURS = (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, DataConversionWarning)
 BEGINNINGS = (  # of our other warnings
-    *("Neither schema", "The releases", "X has rows that are more than"),
+    *("Neither schema", "The releases", "X has rows that are more than", "X is a data frame whose columns have no strings"),
     *("feature_bounds=", "groups=None", "target_bounds is not given", "threshold=1 and no target_bounds"),
 )
 PACKAGE = str(Path(skdp.__file__).parent)

@@ -19,7 +19,7 @@ from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import USUAL, in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
-from skdp.estimators._report import brief, report
+from skdp.estimators._report import beside_learnt, brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
@@ -57,15 +57,15 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     and the solver of the fit can share its budget.
     """
     asked = leaves_to_learn(estimator.schema)
+    unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
+    is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
+    if not asked and not (unstated and estimator._learns_by_default and is_frame):
+        return None
     if in_partitions(X):
         if not asked:
             return None
         columns = typed_columns(X)
         return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema), columns.known)
-    unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
-    is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
-    if not asked and not (unstated and estimator._learns_by_default and is_frame):
-        return None
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
@@ -305,7 +305,7 @@ class Learning:
             releases=(*lines, *of_fit.releases),
             noise_size=f"columns: {plan.outlook}; then {of_fit.noise_size}",
             public={**public, **both},
-            assumptions=(*self.facts.assumptions, *of_fit.assumptions),
+            assumptions=(*self.facts.assumptions, *beside_learnt(of_fit.assumptions, self.facts.stated)),
         )
 
     def _parameters(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._reviewed import unreviewed
 from skdp.estimators._sample_weight import ASSUMED
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.errors import shown
@@ -20,7 +21,7 @@ from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport,
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
-__all__ = ["brief", "report", "spending"]
+__all__ = ["beside_learnt", "brief", "report", "spending"]
 
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
@@ -183,6 +184,13 @@ def _penalty(plan: Plan) -> str:
         return f"{problem.penalty!r}, which includes the biases"
     intercept = "includes" if plan.solver.penalizes_intercept else "spares"
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
+
+
+def beside_learnt(assumptions: tuple[str, ...], given: Schema) -> tuple[str, ...]:
+    """Return the assumptions of a fit that learns columns beside those that are given, which an earlier fit may have learnt."""
+    if not given.has_learnt:
+        return assumptions
+    return (LEARNT, *(line.replace("no parameter was", "no other parameter was") for line in assumptions))
 
 
 def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learnt: bool) -> tuple[str, ...]:

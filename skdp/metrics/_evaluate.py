@@ -272,10 +272,13 @@ def _checked_metrics(metrics: Iterable[str] | None, default: tuple[str, ...], kn
 
 
 def _ledgers_of(model: Any) -> tuple[tuple[str, str], ...] | None:
-    """Return tokens of the ledgers that a model of skdp, or one that holds such a model, brought into a worker process."""
+    """Return tokens of the ledgers that a model of skdp, or one that holds such a model, brought into a worker process.
+
+    None if it brought none: a model from a file, or one that the worker has fitted, does not tell whether there are some.
+    """
     parts = (model, *(model.get_params(deep=True).values() if hasattr(model, "get_params") else ()))
     bound = [part._ledgers for part in parts if isinstance(part, BoundToLedgers)] if in_worker() else []
-    return tuple(token for tokens in bound for token in tokens) if bound else None
+    return tuple(token for tokens in bound for token in tokens) or None
 
 
 def _is_regressor(model: Any) -> bool:

@@ -94,7 +94,7 @@ def evaluate_errors(
     plan.pay(report)
     rows = np.column_stack([np.zeros(n_samples), np.where(targets <= predictions, 0.5, -0.5)])
     half_range = None
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):  # a warning or an error would reveal a target
         if target_bounds is not None:
             low, high = map(float, target_bounds)
             half_range = high / 2 - low / 2

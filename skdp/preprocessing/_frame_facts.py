@@ -111,7 +111,7 @@ class FrameFacts:
         truths = frozenset(name for name in typed if is_truth(X[name].dtype))
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
         numbered = frozenset(name for name in codes if is_number(X[name].dtype))
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed), truths, codes, numbered)
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed or codes), truths, codes, numbered)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""

@@ -209,7 +209,7 @@ def _filled(facts: Number, cells: np.ndarray) -> np.ndarray:
 def parts_of(facts: Number | Category) -> list[str]:
     """Return the names of the features of a learnt column behind the column's own; that of a scaled number is empty."""
     if isinstance(facts, Category):
-        prefix = "" if facts.codes else "bucket"
+        prefix = "" if facts.are_codes else "bucket"
         return [*(f"{prefix}{bucket}" for bucket in facts.buckets or ()), *(["missing"] if facts.missing else []), OTHER]
     learnt = _learnt(facts)
     logarithm = ["log"] if learnt.logarithm else []

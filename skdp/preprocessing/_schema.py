@@ -160,11 +160,17 @@ class Category:
         return self.buckets is None
 
     @property
+    def are_codes(self) -> bool:
+        """Whether buckets are taken for the codes themselves: 0 or 1 and all that follow; others may be hashes of anything."""
+        buckets = self.buckets or (2,)
+        return self.codes and buckets[0] <= 1 and buckets == tuple(range(buckets[0], buckets[0] + len(buckets)))
+
+    @property
     def labels(self) -> list[str]:
         """What each prepared column stands for."""
         if self.buckets is None:
             return encoded(self.categories)
-        prefix = "" if self.codes else "bucket "
+        prefix = "" if self.are_codes else "bucket "
         return [*(f"{prefix}{bucket}" for bucket in self.buckets), *(["missing"] if self.missing else []), OTHER]
 
     @property

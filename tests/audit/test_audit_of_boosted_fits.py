@@ -36,7 +36,9 @@ MODELS = {
     "regressor": (DPGradientBoostingRegressor, {"target_bounds": (-1, 1)}, NUMBERS),
 }
 SOLVER = GradientDescent(2, step_size=1e-3)  # stays at the start
-RULE = Rule(depth=2, share=0.02, clip=0.2, spread=0.01, curvature=1.0, limit=0.5, learns_weights=False, n_trees=5)
+RULE = Rule(
+    depth=2, share=0.02, of_residuals=False, clip=0.2, spread=0.01, curvature=1.0, limit=0.5, learns_weights=False, n_trees=5
+)
 
 
 def unclipped(patched):

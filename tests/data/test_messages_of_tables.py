@@ -29,7 +29,9 @@ def test_a_generator_that_is_read_once_is_told():
 
 
 def test_a_table_without_target_names_the_ways_to_give_one():
-    with pytest.raises(ValueError, match=r"no target.*npy\(X, y\).*parquet\(source, target=\.\.\.\).*chunks of pairs"):
+    with pytest.raises(
+        ValueError, match=r"y is missing; .*names its target: .*npy\(X, y\).*parquet\(source, target=\.\.\.\).*chunks of pairs"
+    ):
         MODEL.fit(chunks(lambda: [X]))
 
 

@@ -175,6 +175,8 @@ def test_codes_have_their_own_names(frame, y):
         assert names < {label.get_text() for ax in figure.axes for label in ax.get_xticklabels()}
         linear = fitted(DPLinearRegression(8.0, adjacency="zero_out", schema={"hour": "category"}), typed, y)
         assert {f"hour_{name.replace(' ', '')}" for name in names} < set(linear.prepared_features_)
+    hashed = Category((), (3, 53, 122), codes=True)  # of larger numbers, or fractions
+    assert hashed.labels[0] == "bucket 3" and Category((), tuple(range(1, 9)), codes=True).labels[0] == "1"
     with pytest.raises(ValueError, match="codes=1; expected true or false"):
         Schema.read({"columns": {"hour": {"kind": "category", "buckets": [1], "codes": 1}}})
     with pytest.raises(ValueError, match="codes=True; expected it beside buckets only"):

@@ -173,6 +173,7 @@ def test_there_are_no_probabilities(rng):
         model.predict_proba(np.zeros((1, 4)))
 
 
+@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
 @pytest.mark.parametrize("storage", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
 @pytest.mark.parametrize("balance", (0.0, 1.0))
 def test_every_storage_gives_the_same_model(storage, balance, rng):

@@ -207,6 +207,7 @@ def test_the_saddle_problem_is_also_for_a_fit_of_ones_own(solver):
     assert not any("unreviewed" in line for line in model.privacy_report_.assumptions)
 
 
+@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
 @pytest.mark.parametrize("store", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
 def test_every_storage_gives_the_same_model(store):
     X, y, groups = table(200)

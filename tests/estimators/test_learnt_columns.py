@@ -273,7 +273,8 @@ def test_types_are_assumed_public_where_one_decides(frame):
     for model in (DPLogisticRegression(), LearnedSchema()):
         for schema, assumed in (
             (words, False),
-            (words | {"hour": "category", "day": "number"}, False),
+            (words | {"day": "number"}, False),
+            (words | {"hour": "category"}, True),  # for the names of its codes
             (words | {"day": "learn"}, True),
         ):
             text = " ".join(clone(model).set_params(schema=schema).plan(frame).assumptions)
@@ -506,3 +507,17 @@ def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, 
                 assert f"integers [{', '.join(shown)}]" in text or not shown
     known = {"columns": {"hour": {"kind": "number", "bounds": [0, 23]}}}
     assert any(line.startswith(stated) for line in kind(3.0, schema=known).plan(len(frame)).assumptions)
+
+
+def test_a_schema_that_is_learnt_in_part_is_said_to_be(frame, labels):
+    """Entries that an earlier fit has learnt, beside columns to learn: the earlier fit had a budget of its own."""
+    learnt = LearnedSchema(5.0).fit(frame).schema_.to_dict()["columns"]
+    for schema, said in (({"height": learnt["height"]}, True), ({"hour": {"kind": "number", "bounds": [0, 23]}}, False)):
+        text = " ".join(DPLogisticRegression(5.0, schema=schema).plan(frame).assumptions)
+        assert ("was learnt from records by an earlier private fit" in text) == said
+        assert ("no other parameter was computed" in text) == said and ("no parameter was computed" in text) != said
+
+
+def test_a_tabular_plan_takes_integers_of_numpy():
+    one, two = (DPTabularClassifier(classes=[0, 1]).plan(n, 10) for n in (5000, np.int64(5000)))
+    assert one.public["family"] == two.public["family"] and "for 10 columns" in one.public["family"]

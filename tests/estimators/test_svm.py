@@ -149,6 +149,7 @@ def test_decisions_and_labels_belong_together(n_classes, rng):
     assert model.score(X, names) == (model.predict(X) == names).mean() > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
 @pytest.mark.parametrize("storage", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_every_storage_gives_the_same_model(storage, n_classes, rng):

@@ -232,3 +232,12 @@ def test_scorers_refuse_what_their_score_does_not_take():
         dp_scorer("r2")
     with pytest.raises(ValueError, match="for regressors"):
         dp_scorer("accuracy", error_bound=1.0)
+
+
+def test_what_one_target_is_shows_in_no_warning():
+    """Also where a program makes errors of underflow."""
+    y = np.linspace(0.0, 1.0, 100)
+    y[0] = 5e-324
+    with np.errstate(all="raise"):
+        dp_mean_absolute_error(y, y + 0.1, epsilon=5.0, error_bound=1.0)
+        dp_r2_score(y, y + 0.1, epsilon=5.0, target_bounds=(-10, 10), error_bound=1.0)

@@ -246,6 +246,17 @@ class BoostedModel(AdditiveModel):
                 raw += added
         return raw, found
 
+    def _solver_title(self, plan: Plan) -> str:
+        title = super()._solver_title(plan)
+        return title if plan.problem.particular.back is None else f"additive model by {title}; then random trees"
+
+    def _outlook(self, plan: Plan) -> str:
+        problem = plan.problem
+        if plan.problem.particular.back is not None or not problem.budget.delta:
+            return ""
+        enough = least_ratio(len(Additive.of(problem).basis.facts.columns), self._of_classes) / problem.signal_to_noise
+        return f"; trees need about {float(f'{problem.n_samples * enough:.2g}'):,.0f} records at this epsilon"
+
     def _described(self, plan: Plan) -> dict[str, Any]:
         if not _has_trees(plan):
             return {**super()._described(plan), "trees": f"none, but an additive model alone: {self._why(plan)}"}

@@ -6,34 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.estimators._classifier import DPProbabilisticClassifier, probabilities
-from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
-from skdp.estimators.additive._reading import Additive
 from skdp.estimators.boosting._base import BoostedModel
-from skdp.estimators.boosting._rule import least_ratio
 from skdp.preprocessing import AdditiveBasis
 
 __all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]
 
 
-class ReportedTrees(BoostedModel):
-    """Base of gradient boosting whose reports and plans speak of the trees beside the additive model."""
-
-    def _solver_title(self, plan: Plan) -> str:
-        title = super()._solver_title(plan)
-        return title if plan.problem.particular.back is None else f"additive model by {title}; then random trees"
-
-    def _outlook(self, plan: Plan) -> str:
-        problem = plan.problem
-        if plan.problem.particular.back is not None or not problem.budget.delta:
-            return ""
-        enough = least_ratio(len(Additive.of(problem).basis.facts.columns), self._of_classes) / problem.signal_to_noise
-        return f"; trees need about {float(f'{problem.n_samples * enough:.2g}'):,.0f} records at this epsilon"
-
-
-class DPGradientBoostingClassifier(ReportedTrees, DPProbabilisticClassifier):
+class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
 
     An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000
@@ -219,7 +201,7 @@ class DPGradientBoostingClassifier(ReportedTrees, DPProbabilisticClassifier):
         return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
-class DPGradientBoostingRegressor(ReportedTrees, DPRegressor):
+class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
 
     An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from skdp.estimators.additive._reading import labels_of_columns, number_of_recor
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from skdp.preprocessing._frame_facts import leaves_to_learn
+from skdp.preprocessing._frame_facts import framed, leaves_to_learn
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
@@ -59,7 +60,7 @@ class TabularModel(BoostedModel):
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         model, reason = self._chosen(*self._facts_of(X, y))
-        learns = hasattr(X, "columns") or in_partitions(X) or leaves_to_learn(self.schema)
+        learns = (hasattr(X, "columns") and framed(X) is X) or in_partitions(X) or leaves_to_learn(self.schema)
         if isinstance(model, DPLogisticRegression) and not learns:
             self._check_bounds()  # which warns of an array without public facts
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
@@ -76,7 +77,7 @@ class TabularModel(BoostedModel):
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
         table = planned_table(self.schema, n_samples, n_features)
-        if hasattr(table, "shape") or in_partitions(table):
+        if (hasattr(table, "shape") and not isinstance(table, Integral)) or in_partitions(table):
             model, reason = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)

@@ -104,8 +104,8 @@ def tokens_along() -> tuple[tuple[str, str], ...]:
     if tokens is None and in_worker() and not active.active() and _instead.get() is None:
         raise PrivacyAccountingError(
             "An evaluation in a worker process cannot see the ledgers that are active in the process that started it. Expected "
-            "scoring=dp_scorer(...), a fitted model of skdp for evaluate, n_jobs=None, or a block `with ledger:` in the worker. "
-            "Nothing was released."
+            "scoring=dp_scorer(...), n_jobs=None, evaluate with a model of skdp that a block `with ledger:` sends to the worker, "
+            "or such a block in the worker. Nothing was released."
         )
     return tokens or ()
 
