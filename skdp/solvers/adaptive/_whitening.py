@@ -27,6 +27,7 @@ from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, noisy_quant
 __all__ = [
     "BINS",
     "PRIOR",
+    "USUAL_LEVEL",
     "Centre",
     "Frame",
     "Shares",
@@ -64,6 +65,7 @@ FLOOR = 0.5
 # quantile has less bias and more noise: .99 in place of .9 gained up to .058 of R2 for skewed targets, and lost at most .004.
 # FALLBACK_LEVEL stands for the share of the gradients below a clip norm that follows from no histogram.
 HIGH_LEVEL, LOW_LEVEL, LEVEL_SCALE, FALLBACK_LEVEL = 0.99, 0.4, 0.15, 0.9
+USUAL_LEVEL = 0.9  # of the quantile from which the scale of residuals follows that trees clip by, at most
 # Upper end of the histogram of the gradients' norms, over the usual norm of z, for targets in [-1, 1]. A choice: longer gradients
 # count as this.
 LARGEST_LENGTH = 4.0
@@ -193,16 +195,23 @@ def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) ->
     return _frame_of(geometry, values, sizes, ridge, noise)
 
 
-def release_gradient_norm(problem: Problem, shares: Shares, centre: Centre, frame: Frame, ask: Ask) -> tuple[float | None, float]:
-    """Ask for norms of gradients at the mean target; return a quantile, None without a histogram, and its level."""
+def release_gradient_norm(
+    problem: Problem, shares: Shares, centre: Centre, frame: Frame, ask: Ask
+) -> tuple[float | None, float, float | None]:
+    """Ask for norms of gradients at the mean target; return a quantile, its level, and the usual norm of long ones.
+
+    The latter is a quantile of at most `USUAL_LEVEL`, which few large residuals do not move. Without a histogram, both are None.
+    """
     if not shares.histogram:
-        return None, FALLBACK_LEVEL
+        return None, FALLBACK_LEVEL, None
     edges = ranges(LARGEST_LENGTH * math.sqrt(frame.size), residual_bins(problem, shares))
     counts = ask(ResidualHistogram(frame.geometry, edges, centre.targets))
     noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps)) * math.sqrt(problem.loss.n_outputs)
     level = HIGH_LEVEL - (HIGH_LEVEL - LOW_LEVEL) * min(1.0, noise / LEVEL_SCALE)
-    quantile = noisy_quantile(counts, edges, level, problem.n_samples)
-    return (quantile, level) if problem.loss.n_outputs == 1 else _lowered(quantile, level, problem.loss.n_outputs)
+    quantile, usual = (noisy_quantile(counts, edges, q, problem.n_samples) for q in (level, min(level, USUAL_LEVEL)))
+    if problem.loss.n_outputs > 1:
+        quantile, level = _lowered(quantile, level, problem.loss.n_outputs)
+    return quantile, level, usual
 
 
 def _lowered(quantile: float, level: float, n_outputs: int) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions
 from skdp.solvers.adaptive._shrinkage import posterior_factors, tail_gains
 from skdp.solvers.adaptive._whitening import (
     BINS,
+    USUAL_LEVEL,
     Centre,
     Frame,
     Shares,
@@ -181,13 +182,13 @@ class WhitenedGradientDescent(WhiteningSolver):
         shares = self._shares(problem)
         centre = release_centre(problem, shares, ask)
         frame = release_frame(problem, shares, centre, ask)
-        quantile, level = release_gradient_norm(problem, shares, centre, frame, ask)
+        quantile, level, usual = release_gradient_norm(problem, shares, centre, frame, ask)
         clip_norm = _clip_norm(problem, frame, quantile)
         estimates, variances, plausible, left_in = self._descend(problem, shares, centre, frame, (clip_norm, level), ask)
         kept = _shrunk(problem, centre, frame, estimates, variances)
         left_in = _variances_left(problem, centre, estimates, kept, left_in)
-        spread = 0.5 if quantile is None else quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
-        left = max(spread**2 - _explained(frame, estimates, variances), LEAST_RESIDUAL * spread**2)
+        explained = _explained(frame, estimates, variances)
+        left = _left(0.5 if quantile is None else _spread(quantile, level, frame), explained)
         plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
         for values in (estimates, kept):
             values[:, problem.n_features :] += centre.targets[:, None]
@@ -198,7 +199,7 @@ class WhitenedGradientDescent(WhiteningSolver):
         centre_noise = problem.data_norm * math.sqrt(2 / shares.means) / problem.signal_to_noise if shares.means else 0.0
         noise_left = CoefficientNoise(frame.geometry, kept.T, left_in.T, centre_noise=centre_noise)
         coef = outer_coefficients(problem, frame.geometry, kept.T)
-        scale = None if quantile is None else math.sqrt(left)
+        scale = None if usual is None else math.sqrt(_left(_spread(usual, min(level, USUAL_LEVEL), frame), explained))
         return SolverResult(coef, self.n_steps, uncertainty, noise=noise_left, moments=centre.released, residual_scale=scale)
 
     def _descend(
@@ -292,6 +293,16 @@ def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
     if not problem.budget.private:
         return UNCLIPPED * frame.geometry.largest_norm
     return FALLBACK * math.sqrt(frame.size) if quantile is None else min(quantile, math.sqrt(frame.size))
+
+
+def _spread(quantile: float, level: float, frame: Frame) -> float:
+    """Standard deviation of the targets from a quantile of the gradients' norms, as if the targets were normal."""
+    return quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
+
+
+def _left(spread: float, explained: float) -> float:
+    """Variance of the targets that is left unexplained."""
+    return max(spread**2 - explained, LEAST_RESIDUAL * spread**2)
 
 
 def _explained(frame: Frame, theta: np.ndarray, variances: np.ndarray) -> float:
