@@ -58,7 +58,9 @@ class DPScorer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the state of a copy; ledgers that are active here are charged anyway and are not kept."""
         paying = {account.token for account in active()}
-        vars(self).update({**state, "_ledgers": tuple(token for token in state.get("_ledgers", ()) if token not in paying)})
+        vars(self).update(state)
+        if "_ledgers" in state:  # else the file is older, and does not tell
+            vars(self)["_ledgers"] = tuple(token for token in state["_ledgers"] if token not in paying)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DPScorer":
         """Return the scorer itself: it never changes, and stays in the process."""

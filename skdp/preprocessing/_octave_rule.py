@@ -23,8 +23,8 @@ Z = 3.7
 # The same for a bin with others at most 3 octaves away; for one without, unless it is the largest but 0; and for one 1, 2 and 3
 # octaves beyond a bin that counts, of which the first is also for those between such a bin and 0. An octave too many can cost a
 # column its integers or its scale, and the target its range, but only beyond the others: with 4.5 for all far bins and 2.5 for
-# all near ones, the range of the target was thousands of times too wide in 3 of 900 fits of bike at epsilon .3, and hours were on
-# a logarithmic scale in 10 of 400 at epsilon 1.
+# all near ones, the range of the target was too wide in 3 of 900 fits of bike at epsilon .3, by factors of 16 to 10**13, and
+# hours were on a logarithmic scale in 10 of 400 at epsilon 1.
 FAR_Z, LONE_Z, NEAR_Z = 4.5, 6.0, (2.5, 3.1, 3.7)
 # Smallest share of the records for which a bin of numbers, or a bucket of spellings, counts: a rarer one is no help to a model.
 LEAST_MASS, LEAST_BUCKET = 0.002, 0.001
@@ -256,7 +256,7 @@ def _near(mass: np.ndarray, core: np.ndarray, sigma: float) -> np.ndarray:
     reach, found = len(NEAR_Z), np.zeros(core.size, dtype=bool)
     places = np.pad(core, reach)
 
-    def is_core(octaves: int) -> np.ndarray:  # whether a bin that counts is so many octaves further from 0
+    def is_core(octaves: int) -> np.ndarray:  # whether the bin at this distance, away from 0, counts
         return places[reach + octaves : reach + octaves + core.size]
 
     pairs = np.append(mass[:-1] + mass[1:], 0.0)

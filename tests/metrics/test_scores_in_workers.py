@@ -81,6 +81,12 @@ def test_a_scorer_keeps_no_ledger_that_is_active_where_it_is_restored(ledger):
         elsewhere(Scores(), X, Y)
 
 
+def test_a_scorer_of_an_older_version_tells_no_ledgers():
+    scorer, older = dp_scorer("accuracy", epsilon=0.1), dp_scorer("accuracy", epsilon=0.1)
+    older.__setstate__({name: value for name, value in scorer.__getstate__().items() if name != "_ledgers"})
+    assert older == scorer and "_ledgers" not in vars(older) and older.__getstate__()["_ledgers"] == ()
+
+
 def test_a_scorer_without_a_key_for_workers_is_not_pickled(tmp_path):
     with PrivacyLedger(tmp_path / "keyed.sqlite", epsilon=1.0, delta=1e-6, key="k" * 20):
         with pytest.raises(PrivacyAccountingError, match="or scorer cannot be pickled or deep-copied"):
