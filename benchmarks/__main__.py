@@ -2,8 +2,8 @@
 
 ``python -m benchmarks run`` compares methods, ``merge`` joins such runs, ``curve`` measures fits on growing tables,
 ``constants`` varies the constants of the defaults, ``defaults`` compares the default for two classes with other ways to bound
-gradients, ``inference`` measures the coverage of confidence intervals, ``floor`` searches for problems on which a constant
-prediction is better,
+gradients, ``inference`` measures the coverage of confidence intervals, ``refits`` what intervals cover over fits of one table,
+``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
@@ -30,6 +30,7 @@ from benchmarks import (
     margins,
     metrics,
     raw,
+    refits,
     resources,
     scale,
     search,
@@ -76,6 +77,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_defaults,
         add_inference,
         add_bands,
+        add_refits,
         add_floor,
         add_papers,
         add_margins,
@@ -262,6 +264,25 @@ def start_bands(given: argparse.Namespace) -> None:
     """Measure the noise bands of curves."""
     sizes = {"n": given.n_samples, "epsilons": given.epsilons, "adjacency": given.adjacency, "seed": given.seed}
     bands.measure(given.models, sizes, given.repeats, given.jobs, given.out)
+
+
+def add_refits(commands: Any) -> None:
+    """Command that measures intervals over fits of the same records."""
+    command = commands.add_parser("refits", help="what intervals cover over fits of one table; writes refits.json and .md")
+    command.add_argument("--tables", type=names(refits.REFITTED), default="all", help="default: all")
+    command.add_argument("--ways", type=names(refits.WAYS), default="all", help="default: all")
+    command.add_argument("--epsilons", type=epsilons, default="0.5,1,3", help="default: %(default)s")
+    command.add_argument("--adjacency", choices=ADJACENCIES, default="replace_one", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=100, help="fits per cell; default: %(default)s")
+    command.add_argument("--jobs", type=positive, help="processes; default: 1")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_refits)
+
+
+def start_refits(given: argparse.Namespace) -> None:
+    """Measure intervals over fits of the same records."""
+    sizes = {"epsilons": given.epsilons, "adjacency": given.adjacency}
+    refits.measure(given.tables, given.ways, sizes, given.repeats, given.jobs, given.out)
 
 
 def add_floor(commands: Any) -> None:
