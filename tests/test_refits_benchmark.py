@@ -52,15 +52,15 @@ def test_intervals_that_miss_are_counted(monkeypatch, straight):
 
 def test_what_few_fits_identify_does_not_count(monkeypatch):
     def blind(about, adjacency, seed):
-        ends = np.array([[-1.0, 1.0], [-0.1, 0.1]])
-        noise = np.array([[-np.inf, np.inf], [-0.1, 0.1]]) + 0.01 * seed
+        ends = np.array([[0.5, 0.6] if seed == 0 else [-1.0, 1.0], [-0.1, 0.1]])
+        noise = np.array([[5.0, 6.0] if seed == 0 else [-np.inf, np.inf], [-0.1, 0.1]]) + 0.01 * seed
         each = {"estimate": refits.middle(noise), "interval": noise, "noise": noise, "least squares": np.zeros(2)}
         return each | {"predicted": refits.middle(ends), "ends": ends, "wanted": np.zeros(2)}
 
     monkeypatch.setattr(refits, "once", blind)
     found = refits.cell({}, "zero_out", 4, None)
-    assert found["identified"] == found["predictions: not whole"] == 0.5
-    assert found["mean"] == found["least squares"] == 1 and found["predictions: width"] == pytest.approx(0.1)
+    assert found["identified"] == found["predictions: not whole"] == 5 / 8
+    assert found["mean"] == found["least squares"] == found["predictions: least squares"] == 1
 
 
 def test_a_run_writes_what_it_measures(tmp_path, straight):
