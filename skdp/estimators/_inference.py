@@ -12,7 +12,7 @@ from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._validation import check_number, column_labels, shown
 from skdp.estimators._plan import Plan
-from skdp.estimators._summary import Summary
+from skdp.estimators._summary import UNLISTED, Summary
 from skdp.preprocessing import Schema
 from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
@@ -72,7 +72,7 @@ class InferenceMixin:
             factors by the names of the coefficients (x0, x1, ... for arrays), and "(intercept)". A text is the name of a column
             of the table, and stands for its coefficients: those of all levels but the reference level of a category. A list of
             names stands for those of all of them.
-        names : list of str or None, default=None
+        names : str, list of str or None, default=None
             Names of the combinations.
         level : float, default=0.95
             Probability that an interval holds its combination, in (0, 1).
@@ -92,6 +92,7 @@ class InferenceMixin:
             If the shape of L or of ``names`` does not fit.
         """
         rows, constant = self._combinations(L)
+        names = [names] if isinstance(names, str) else names
         given = np.array([f"c{i}" for i in range(len(rows))] if names is None else [str(name) for name in names])
         if given.shape != (len(rows),):
             raise ValueError(f"There are {given.size} names; expected {len(rows)}, one for each row of L.")
@@ -225,7 +226,7 @@ class InferenceMixin:
         if not isinstance(stated := self._stated(), TreatmentSchema):
             return described
         levels = ", ".join(f"{name}={level}" for name, level in stated.references.items())
-        relative = f"; levels of categories are relative to {levels}" if levels else ""
+        relative = f"; levels of categories are relative to {levels}. {UNLISTED}" if levels else ""
         return {**described, "columns": f"in their units, clipped to the bounds of the schema{relative}"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
@@ -293,6 +294,8 @@ class InferenceMixin:
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L
         names = [*self._names(), INTERCEPT]
+        if not all(given):
+            raise ValueError(f"L={shown(L)}; expected dicts with the factor of at least one of {names}.")
         if unknown := sorted({str(name) for row in given for name in row} - set(names)):
             raise ValueError(f"L names {unknown}; expected some of {names}.")
         return [[row.get(name, 0.0) for name in names] for row in given]
@@ -303,7 +306,10 @@ class InferenceMixin:
         blocks = {name: slice(place, place + 1) for place, name in enumerate(self._names())} if schema is None else {}
         blocks |= {} if schema is None else dict(schema.blocks())
         if column not in blocks:
-            raise ValueError(f"L={column!r} is no column; expected one of {list(blocks)}, or factors of the coefficients.")
+            known = f", or factors of coefficients, such as {{{column!r}: 1}}" if column in self._names() else ""
+            raise ValueError(
+                f"L={column!r} is no column; expected one of {list(blocks)}{known or ', or factors of the coefficients'}."
+            )
         return blocks[column]
 
     def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:

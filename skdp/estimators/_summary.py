@@ -14,6 +14,7 @@ from skdp.solvers import Contrasts
 __all__ = ["Summary"]
 
 UNKNOWN = "not identified at this budget"
+UNLISTED = 'Missing cells and values that are not listed count as "other" where that is listed, and else as the level named here.'
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,8 @@ class Summary:
         levels = ", ".join(f"{name}={level}" for name, level in self.references.items())
         return [
             *([f"Odds are those of {self.classes[1]!r} against {self.classes[0]!r}."] if len(self.classes) else []),
-            *([f"Levels of categories are relative to {levels}."] if levels else []),
+            *([f"Levels of categories are relative to {levels}.", UNLISTED] if levels else []),
+            *([] if self.references else ["Coefficients are per unit of the columns as the estimator got them."]),
             "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",
             "Computed from the releases of the fit: reading it costs nothing.",
         ]

@@ -111,7 +111,8 @@ class Panel:
         if self.band is not None:
             unclear = ((self.band[0] <= 0) & (self.band[1] >= 0))[:, :, 0]
             dots = (mesh[unclear] for mesh in np.meshgrid(*places, indexing="ij"))
-            ax.plot(*dots, ".", color=DARK, markersize=2, clip_on=False, in_layout=False)
+            edge = {"markeredgecolor": "white", "markeredgewidth": 0.5}  # to be seen on any colour
+            ax.plot(*dots, "o", color=DARK, markersize=3, clip_on=False, in_layout=False, **edge)
         self._mark(ax.xaxis, 0)
         self._mark(ax.yaxis, 1)
         ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))

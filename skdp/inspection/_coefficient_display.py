@@ -180,7 +180,7 @@ class CoefficientDisplay:
             self._label_ratios(shown)
         ax.set_yticks(places, self.names)
         ax.set_ylim(-0.7, len(self.names) - 0.3)
-        ax.set_xlabel(f"{'odds ratio' if self.odds else 'coefficient'}, {100 * self.level:g} % interval")
+        ax.set_xlabel(f"{'odds ratio (log scale)' if self.odds else 'coefficient'}, {100 * self.level:g} % interval")
         ax.plot([], [], color=BLUE, linewidth=5, label="privacy noise")
         ax.plot([], [], color=PALE, linewidth=2, label="noise and sampling")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
@@ -192,7 +192,8 @@ class CoefficientDisplay:
 
         ends = shown(self.confidence[self.estimable])
         low, high = (float(ends.min()), float(ends.max())) if ends.size else (0.5, 2.0)
-        ticks = [tick for tick in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low / 1.5 <= tick <= high * 1.5]
+        coarse, fine = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3)
+        ticks = [tick for tick in (fine if 0.5 <= low and high <= 3 else coarse) if low / 1.5 <= tick <= high * 1.5]
         self.ax_.xaxis.set_major_locator(FixedLocator(ticks))
         self.ax_.xaxis.set_minor_locator(NullLocator())
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

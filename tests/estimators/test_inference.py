@@ -1,6 +1,7 @@
 """Models fitted for inference: intervals, contrasts, tests and summaries, their units, and what is refused."""
 
 import pickle
+import re
 import warnings
 from contextlib import nullcontext
 from dataclasses import fields
@@ -172,6 +173,18 @@ def test_plans_and_fits_say_what_is_likely_to_be_identified(n, words):
     assert "intervals" not in DPLogisticRegression(1.0, classes=[0, 1], feature_bounds=1.0).plan(n, 5).noise_size
 
 
+@pytest.mark.parametrize(("epsilon", "n", "d"), [(0.5, 10, 7), (0.5, 2000, 7), (1.0, 500, 5), (3.0, 50, 20)])
+def test_the_number_of_records_of_a_plan_identifies_most(epsilon, n, d):
+    """The default delta falls as the table grows, so a number in proportion to the noise would not do."""
+    model = DPLogisticRegression(epsilon, classes=[0, 1], feature_bounds=1.0, inference=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (named,) = re.findall(r"about ([\d,]+) records at this epsilon identify most", model.plan(n, d).noise_size)
+        enough = int(named.replace(",", ""))
+        assert "nearly all" in model.plan(enough, d).noise_size
+        assert "identify most" in model.plan(enough * 9 // 10, d).noise_size
+
+
 def test_a_list_of_names_tests_several_columns_at_once():
     model = of(LOGISTIC, CLASSES, pd.DataFrame(X, columns=NAMES))
     for names in (["age", "dose"], ("age", "dose")):
@@ -303,6 +316,14 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     np.testing.assert_allclose(model.coef_.ravel(), table["coef"][:-1])
     assert "relative to stage=B, sex=other" in model.privacy_report_.public["resolved"]["columns"]
     assert model.wald_test("stage").pvalue < 1e-4 and model.wald_test("sex").df[0] == 1
+    with pytest.raises(ValueError, match=r"such as \{'stage_A': 1\}\.$"):
+        model.wald_test("stage_A")
+    for empty in ({}, [{"stage_A": 1}, {}]):
+        with pytest.raises(ValueError, match=r"expected dicts with the factor of at least one of \["):
+            model.contrast(empty)
+    assert model.contrast({"stage_A": 1}, "A against B").names.tolist() == ["A against B"]
+    missing = 'Missing cells and values that are not listed count as "other"'
+    assert missing in str(model.summary()) and missing in model.privacy_report_.public["resolved"]["columns"]
     np.testing.assert_allclose(model.wald_test("stage").statistic, model.wald_test([{"stage_A": 1}, {"stage_C": 1}]).statistic)
     with pytest.raises(ValueError, match=r"L='color' is no column; expected one of \['age', 'dose', 'stage', 'sex'\]"):
         model.wald_test("color")

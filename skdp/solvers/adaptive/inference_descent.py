@@ -1,6 +1,8 @@
 """Fits linear and logistic models by replicated descents with bounded, unbiased scores, for confidence intervals."""
 
+import bisect
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ from scipy.special import ndtr
 
 from skdp._validation import check_integer, check_number, shown
 from skdp.losses import BoundedProper, Huber
+from skdp.privacy.budget import default_delta
 from skdp.privacy.queries import (
     Bread,
     DistanceHistogram,
@@ -86,6 +89,8 @@ MOST_EDGE_OF_CLASSES = 0.5
 # .3, 1 and 3): from these limits on .27 on average, and .5 or less in 79 % of the cells; from half of them on .80 (.21 to 1);
 # below .99 (.88 to 1).
 FEW, FEW_OF_EDGE = 0.2, 0.5
+# Numbers of records of two digits, of which a plan names the first that identifies most coefficients.
+RECORDS = [digits * 10**zeros for zeros in range(1, 9) for digits in range(10, 100)]
 # Least number of records of the rarer class per coefficient for tests of a classifier (Peduzzi et al. 1996), and least number of
 # standard deviations of its noise.
 EVENTS, EVENTS_OVER_NOISE = 10, 4.0
@@ -178,8 +183,7 @@ class InferenceDescent(WhiteningSolver):
         """Return the noise of the bread over that from which on few coefficients are identified, and a sentence for the plan."""
         if not problem.budget.private:
             return 0.0, ""
-        noise, limit = self._edge(problem), min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
-        level = max(noise / math.sqrt(self._shares(problem).bread) / limit, float(self._drowned(problem)))
+        level = self._outlook_level(problem)
         if level < 0.5:
             return level, "nearly all coefficients are likely to be identified"
         if self._drowned(problem):
@@ -188,8 +192,13 @@ class InferenceDescent(WhiteningSolver):
             found = "half of the coefficients or fewer are likely to be identified, and the others have no interval"
         else:
             found = "some coefficients may not be identified, and have no interval"
-        records = float(f"{problem.n_samples * noise / (limit / 2 * math.sqrt(BREAD)):.2g}")
-        return level, f"{found}; about {records:,.0f} records at this epsilon identify most"
+        place = bisect.bisect_left(RECORDS, True, key=lambda n: self._outlook_level(_with_records(problem, n)) < 0.5)
+        enough = f"; about {RECORDS[place]:,} records at this epsilon identify most" if place < len(RECORDS) else ""
+        return level, found + enough
+
+    def _outlook_level(self, problem: Problem) -> float:
+        limit = min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
+        return max(self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit, float(self._drowned(problem)))
 
     def __init__(self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool = False, row_bound: float | None = None) -> None:
         self.n_steps = n_steps
@@ -397,3 +406,9 @@ class InferenceDescent(WhiteningSolver):
         settled = self._with_floats(*(("row_bound",) if self.row_bound is not None else ()))
         settled.n_steps, settled.n_replicates, settled.robust = int(self.n_steps), int(self.n_replicates), bool(self.robust)
         return settled
+
+
+def _with_records(problem: Problem, n_samples: int) -> Problem:
+    """Return the same problem with another number of records, and with the default delta of these if that is smaller."""
+    delta = min(problem.budget.delta, default_delta(n_samples))
+    return replace(problem, n_samples=n_samples, budget=replace(problem.budget, delta=delta))
