@@ -582,6 +582,8 @@ def _safe(error: Exception, X: Any) -> Exception:
             return ValueError(rule)
     if isinstance(X, Mapping):
         return TypeError(DICT)
+    if type(X).__name__ == "LazyFrame":
+        return TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")
     if isinstance(error, TypeError):
         return TypeError(
             "Unknown label type: X or y holds objects that are neither numbers nor labels, such as missing labels; each argument "

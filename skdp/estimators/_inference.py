@@ -188,6 +188,11 @@ class InferenceMixin:
         return "inference" if automatic and self.inference is True else self.solver
 
     def _plan_of(self, facts: Facts) -> Plan:
+        if self.inference and facts.classes is not None and len(facts.classes) > 2:
+            raise ValueError(
+                f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
+                "inference=False, whose coefficients have no intervals."
+            )
         plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
         return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
 
@@ -290,6 +295,7 @@ class InferenceMixin:
             return np.eye(len(self._names()))[self._features_of(L)]
         if isinstance(L, (list, tuple)) and L and all(isinstance(name, str) for name in L):
             return np.vstack([self._by_name(name) for name in L])
+        L = L.to_dict() if hasattr(L, "to_dict") and np.ndim(L) == 1 else L  # a Series of factors by name
         given = [L] if isinstance(L, Mapping) else L
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L
@@ -298,6 +304,8 @@ class InferenceMixin:
             raise ValueError(f"L={shown(L)}; expected dicts with the factor of at least one of {names}.")
         if unknown := sorted({str(name) for row in given for name in row} - set(names)):
             raise ValueError(f"L names {unknown}; expected some of {names}.")
+        if text := {str(name): factor for row in given for name, factor in row.items() if isinstance(factor, str)}:
+            raise TypeError(f"L has the factors {text}, which are text; expected numbers.")
         return [[row.get(name, 0.0) for name in names] for row in given]
 
     def _features_of(self, column: str) -> slice:

@@ -123,6 +123,10 @@ def test_names_of_columns_are_kept():
             ValueError, match=r"L names \['height'\]; expected some of \['age', 'dose', 'rest', '\(intercept\)'\]"
         ):
             model.wald_test({"height": 1})
+        with pytest.raises(TypeError, match=r"L has the factors \{'age': '1'\}, which are text; expected numbers"):
+            model.contrast({"age": "1"})
+        factors = pd.Series({"age": 1, "dose": -2})
+        assert model.contrast(factors).estimate.tolist() == named.estimate[:1].tolist()
         table = model.summary().to_frame()
         assert list(table.index) == list(model.confidence_intervals().index) == [*NAMES, "(intercept)"]
         np.testing.assert_allclose(table["odds_ratio"], np.exp(table["coef"]))
@@ -401,3 +405,12 @@ def test_a_plan_says_what_a_fit_for_inference_releases():
     assert report.solver == "inference" and [line.query for line in report.releases][-1] == "Bread"
     assert "inference=True" in str(report)
     assert report.solver_reason == "chosen by inference=True"
+
+
+def test_more_than_two_classes_are_refused_before_anything_is_charged():
+    with (
+        PrivacyLedger(epsilon=10, delta=1e-3) as ledger,
+        pytest.raises(ValueError, match="inference=True with 3 classes; expected two"),
+    ):
+        of(LOGISTIC, CLASSES + (X[:, 0] > 0.5), classes=[0, 1, 2])
+    assert not ledger.entries

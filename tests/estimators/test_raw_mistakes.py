@@ -112,7 +112,9 @@ def test_a_lazy_frame_is_refused_without_asking_for_its_types(rng):
     frame = pl.DataFrame({"a": rng.normal(size=24), "b": rng.normal(size=24)})
     with warnings.catch_warnings():
         warnings.simplefilter("error", pl.exceptions.PerformanceWarning)
-        with pytest.raises(ValueError, match="X, a LazyFrame, or y"):
+        with pytest.raises(
+            TypeError, match=r"X is a LazyFrame, which holds no records yet; expected a table, such as X.collect\(\)"
+        ):
             DPLogisticRegression().fit(frame.lazy(), [0, 1] * 12)
 
 
