@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from configparser import ConfigParser
+from functools import cache
 from pathlib import Path
 
 __all__ = ["changed", "files_for"]
@@ -59,10 +60,17 @@ def files_for(path, root=ROOT):
 
 def mentions(root, folder, path, names):
     """Test files that name a module or what it exports; those of a folder come first."""
-    words = [re.escape(name) for name in (".".join(path.with_suffix("").parts), *names)]
-    pattern = re.compile(rf"\b({'|'.join(words)})\b")
-    files = [file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py")) if pattern.search(file.read_text())]
+    words = (".".join(path.with_suffix("").parts), *names)
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
+    texts = {file.relative_to(root): text_of(file) for file in sorted((root / "tests").rglob("test_*.py"))}
+    files = [file for file, text in texts.items() if any(word in text for word in words) and pattern.search(text)]
     return sorted(files, key=lambda file: file.parent != folder)
+
+
+@cache
+def text_of(file):
+    """What a test file holds."""
+    return file.read_text()
 
 
 if __name__ == "__main__":

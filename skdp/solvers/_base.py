@@ -106,7 +106,7 @@ class Problem:
             "kinked": self.loss.smoothness == math.inf and self.loss.bounded,
             "convex": self.loss.convex,
             "bounded": self.loss.bounded,
-            "curved": isinstance(self.loss, CurvedLoss) and self.loss.n_outputs == 1,
+            "curved": self._curved and self.loss.n_outputs == 1,
             "separable": self.constraint is None or isinstance(self.constraint, Box),
             "plain": self.constraint is None and not self.l1_ratio,
             "mirror": not self.intercept_scaling and hasattr(self.constraint, "mirror_map"),
@@ -120,6 +120,11 @@ class Problem:
             "pointwise": True,
         }
         return frozenset(name for name, holds in facts.items() if holds)
+
+    @cached_property
+    def _curved(self) -> bool:
+        """Whether the loss has second derivatives; to look for the methods of a protocol is slow."""
+        return isinstance(self.loss, CurvedLoss)
 
     @property
     def _has_inference(self) -> bool:

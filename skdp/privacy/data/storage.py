@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class Storage:
             return self.scaled(rows, slice(None))
         if not isinstance(part, slice):
             rows = self.table[part].astype(np.float64, copy=False)
-            return sharing(type(rows), (self.scaled(rows.data, rows.indices), rows.indices, rows.indptr), rows.shape)
+            return sharing(type(rows), (self.scaled(rows.data, rows.indices), rows.indices, rows.indptr), rows.shape, True)
         return sharing(sparse.csr_matrix, self._compressed(part.start, part.stop), (part.stop - part.start, self.n_features))
 
     def factor(self, part: Part) -> Any:
@@ -188,19 +189,30 @@ class Storage:
         return entries if self._scaling is None else self._scaling.scaled(entries, columns)
 
 
-def sharing(kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int]) -> Any:
-    """Return a compressed block that shares the arrays; SciPy's constructor would copy parts of long arrays at every pass."""
-    block = kind(shape)
+def sharing(
+    kind: type, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int], of_sample: bool = False
+) -> Any:
+    """Return a compressed block that shares the arrays; SciPy's constructor would copy parts of long arrays at every pass.
+
+    The shape of a block of a sample is not public, and is not kept.
+    """
+    block = kind(shape) if of_sample else copy.copy(_empty(kind, shape))
     block.data, block.indices, block.indptr = arrays
     return block
 
 
-def transposed(block: Any) -> Any:
+@lru_cache(16)
+def _empty(kind: type, shape: tuple[int, int]) -> Any:
+    """Return a block without entries: to copy one takes 3 microseconds, and to make one 40."""
+    return kind(shape)
+
+
+def transposed(block: Any, of_sample: bool = False) -> Any:
     """Return the transpose, which shares its arrays."""
     if not sparse.issparse(block):
         return block.T
     kind = sparse.csc_matrix if block.format == "csr" else sparse.csr_matrix
-    return sharing(kind, (block.data, block.indices, block.indptr), block.shape[::-1])
+    return sharing(kind, (block.data, block.indices, block.indptr), block.shape[::-1], of_sample)
 
 
 def pieces(part: Part, length: int) -> Iterator[Part]:

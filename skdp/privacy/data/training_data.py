@@ -593,11 +593,11 @@ class TrainingData:
         return total.total()
 
     def _sum_by_blocks(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        total = TreeSum(self._chunk_rows)
+        total, of_sample = TreeSum(self._chunk_rows), self._blocks.sample is not None
         for part in self._blocks.parts():
             block = self._blocks.factor(part)
             residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
-            total.add(np.concatenate([transposed(block) @ residuals, intercept]), block.shape[0])
+            total.add(np.concatenate([transposed(block, of_sample) @ residuals, intercept]), block.shape[0])
         return total.total()
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
