@@ -29,7 +29,8 @@ def _counts(step: Any) -> bool:
 LEARN_IF = {  # classes that learn from the records only with these parameters
     "OneHotEncoder": lambda step: isinstance(step.categories, str) or _counts(step),
     "OrdinalEncoder": lambda step: isinstance(step.categories, str) or _counts(step),
-    "SimpleImputer": lambda step: step.strategy != "constant" or step.add_indicator,
+    # without keep_empty_features, a column in which no record has a value is left out
+    "SimpleImputer": lambda step: step.strategy != "constant" or step.add_indicator or not step.keep_empty_features,
     "MissingIndicator": lambda step: step.features != "all",
     "SplineTransformer": lambda step: isinstance(step.knots, str),
     "CountVectorizer": lambda step: step.vocabulary is None,
@@ -57,7 +58,8 @@ def look_at_preparation() -> None:
         warn(
             f"{', '.join(sorted(learners))} in the pipeline learns from the training records without privacy. Expected public "
             "knowledge instead: from_schema or BoundedScaler of skdp.preprocessing, categories=[...], a constant for what is "
-            "missing, or FrozenEstimator of one that public records fitted; neither epsilon nor a ledger covers that.",
+            "missing with keep_empty_features=True, or FrozenEstimator of one that public records fitted; neither epsilon nor a "
+            "ledger covers that.",
             OutsideGuaranteeWarning,
         )
 

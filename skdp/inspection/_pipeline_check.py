@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
@@ -33,6 +33,7 @@ AROUND = frozenset(
 )
 # Classes that number the labels that occur in y, before the estimators that they hold see them.
 NUMBER_LABELS = "sklearn.ensemble", ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
+ENCODER = "sklearn.preprocessing", ("OneHotEncoder",)
 INNER = ("estimator", "regressor", "classifier", "final_estimator", "transformer")
 METHODS = ("fit", "fit_transform", "fit_resample", "transform", "predict", "get_params")
 
@@ -156,7 +157,9 @@ def _checked(name: str, step: Any) -> Iterator[CheckedStep]:
         if not _known(step):
             yield CheckedStep(place, kind, UNKNOWN, "this subclass may do more than its steps")
         for part in PARTS:
-            for inner, entry, *_ in getattr(step, part, ()):
+            for inner, entry, *columns in getattr(step, part, ()):
+                if any(map(_chooses, columns)):
+                    yield CheckedStep(_join(name, inner), kind, UNKNOWN, "the function that chooses its columns may read records")
                 yield from _checked(_join(name, inner), entry)
         if hasattr(step, "remainder"):
             yield from _checked(_join(name, "remainder"), step.remainder)
@@ -188,6 +191,8 @@ def _verdict(step: Any) -> tuple[str, str]:
             "it numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says; "
             "expected classes=None, for which the set of labels is public, or the private classifier alone"
         )
+    if is_one(step, *ENCODER) and (step.handle_unknown == "warn" or (step.handle_unknown != "error" and step.drop is not None)):
+        return LEARNS, "it warns if one record has an unknown category; expected handle_unknown='ignore' and drop=None"
     if is_one(step, *OF_TARGETS) and step.check_inverse and not (step.func is None and step.transformer is None):
         return LEARNS, "it warns if the inverse does not give back the targets; expected check_inverse=False"
     if learns_without_noise(step):
@@ -204,6 +209,11 @@ def _verdict(step: Any) -> tuple[str, str]:
     if hasattr(step, "predict"):
         return LEARNS, "what it predicts depends on the records; expected an estimator of skdp"
     return UNKNOWN, "this class of scikit-learn was not reviewed"
+
+
+def _chooses(columns: Any) -> bool:
+    """Return whether columns are chosen by a function that is not known to read names and types alone."""
+    return callable(columns) and type(columns) is not make_column_selector
 
 
 def _states_classes(step: Any) -> bool:

@@ -2,7 +2,8 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
+from sklearn.utils import check_random_state as generator_of
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -24,7 +26,7 @@ from skdp.metrics._classes import estimate
 from skdp.metrics._evaluate import FEWEST, evaluate
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, OutsideGuaranteeWarning, warn
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 
@@ -133,7 +135,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         pay(plan.spending(type(self).__name__, parameters), bound)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some follow from releases, and those of other trials are secret
-            attributes = self._searched(plan, candidates, models, parts, noise)
+            with _secret_draws(noise):
+                attributes = self._searched(plan, candidates, models, parts, noise)
             if plan.refit:
                 model = self._candidate(attributes["best_params_"], plan.epsilon_refit, plan.budget)
                 with prepaid(plan.mu_refit, plan.budget.adjacency):
@@ -196,7 +199,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         model = clone(self.estimator).set_params(**drawn)
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"{type(model).__name__} has no predict_proba; expected a private classifier with probabilities.")
-        silent = {"verbose": False, "memory": None}  # lines and files of trials would tell their number
+        # lines and files of trials would tell their number, and workers do not know what is paid
+        silent = {"verbose": False, "memory": None, "n_jobs": None}
         for prefix, part in _parts(model).items():
             of_part = part.get_params(deep=False)
             model.set_params(**{f"{prefix}{name}": value for name, value in silent.items() if of_part.get(name)})
@@ -221,7 +225,11 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 each.set_params(**{f"{prefix}{name}": value for name, value in zip(OWN, (epsilon, *_rest(plan)), strict=True)})
             if plan.budget.private:
                 _check_steps(model)
-            spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those of other libraries may tell of a single record
+                for of_skdp in (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning):
+                    warnings.filterwarnings("default", category=of_skdp)
+                spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the same as before
                 scheduled(partial(again.fit, X, y))
@@ -637,6 +645,18 @@ def _spender(model: Any) -> tuple[str, Any]:
             f"{len(found)} steps of {type(model).__name__} spend a budget; expected exactly one, a private classifier of skdp."
         )
     return found[0]
+
+
+@contextmanager
+def _secret_draws(noise: NoiseSource) -> Iterator[None]:
+    """Let parts with random_state=None draw from secret bits: what a known seed of NumPy had left would count the trials."""
+    shared = generator_of(None)
+    before = shared.get_state()
+    shared.seed(np.frombuffer(noise.read(32), dtype=np.uint32))
+    try:
+        yield
+    finally:
+        shared.set_state(before)
 
 
 def _check_steps(model: Any) -> None:

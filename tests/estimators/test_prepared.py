@@ -76,7 +76,7 @@ def test_folds_warn_each():
     [
         from_schema(SCHEMA),
         make_pipeline(BoundedScaler(bounds=(-3, 3)), RowNormClipper(1.0)),
-        SimpleImputer(strategy="constant", fill_value=0),
+        SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True),
         make_column_transformer((OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), ["b"])),
         FunctionTransformer(np.arctan),
         FrozenEstimator(StandardScaler().fit(X)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
@@ -45,6 +45,7 @@ from skdp.inspection import check_pipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper
 
 CLASSIFIER = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
+CONSTANT = {"strategy": "constant", "keep_empty_features": True}  # else a column without values is left out
 STATED = DPLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
 
 
@@ -87,7 +88,13 @@ Foreign2 = type("OneHotEncoder", (Foreign,), {})  # a class of another library w
 LEAKS = {  # of the kinds that users write
     "scaler": (make_pipeline(StandardScaler(), CLASSIFIER), ("standardscaler",)),
     "imputer": (make_pipeline(SimpleImputer(), RowNormClipper(1.0), CLASSIFIER), ("simpleimputer",)),
-    "indicator": (make_pipeline(SimpleImputer(strategy="constant", add_indicator=True), CLASSIFIER), ("simpleimputer",)),
+    "indicator": (make_pipeline(SimpleImputer(add_indicator=True, **CONSTANT), CLASSIFIER), ("simpleimputer",)),
+    "empty columns": (make_pipeline(SimpleImputer(strategy="constant"), CLASSIFIER), ("simpleimputer",)),
+    "warns": (make_pipeline(OneHotEncoder(categories=[["a"]], handle_unknown="warn"), CLASSIFIER), ("onehotencoder",)),
+    "warns of dropped": (
+        make_pipeline(OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", drop="first"), CLASSIFIER),
+        ("onehotencoder",),
+    ),
     "encoder in columns": (
         make_pipeline(
             ColumnTransformer([("town", OneHotEncoder(), ["town"]), ("age", BoundedScaler((0, 99)), ["age"])]), CLASSIFIER
@@ -172,7 +179,10 @@ SAFE = {
         RowNormClipper(1.0),
         CLASSIFIER,
     ),
-    "stateless": make_pipeline(SimpleImputer(strategy="constant", fill_value=0), PolynomialFeatures(), Normalizer(), CLASSIFIER),
+    "stateless": make_pipeline(SimpleImputer(fill_value=0, **CONSTANT), PolynomialFeatures(), Normalizer(), CLASSIFIER),
+    "chosen by type": make_pipeline(
+        make_column_transformer((BoundedScaler((0, 1)), make_column_selector(dtype_include="number"))), CLASSIFIER
+    ),
     "knots": make_pipeline(SplineTransformer(knots=np.array([[0.0], [1.0]])), CLASSIFIER),
     "words": make_pipeline(HashingVectorizer(), CLASSIFIER),
     "known words": make_pipeline(CountVectorizer(vocabulary=["ill"]), CLASSIFIER),
@@ -207,11 +217,16 @@ def test_estimators_of_skdp_are_private(kind):
         assert check_pipeline(kind()).ok
 
 
+def positive(X):
+    return X.columns[X.min() >= 0]
+
+
 UNKNOWN = (
     FunctionTransformer(np.log),
     Foreign(),
     Foreign2(),
-    SimpleImputer2(strategy="constant"),
+    SimpleImputer2(**CONSTANT),
+    make_column_transformer((SimpleImputer(**CONSTANT), positive)),
     FrozenEstimator(StandardScaler()),
 )
 
@@ -220,7 +235,7 @@ def test_estimators_of_others_around_private_ones_are_unknown():
     assert check_pipeline(Around(CLASSIFIER)).unknown == ("around",)
 
 
-@pytest.mark.parametrize("step", UNKNOWN, ids=str)
+@pytest.mark.parametrize("step", UNKNOWN, ids=lambda step: type(step).__name__)
 def test_what_cannot_be_judged_is_said_to_be_unknown(step):
     check = check_pipeline(make_pipeline(step, CLASSIFIER))
     assert len(check.unknown) == 1 and not check.ok and not check.leaks

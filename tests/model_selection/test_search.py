@@ -15,10 +15,12 @@ from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.feature_selection import RFE
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.fixes import parse_version
 
 from skdp import (
@@ -227,6 +229,40 @@ def test_the_secret_draws_do_not_follow_from_random_state(monkeypatch):
     assert len(set(runs)) > 1  # equal in less than one of a million
 
 
+def test_the_generator_of_numpy_does_not_count_secret_trials(monkeypatch):
+    """A part with random_state=None draws in each trial."""
+    numbers, after, drawn, generator = [], set(), set(), check_random_state(None)
+    trial = _search._DPSearch._trial
+    monkeypatch.setattr(_search._DPSearch, "_trial", lambda search, *given: (numbers.append(1), trial(search, *given))[1])
+    search = DPGridSearchCV(
+        make_pipeline(RBFSampler(n_components=5), DPLogisticRegression(data_norm=1.0)),
+        {"dplogisticregression__alpha": [1e-2]},
+        mechanism="random_stopping",
+        mean_trials=8,
+    )
+    for _ in range(4):
+        generator.seed(0)
+        search.fit(*records(500))
+        after.add(generator.rand())
+        drawn.add(search.best_estimator_[0].random_weights_[0, 0])
+        numbers.append(0)
+    assert len(set("".join(map(str, numbers)).split("0"))) > 2  # the numbers of trials differ
+    assert len(after) == 1 and len(drawn) == 4
+
+
+def warns_of_records(X):
+    warnings.warn("of a record", RuntimeWarning, stacklevel=2)
+    return X
+
+
+def test_warnings_of_other_steps_stay_inside():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPGridSearchCV(make_pipeline(FunctionTransformer(warns_of_records), MODEL), {}).fit(*records(500))
+    kinds = {warning.category for warning in caught}
+    assert OutsideGuaranteeWarning in kinds and RuntimeWarning not in kinds
+
+
 def test_the_number_of_trials_is_poisson(monkeypatch):
     numbers = []
     monkeypatch.setattr(_search._DPSearch, "_trial", lambda *given: (numbers.append(1), (1.0, MODEL))[1])
@@ -363,7 +399,7 @@ PLAIN = clone(MODEL).set_params(classes=None)
     "model",
     (
         OneVsRestClassifier(MODEL),
-        VotingClassifier([("a", PLAIN)], voting="soft"),
+        VotingClassifier([("a", PLAIN)], voting="soft", n_jobs=2),  # a worker would not know that it is paid
         BaggingClassifier(PLAIN, 1, bootstrap=False),
     ),
     ids=lambda model: type(model).__name__,
