@@ -76,6 +76,7 @@ RULES = {  # beginnings of messages that may quote data, and the messages that r
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
     "Expected unique column names": "Column names of X must be unique; expected a different name for each column.",
+    "Found array with 0 sample": "X has no records; expected at least one.",
     "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
 }
 
@@ -574,20 +575,20 @@ def _safe(error: Exception, X: Any) -> Exception:
     text = str(error)
     if text.startswith(OF_FIRST_LABEL):  # at which scikit-learn looks: it would tell its record
         error, text = TypeError(), ""
-    if SAFE.match(text):
-        advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
-        return type(error)(text.split("\n")[0] + advice if advice else text)
     for beginning, rule in RULES.items():
         if text.startswith(beginning):
             return ValueError(rule)
+    if SAFE.match(text):
+        advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
+        return type(error)(text.split("\n")[0] + advice if advice else text)
     if isinstance(X, Mapping):
         return TypeError(DICT)
     if type(X).__name__ == "LazyFrame":
         return TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")
     if isinstance(error, TypeError):
         return TypeError(
-            "Unknown label type: X or y holds objects that are neither numbers nor labels, such as missing labels; each argument "
-            f"must be a string or a number.{UNLABELLED}"
+            "Unknown label type: y has labels that are missing, or neither all text nor all numbers, or X has objects that are "
+            f"neither; each argument must be a string or a number.{UNLABELLED}"
         )
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
         return ValueError(f"y has values that cannot be read. {OF_Y}")
