@@ -10,6 +10,9 @@ OF_OLDEST := $(shell grep -rE '^(from|import) sklearn' tests/estimators tests/pr
   tests/test_frames.py tests/test_imports.py tests/privacy/ledger/test_diffprivlib.py \
   tests/test_benchmarks.py::test_diffprivlib_gets_epsilon_and_norm
 
+# Tests start many processes: without files of bytecode, each would compile the package again
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes share the cores already
 check test test-slow test-all: export OMP_NUM_THREADS = 1
 

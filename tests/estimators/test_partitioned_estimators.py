@@ -1,5 +1,7 @@
 """Every estimator and solver on tables in partitions: the same bits as in memory, or a refusal before the table is read."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,6 +56,7 @@ def made(name, solver, kind, **more):
     return of_kind(getattr(skdp.estimators, name)(**{"solver": brief(SOLVERS[solver]), **GIVEN.get(name, {}), **more}), kind)
 
 
+@cache
 def schedule_of(case):
     """What a fit of the table will release."""
     labels = labels_of(case[2])
