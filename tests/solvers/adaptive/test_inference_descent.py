@@ -213,7 +213,7 @@ def test_intervals_cover(kind, robust):
         ({"alpha": 0.1}, "alpha=0.1: a penalty biases intervals"),
         ({"clip_norm": 1.0}, "clip_norm=1.0: clipped gradients bias"),
         ({"class_weight": {0: 1.0, 1: 2.0}}, "without class weights"),
-        ({"classes": [0, 1, 2]}, "two classes and the logistic loss"),
+        ({"classes": [0, 1, 2]}, "inference=True with 3 classes; expected two"),
         ({"l1_ratio": 0.5}, "without l1 penalty"),
         ({"delta": 0}, "does not support pure epsilon-DP"),
     ],
