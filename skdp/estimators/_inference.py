@@ -295,7 +295,8 @@ class InferenceMixin:
             return np.eye(len(self._names()))[self._features_of(L)]
         if isinstance(L, (list, tuple)) and L and all(isinstance(name, str) for name in L):
             return np.vstack([self._by_name(name) for name in L])
-        L = L.to_dict() if hasattr(L, "to_dict") and np.ndim(L) == 1 else L  # a Series of factors by name
+        if hasattr(L, "to_dict") and np.ndim(L) == 1 and all(isinstance(name, str) for name in L.index):
+            L = L.to_dict()  # a Series of factors by name
         given = [L] if isinstance(L, Mapping) else L
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L

@@ -126,7 +126,8 @@ def test_names_of_columns_are_kept():
         with pytest.raises(TypeError, match=r"L has the factors \{'age': '1'\}, which are text; expected numbers"):
             model.contrast({"age": "1"})
         factors = pd.Series({"age": 1, "dose": -2})
-        assert model.contrast(factors).estimate.tolist() == named.estimate[:1].tolist()
+        for row in (factors, pd.Series([1, -2, 0])):
+            assert model.contrast(row).estimate.tolist() == named.estimate[:1].tolist()
         table = model.summary().to_frame()
         assert list(table.index) == list(model.confidence_intervals().index) == [*NAMES, "(intercept)"]
         np.testing.assert_allclose(table["odds_ratio"], np.exp(table["coef"]))

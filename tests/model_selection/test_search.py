@@ -240,9 +240,9 @@ def test_the_generator_of_numpy_does_not_count_secret_trials(monkeypatch):
         mechanism="random_stopping",
         mean_trials=8,
     )
-    for _ in range(4):
+    for seed in range(4):
         generator.seed(0)
-        search.fit(*records(500))
+        fitted(search, seed)
         after.add(generator.rand())
         drawn.add(search.best_estimator_[0].random_weights_[0, 0])
         numbers.append(0)
