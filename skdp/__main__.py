@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             if not debug:
-                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                warnings.showwarning = _Shown()  # type: ignore[assignment]
             if command == "demo":
                 from skdp import _demo
 
@@ -60,8 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    _tell(f"warning: {_messages.of_warning(message, category)}")
+class _Shown(set[str]):
+    """Shows each warning once; a command may ask a model several times."""
+
+    def __call__(self, message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        text = f"warning: {_messages.of_warning(message, category)}"
+        if text not in self:
+            self.add(text)
+            _tell(text)
 
 
 def _tell(text: str) -> None:

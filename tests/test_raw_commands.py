@@ -2,13 +2,14 @@
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import PrivacyLedger, load_model
+from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.privacy.data import summation
@@ -65,6 +66,31 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     Path("raw.csv").write_text("age,work*,length\nnever heard of,,\n40,clerk,-inf\n")
     run("predict", "m.skops", "raw.csv")
     assert capsys.readouterr().out.count("\n") == 3
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
+    """A CSV has no types: its columns become numbers where all cells are, and the model names the others."""
+    table = pd.read_parquet("raw.parquet").drop(columns="member")
+    model = kind(epsilon=9.0, schema={"work*": "ignore"} if kind is DPLogisticRegression else "learn")
+    save_model(model.fit(table.drop(columns="rich"), table["rich"]), "m.skops")
+    expected = model.predict(table.drop(columns="rich"))
+    table.to_csv("t.csv", index=False)
+    for path, out in (("t.csv", "p.csv"), ("raw.parquet", "p.csv"), ("parts", "p.parquet")):
+        run("predict", "m.skops", path, "--out", out)
+        assert (getattr(pd, f"read_{out[2:]}")(out)["prediction"] == expected).all()
+    table["age"].astype(str).str.replace(".", ",").to_frame().join(table.drop(columns="age")).to_csv("comma.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # as outside of the tests
+        run("predict", "m.skops", "comma.csv", "--out", "p.csv")
+    assert capsys.readouterr().err.count("The columns {'age': 'object'} had a type of numbers") == 1
+
+
+def test_a_model_without_names_of_columns_does_not_predict_for_files(folder, capsys):
+    model = DPLogisticRegression(epsilon=9.0, data_norm=1.0)
+    save_model(model.fit(np.eye(2)[np.arange(N) % 2], np.arange(N) % 2), "m.skops")
+    run("predict", "m.skops", "raw.csv", code=2)
+    assert "m.skops does not state the columns that it takes; expected a model that the command fit" in capsys.readouterr().err
 
 
 def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):

@@ -4,15 +4,19 @@ import gzip
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import Forgiving
+from skdp._files._tables import to_numbers
 from skdp._model_files import check_loadable, load_model
 from skdp.data import parquet, write_predictions
 from skdp.data._written import columns_of_predictions
 from skdp.preprocessing._columns import SchemaColumns
+from skdp.preprocessing._frame_facts import typed_columns
+from skdp.preprocessing._schema import Schema
 
 __all__ = ["predict"]
 
@@ -39,21 +43,43 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -
     if model.suffix == ".joblib":
         print(f"warning: {model} can run any code while it is read; --trust allows this.", file=Forgiving(sys.stderr))
     fitted = load_model(model, trust=trust)
-    first = fitted
-    while isinstance(first, Pipeline):  # the preparation may be a pipeline in the pipeline
-        first = first[0]
-    if not isinstance(first, SchemaColumns):
-        raise ValueError(f"{model} is not a model that the command fit wrote.")
+    columns, names = _columns_of(_part(fitted, 0), model)
+    schema = getattr(_part(fitted, -1), "schema_", None)
     if folder:
         assert out is not None
-        records = parquet(table, columns=first.get_feature_names_out()).mapped(partial(first.described, str(table)))
+        records = parquet(table, columns=names).mapped(partial(columns.described, str(table)))
         write_predictions(fitted, records, out)
         print(f"Written: {out}")
         return
-    frame = first.read(table, sep)
+    frame = columns.read(table, sep)[names]
+    if table.suffix != ".parquet" and schema is not None:
+        for name in typed_columns(schema):  # a CSV has no types
+            text = frame[name]
+            if not to_numbers(frame, name):
+                frame[name] = text  # the model warns of it
     text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:
         print(text, end="")
         return
     write_whole(out, gzip.compress(text.encode()) if out.suffix == ".gz" else text.encode())
     print(f"Written: {out}")
+
+
+def _part(fitted: Any, place: int) -> Any:
+    """Return the first or the last step of a model; the preparation may be a pipeline in the pipeline."""
+    while isinstance(fitted, Pipeline):
+        fitted = fitted[place]
+    return fitted
+
+
+def _columns_of(first: Any, model: Path) -> tuple[SchemaColumns, list[str]]:
+    """Return what reads the columns of a model, and their order, by its first step or by the schema of an estimator."""
+    if isinstance(first, SchemaColumns):
+        return first, first.names
+    schema = getattr(first, "schema_", None)
+    if not isinstance(schema, Schema):
+        raise ValueError(
+            f"{model} does not state the columns that it takes; expected a model that the command fit wrote, or an estimator "
+            "that was fitted to a data frame with a schema, or that learnt one."
+        )
+    return SchemaColumns.of(schema), [name for name in first.feature_names_in_ if name in schema.columns]

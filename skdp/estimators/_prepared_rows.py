@@ -7,7 +7,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data_validation import DICT
 from skdp.preprocessing import Schema, from_schema
-from skdp.preprocessing._frame_facts import framed
+from skdp.preprocessing._frame_facts import framed, warn_of_text
 
 __all__ = ["named_columns_of", "prepared"]
 
@@ -34,10 +34,22 @@ def prepared(schema: Schema, X: Any, fitted: Any = None) -> Any:
 
 
 def named_columns_of(fitted: Any, X: Any) -> Any:
-    """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them."""
+    """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them.
+
+    It may lack columns that the schema ignores.
+    """
     if not hasattr(fitted, "learnt_"):
         return X
     if isinstance(X, Mapping):
         raise TypeError(DICT)
-    validate_data(fitted, X, reset=False, skip_check_array=True)
-    return framed(X, getattr(fitted, "feature_names_in_", None))
+    if not _only_without_ignored(fitted, X):
+        validate_data(fitted, X, reset=False, skip_check_array=True)
+    X = framed(X, getattr(fitted, "feature_names_in_", None))
+    warn_of_text(fitted.schema_, X)
+    return X
+
+
+def _only_without_ignored(fitted: Any, X: Any) -> bool:
+    """Return whether a table has the columns of the fit, in their order, but for some that the schema ignores."""
+    names, used = list(getattr(X, "columns", ())), fitted.schema_.columns
+    return names == [name for name in getattr(fitted, "feature_names_in_", ()) if name in used or name in names] != []

@@ -15,11 +15,13 @@ from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._validation import column_labels, shown
 from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, is_truth, number_cells, without_cells
+from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
 from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.errors import warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of", "typed_columns", "warn_of_text"]
 
 OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
@@ -59,7 +61,7 @@ class FrameFacts:
     codes : frozenset of str, default=frozenset()
         Columns that are learnt of which the user says that they are categories.
     numbered : frozenset of str, default=frozenset()
-        Those of them whose type is a number.
+        Columns that are learnt whose type is a number, unless the user says that their cells are read whatever it is.
     """
 
     n_samples: int
@@ -110,7 +112,7 @@ class FrameFacts:
             )
         truths = frozenset(name for name in typed if is_truth(X[name].dtype))
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
-        numbered = frozenset(name for name in codes if is_number(X[name].dtype))
+        numbered = frozenset(name for name in (*typed, *codes) if is_number(X[name].dtype))
         return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed or codes), truths, codes, numbered)
 
     def cells(self, X: Any) -> np.ndarray:
@@ -147,8 +149,7 @@ class FrameFacts:
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
         found, stated = learnt.entries(), self.stated
-        for name, facts in found.items():
-            found[name] = replace(facts, codes=True) if isinstance(facts, Category) and name in self.numbered else facts
+        found |= {name: _typed(found[name]) for name in self.numbered}
         columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
         bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
         return replace(stated, columns=columns, target_bounds=bounds)
@@ -161,6 +162,52 @@ class FrameFacts:
         stated = self.stated
         columns = {name: {**stated.columns, **made_up}[name] for name in self.names if name in self.given or name in made_up}
         return replace(stated, columns=columns)
+
+
+def _typed(facts: Number | Category) -> Number | Category:
+    """Return the facts of a column whose type is a number."""
+    if isinstance(facts, Category):
+        return replace(facts, codes=True)
+    return replace(facts, learnt=replace(facts.learnt, typed=True))  # type: ignore[type-var]
+
+
+def typed_columns(schema: Schema) -> list[str]:
+    """Return the learnt columns of numbers that had a type of numbers."""
+    numbers = {name: facts.learnt for name, facts in schema.columns.items() if isinstance(facts, Number)}
+    return [name for name, learnt in numbers.items() if learnt is not None and learnt.typed]
+
+
+def warn_of_text(schema: Schema, X: Any) -> None:
+    """Warn of columns of a table to predict for whose type is text, although it was a number in the fit.
+
+    The types decide, and for a column of objects whether one of them is text, as a reader of files gives a column its type.
+
+    Parameters
+    ----------
+    schema : Schema
+        What was learnt.
+    X : DataFrame, or table in partitions
+        Records; those of a table that does not tell the types of its columns are not checked.
+    """
+    typed, of_files = typed_columns(schema), getattr(getattr(X, "source", None), "types", None)
+    if of_files is not None:
+        text = {name: of_files[name] for name in typed if name in of_files and of_files[name] in ("string", "large_string")}
+    else:
+        names = () if is_lazy(X) else getattr(X, "columns", ())
+        text = {name: str(X[name].dtype) for name in typed if name in names and _is_text(X[name])}
+    if text:
+        warn(
+            f"The columns {text} had a type of numbers in the fit. Cells that are no numbers, such as '1,5' or 'True', are taken "
+            "for missing cells. Expected the types of the fit, as in X.astype({" + f"{next(iter(text))!r}: float" + "}).",
+            UserWarning,
+        )
+
+
+def _is_text(column: Any) -> bool:
+    dtype = getattr(column, "dtype", "")
+    if str(dtype) == "object":
+        return any(isinstance(cell, str) for cell in column)
+    return not is_number(getattr(getattr(dtype, "categories", None), "dtype", dtype))
 
 
 def framed(X: Any, names: Any = None) -> Any:

@@ -37,6 +37,7 @@ PARTICULAR = {
     "binary",
     "logarithm",
     "weight",
+    "typed",
 }  # of a number that was learnt
 ANY = {"kind", "description", "exact"}
 KEYS = {
@@ -113,6 +114,8 @@ class LearntScale:
         Unit of a logarithm that is a feature beside the number; 0 if there is none.
     weight : float, default=1.0
         Value of the indicator of an integer where it is not 0, at most 1.
+    typed : bool, default=False
+        Whether the column had a type of numbers, so that text in a table to predict for is a mistake.
     """
 
     core: tuple[float, float]
@@ -124,6 +127,7 @@ class LearntScale:
     binary: bool = False
     logarithm: float = 0.0
     weight: float = 1.0
+    typed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
@@ -457,7 +461,7 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
             raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")
     if positive.get("weight", 1) > 1:
         raise ValueError(f"{where}: weight={shown(facts['weight'])}; expected at most 1.")
-    integers, flags = facts.get("integers", []), {name: facts.get(name, False) for name in ("missing", "binary")}
+    integers, flags = facts.get("integers", []), {name: facts.get(name, False) for name in ("missing", "binary", "typed")}
     listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
     if not listed or len(set(integers)) < len(integers):
         raise ValueError(f"{where}: integers={shown(integers)}; expected at most {MOST_INTEGERS} different numbers.")

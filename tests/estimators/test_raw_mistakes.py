@@ -11,6 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPLinearRegression, DPLogisticRegression, DPTabularClassifier
+from skdp.data import parquet
 from skdp.preprocessing import LearnedSchema
 
 N = 400
@@ -132,6 +133,48 @@ def test_a_missing_label_is_said_to_be_missing_and_not_where(dtype, place, frame
     with pytest.raises((TypeError, ValueError), match=r"missing.* Leave records without a target out of X and y") as caught:
         DPLogisticRegression(epsilon=1.0).fit(frame, labels)
     assert not {"ill", "well", str(place)} & set(re.findall(r"\w+", str(caught.value)))
+
+
+def comma(column):
+    return column.astype(str).str.replace(".", ",")
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+def test_text_where_the_fit_had_numbers_is_named_when_it_predicts(kind, dtype, frame):
+    """Its cells would be missing ones, and the predictions others, without a word."""
+    X = frame.assign(alone=np.arange(N) % 2 == 0, code=np.arange(N) % 3)
+    model = kind(epsilon=9.0, schema={"code": "category", "town": "learn", "height": "number"}).fit(
+        X.assign(height=X["age"].astype(str)), np.arange(N) % 2
+    )
+    again = X.assign(height=X["age"].astype(str), code=X["code"].astype(str))  # of these, text is read as before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = model.predict_proba(again)
+    for wrong in ({"age": comma(X["age"]).astype(dtype)}, {"alone": X["alone"].astype(str).astype(dtype)}):
+        with pytest.warns(UserWarning, match=rf"The columns \{{'{next(iter(wrong))}': '\w+'\}} had a type of numbers in the fit"):
+            found = model.predict_proba(again.assign(**wrong))
+        assert found.shape == expected.shape
+
+
+def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_path):
+    learnt = LearnedSchema(epsilon=9.0).fit(frame)
+    assert learnt.to_schema()["columns"]["age"]["typed"] is True
+    with pytest.warns(UserWarning, match="'age'.* had a type of numbers"):
+        learnt.transform(frame.assign(age=comma(frame["age"])))
+    model = DPLogisticRegression(epsilon=9.0).fit(frame, np.arange(N) % 2)
+    frame.assign(age=comma(frame["age"])).to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="'age'.* had a type of numbers"):
+        model.predict(parquet(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_a_column_that_the_schema_ignores_may_be_missing_when_it_predicts(kind, frame):
+    model = kind(epsilon=9.0, schema={"since": "ignore"}).fit(frame, np.arange(N) % 2)
+    assert (model.predict(frame.drop(columns="since")) == model.predict(frame)).all()
+    for wrong in (frame.drop(columns="age"), frame.drop(columns="since")[["town", "age"]], frame.assign(more=1)):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(wrong)
 
 
 def test_an_array_of_objects_is_told_how_to_stay_a_frame(frame):
