@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,10 +45,13 @@ class Learnt:
         `Finding` of a column of numbers, or the `Category` and the share of missing cells of a column of text, by name.
     target : Finding or None
         The same of the target.
+    coarse : bool, default=False
+        Whether noise hides where the target lies between its limits, which are powers of 2.
     """
 
     columns: dict[str, Finding | tuple[Category, float]]
     target: Finding | None
+    coarse: bool = False
 
     def entries(self) -> dict[str, Number | Category]:
         """Return the facts of each column, by name."""
@@ -226,7 +229,8 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     far = target is not None and narrowed_target is not None and ends_in_few_bins(target, narrowed_target)
     narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
-    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target)
+    coarse = wide_target is not None and narrowed_target == wide_target
+    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse)
 
 
 def _refined(
@@ -251,9 +255,16 @@ def _refined(
 
 def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
     """Warn about the columns of which nothing was learnt, as the releases tell; those of a boolean type have their bounds."""
+    if learnt.coarse and learnt.target is not None:
+        low, high = learnt.target.limits
+        warn(
+            f"Noise hides where the numbers to predict lie between {low:g} and {high:g}, and the noise of the model is in "
+            "proportion to this range. Expected target_bounds from public knowledge, if they are narrower; more records; a larger epsilon.",
+            LowSignalWarning,
+        )
     names = [
         name
-        for name, row in learnt.described().items()
+        for name, row in replace(learnt, target=None).described().items()
         if name not in plan.truths and (row["kind"] == "undetermined" or row.get("categories") == 0)
     ]
     if names:

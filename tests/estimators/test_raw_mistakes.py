@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPLinearRegression, DPLogisticRegression, DPTabularClassifier
 from skdp.data import parquet
 from skdp.preprocessing import LearnedSchema
+from skdp.testing import reproducible_noise
 
 N = 400
 UNREADABLE = {
@@ -191,3 +192,18 @@ def test_a_dict_is_no_table(kind, frame):
     for call in (lambda: model.predict(frame.to_dict("list")), lambda: kind(schema="learn").fit(frame.to_dict("list"), [0, 1])):
         with pytest.raises(TypeError, match=r"^X is a dict; expected a data frame"):
             call()
+
+
+@pytest.mark.parametrize(("n_samples", "told"), [(600, True), (N * 25, False)])
+def test_a_target_whose_place_noise_hides_is_named_alone(n_samples, told, rng):
+    """Advice to ignore it, as for a column, would make no sense."""
+    X = pd.DataFrame(rng.normal(size=(n_samples, 20)), columns=[f"c{place}" for place in range(20)])
+    y = 1013.25 + X["c0"].to_numpy()
+    with reproducible_noise(0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPLinearRegression(epsilon=0.3, random_state=0).fit(X, y)
+    messages = [str(item.message) for item in caught]
+    assert told == any(
+        re.match("Noise hides where the numbers to predict lie .* Expected target_bounds", text) for text in messages
+    )
+    assert not any("'y'" in text for text in messages)

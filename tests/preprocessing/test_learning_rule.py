@@ -448,10 +448,19 @@ def test_a_window_that_noise_hides_is_the_likeliest_one(rng):
         assert 0 < one.limits[0] <= 605 and 655 <= one.limits[1] < 1024 and one.core == one.limits
 
 
-def test_likelihood_cuts_no_tail_off_a_target_or_a_column_near_zero(rng):
-    for target, low, high in ((True, 600.0, 660.0), (False, 5.0, 65.0)):
-        finding, exact = uniform_between(low, high)
-        assert refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014, target=target) == finding
+@pytest.mark.parametrize("target", [False, True])
+def test_likelihood_cuts_no_tail_off_what_is_near_zero(target, rng):
+    finding, exact = uniform_between(5.0, 65.0)
+    assert refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014, target=target) == finding
+
+
+def test_a_target_whose_window_noise_hides_has_wide_margins(rng):
+    """Its range is proportional to the noise of a model; its values outside would be lost."""
+    finding, exact = uniform_between(600.0, 660.0)
+    found = [refine(finding, exact + 0.014 * rng.normal(size=EVEN_BINS), 0.014, target=True) for _ in range(40)]
+    limits = np.array([one.limits for one in found if one != finding])
+    assert len(limits) > 25 and np.median(limits[:, 1] - limits[:, 0]) < 400
+    assert (limits[:, 0] < 600 - 60).all() and (limits[:, 1] > 660 + 60).all()
 
 
 def test_where_noise_hides_nothing_a_window_holds_nearly_all_cells(rng):
