@@ -22,9 +22,8 @@ LONGER, MARGIN, TARGET_MARGIN = 1.2, 0.4, 0.5
 # A target has a margin in proportion to the ratio of the longer to the shorter part beside its median, up to this: the few
 # largest values of amounts and counts decide R2, which rose by 0 to .021 on five made-up skewed targets at epsilon 1 and 3.
 LONGEST_TAIL = 8.0
-# The same of a target whose window is the likeliest one, as noise hides its edges. Without such a window, R2 of a made-up
-# pressure (101325 with a spread of 900) was -5.1 at 1000 records and epsilon 1, and is .40; with margins of 1 and 2, five made-up targets
-# that are far from 0 were level.
+# The same of a target whose window is the likeliest one, as noise hides its edges. Without such a window, R2 of a pressure
+# (101325, spread 900) was -5.1 at 1000 records and epsilon 1, and is .40 now; margins of 1 and 2 were level on five targets.
 UNSURE_MARGIN = 2.0
 # Where noise hides the edges of a window: how much likelier it must be, as a logarithm, that all cells lie evenly in it than that
 # they lie evenly between the limits; the share of the cells that it must seem to hold; and its least distance from 0, over

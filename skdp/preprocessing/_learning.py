@@ -259,7 +259,8 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
         low, high = learnt.target.limits
         warn(
             f"Noise hides where the numbers to predict lie between {low:g} and {high:g}, and the noise of the model is in "
-            "proportion to this range. Expected target_bounds from public knowledge, if they are narrower; more records; a larger epsilon.",
+            "proportion to this range. Expected target_bounds from public knowledge, if they are narrower; more records; or a "
+            "larger epsilon.",
             LowSignalWarning,
         )
     names = [

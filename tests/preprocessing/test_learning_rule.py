@@ -492,14 +492,13 @@ def test_codes_are_found_together_where_noise_hides_each(rng, sigma):
     """Hours of the day: 24 categories of the same share, each of which counts alone below a noise of .01."""
     shares = np.zeros(BUCKETS + 1)
     shares[:24] = 1 / 24
-    missed = []
+    missed, sizes = [], []
     for _ in range(100):
         kept = common_buckets(shares + sigma * rng.normal(size=shares.size), sigma, codes=True)[0].buckets
         missed.append(len(set(range(24)).difference(kept)))
-        assert len(kept) <= (24 if sigma < 0.01 else 66)
-    assert sorted(missed)[89] <= (
-        3 if sigma == 0.01 else 0
-    )  # in nine of ten; at .01 most count alone, and hide that a few do not
+        sizes.append(len(kept))
+    # in nine of ten; at .01 most count alone, and hide that a few do not
+    assert sorted(missed)[89] <= (3 if sigma == 0.01 else 0) and sorted(sizes)[89] <= (25 if sigma < 0.03 else 33)
     names = np.append(rng.permutation(shares[:-1]), 0.0)
     assert len(common_buckets(names + sigma * rng.normal(size=shares.size), sigma)[0].buckets) <= 24
 
