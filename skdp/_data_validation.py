@@ -593,7 +593,7 @@ def _safe(error: Exception, X: Any) -> Exception:
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
         return ValueError(f"y has values that cannot be read. {OF_Y}")
     return ValueError(
-        f"X, a {type(X).__name__}, or y has something that cannot be read; expected a table of finite real numbers as X, and one "
+        f"X ({type(X).__name__}) or y has something that cannot be read; expected a table of finite real numbers as X, and one "
         f"label or number per row as y.{text_columns(X)} "
         'Text in a data frame needs schema="learn", or a schema of public categories, also as '
         "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...])."

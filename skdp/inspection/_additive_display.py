@@ -190,7 +190,7 @@ def _functions(estimator: Any, simultaneous: bool) -> dict[Any, Any]:
         raise
     except AttributeError as error:
         given, known = type(estimator).__name__, hasattr(type(estimator), "shape_functions_")  # as DPTabular estimators have
-        why = f" {error}" if known else ""
+        why = f" {error}" if known else " CoefficientDisplay draws linear models."
         raise TypeError(
             f"estimator is a {given}; expected an additive model, or a pipeline that ends in one, such as "
             f"DPAdditiveClassifier or DPGradientBoostingRegressor.{why}"

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
 from sklearn.utils import check_random_state as generator_of
 from sklearn.utils.metaestimators import available_if
@@ -161,7 +161,12 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         check_random_state(self.random_state)
 
     def _checked_labels(self, X: Any, y: Any) -> np.ndarray:
-        """Return y; refuse tables in partitions, and more than two labels."""
+        """Return y; refuse regressors, tables in partitions, and more than two labels."""
+        if not isinstance(self.estimator, type) and is_regressor(self.estimator):
+            raise TypeError(
+                f"{type(self).__name__} scores the probabilities of two classes, and {type(self.estimator).__name__} predicts "
+                "numbers; expected a classifier. The defaults of regressors need no search."
+            )
         if isinstance(X, Table) or hasattr(X, "dask"):
             raise TypeError("A search needs a table in memory; expected an array, a sparse matrix or a data frame.")
         labels = quoting_no_data(y, lambda: column_or_1d(y))

@@ -271,9 +271,10 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         warn(
-            f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, or empty. A "
-            f'model can make little of them. Expected "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which '
-            "lowers the noise for the other columns; bounds or categories from public knowledge; more records; a larger epsilon.",
+            f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, or "
+            "read as numbers and hold none. A model can make little of them. Expected "
+            f'"ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the other columns; '
+            "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
         )
 

@@ -325,6 +325,8 @@ def test_only_fitted_additive_models_have_functions():
             TypeError, match="is a DPLogisticRegression; expected an additive model, or a pipeline that ends in one"
         ):
             AdditiveDisplay.from_estimator(estimator)
+        with pytest.raises(TypeError, match=r" CoefficientDisplay draws linear models\.$"):
+            AdditiveDisplay.from_estimator(linear)
     chosen = fitted(DPTabularClassifier(1.0, feature_bounds=1.0, classes=[0, 1]), X, y)
     with pytest.raises(TypeError, match=r"DPTabularClassifier; expected .* The chosen estimator, DPLogisticRegression, has no"):
         AdditiveDisplay.from_estimator(chosen)

@@ -26,6 +26,7 @@ from sklearn.utils.fixes import parse_version
 from skdp import (
     BudgetExceededError,
     DPAdditiveClassifier,
+    DPLinearRegression,
     DPLogisticRegression,
     LowSignalWarning,
     OutsideGuaranteeWarning,
@@ -445,6 +446,8 @@ def test_a_plan_takes_a_table_a_shape_or_a_number():
         (DPGridSearchCV(MODEL, GRID, random_state="a"), "random_state='a'"),
         (DPGridSearchCV(DPLogisticRegression, GRID), "expected a private classifier"),
         (DPRandomizedSearchCV(MODEL, GRID, n_iter=0), "n_iter=0"),
+        (DPGridSearchCV(DPLinearRegression(), {}), "DPLinearRegression predicts numbers; expected a classifier"),
+        (DPRandomizedSearchCV(make_pipeline(DPLinearRegression()), {}), "Pipeline predicts numbers; expected a classifier"),
     ),
 )
 def test_what_is_not_valid_is_refused_before_anything_is_charged(search, message):
