@@ -50,6 +50,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.solvers import SOLVERS, GradientDescent, Solver
+from skdp.solvers.adaptive import standardized_gd
 
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = ("privacy/data/", "privacy/queries/", "privacy/oracle.py", "privacy/engines/", "losses/", "scorers.py", "minimax/")
@@ -265,6 +266,7 @@ def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
 def test_no_frame_holds_bins_and_scores(kind, rng, monkeypatch):
     """Those of a boosted model, in memory and in partitions; the twins hand out the bins, the scores and the labels."""
     monkeypatch.setattr(_rule, "N_TREES", 3)
+    monkeypatch.setattr(standardized_gd, "NOISELESS", 3)  # the largest number of steps
     monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
     X, y = rng.normal(size=(6000, 3)), rng.integers(0, 2, 6000)
     model, table = (

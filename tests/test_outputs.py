@@ -220,11 +220,13 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("limit", (0, 2048))
 @pytest.mark.parametrize(
-    "words",
-    (["ledger", "new.sqlite", "--epsilon", "1", "--delta", "1e-6"], [*FIT, "--model", "m.skops", "--ledger", "book.json"]),
-    ids=lambda words: words[0],
+    ("words", "limit"),
+    (
+        (["ledger", "new.sqlite", "--epsilon", "1", "--delta", "1e-6"], 0),
+        ([*FIT, "--model", "m.skops", "--ledger", "book.json"], 2048),
+    ),
+    ids=("ledger", "fit"),
 )
 def test_a_ledger_on_a_full_disk_is_one_line_and_no_model(words, limit, folder):
     """No file may grow beyond a limit, in a process of its own: SQLite's writes fail as on a full disk."""

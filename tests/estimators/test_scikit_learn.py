@@ -33,6 +33,8 @@ from skdp import (
 from skdp.estimators.boosting import _rule
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 from skdp.solvers import SGDA, PrivateDiff
+from skdp.solvers.adaptive import rescaled_gd, standardized_gd
+from skdp.solvers.first_order import frank_wolfe
 from skdp.testing import reproducible_noise
 
 ESTIMATORS = [
@@ -130,9 +132,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # scikit-learn's checks provo
 
 
 @pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    """A hundred trees show scikit-learn what a thousand do."""
+def few_trees_and_steps(monkeypatch):
+    """A hundred trees, and without noise a hundred steps, show scikit-learn what a thousand do."""
     monkeypatch.setattr(_rule, "N_TREES", 100)
+    for solver in (standardized_gd, rescaled_gd, frank_wolfe):
+        monkeypatch.setattr(solver, "NOISELESS", 100)
 
 
 @checks_of([estimator for estimator in ESTIMATORS if estimator not in NOISY], judges)

@@ -4,6 +4,7 @@ import math
 import pickle
 import threading
 import warnings
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -347,14 +348,13 @@ def test_it_chooses_the_estimator_that_suits():
     X = rng.uniform(-1, 1, size=(20_000, 2))
     y = (np.abs(X[:, 0]) + rng.normal(size=20_000) / 4 > 0.5).astype(int)
     models = [DPLogisticRegression(data_norm=2.0), DPAdditiveClassifier(feature_bounds=(-1, 1))]
-    for mechanism in BOTH:
-        for scoring in _search.SCORES:
-            search = DPGridSearchCV(
-                Pipeline([("model", models[0])]), {"model": models}, epsilon=2.0, mechanism=mechanism, scoring=scoring
-            )
-            with reproducible_noise(1):
-                search.fit(X, y)
-            assert search.best_index_ == 1
+    for scoring, mechanism in zip(_search.SCORES, cycle(BOTH), strict=False):
+        search = DPGridSearchCV(
+            Pipeline([("model", models[0])]), {"model": models}, epsilon=2.0, mechanism=mechanism, scoring=scoring
+        )
+        with reproducible_noise(1):
+            search.fit(X, y)
+        assert search.best_index_ == 1
     assert search.predict(X).shape == (20_000,) and search.score(X, y) > 0.8
     assert search.predict_proba(X).shape == (20_000, 2) and list(search.classes_) == [0, 1] and search.n_features_in_ == 2
 

@@ -44,8 +44,7 @@ def test_answers_are_divided_by_the_expected_size(rng):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
-@pytest.mark.parametrize("n_classes", (2, 3))
-@pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csc_array), ids=lambda s: s.__name__)
+@pytest.mark.parametrize(("n_classes", "storage"), [(2, np.asarray), (3, sparse.csr_array), (2, sparse.csc_array)])
 def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     X = rng.normal(size=(500, 4))
     y = np.minimum(rng.integers(0, n_classes, 500) + (X[:, 0] > 0), n_classes - 1)
