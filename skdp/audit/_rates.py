@@ -80,7 +80,7 @@ def upper_bounds(rates: np.ndarray, n_runs: int, confidence: float) -> np.ndarra
 
 
 def best_threshold(pilot: np.ndarray, confidence: float, value: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Return the threshold at which the pilot runs alone would give the largest bound.
+    """Return the threshold at which the pilot runs alone would give the largest bound, or the fewest errors if all bounds are 0.
 
     Parameters
     ----------
@@ -97,5 +97,6 @@ def best_threshold(pilot: np.ndarray, confidence: float, value: Callable[[np.nda
         One of the pilot scores.
     """
     thresholds = np.unique(pilot)
-    bounds = upper_bounds(error_rates(pilot, thresholds), pilot.shape[1], confidence)
-    return float(thresholds[np.argmax(value(bounds))])
+    rates = error_rates(pilot, thresholds)
+    values = value(upper_bounds(rates, pilot.shape[1], confidence))
+    return float(thresholds[np.argmax(values if values.any() else -rates.sum(axis=0))])

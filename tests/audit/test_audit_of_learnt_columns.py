@@ -221,8 +221,13 @@ def test_every_broken_twin_is_caught(name, adjacency):
 HONEST = {"numbers": NUMBERS, "target": TARGET, "mixed": MIXED, "empty": EMPTY}
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("name", ("mixed", *(pytest.param(name, marks=pytest.mark.slow) for name in HONEST if name != "mixed")))
+LONG = zip([name for name in HONEST if name != "mixed"], cycle(ADJACENCIES), strict=False)
+
+
+@pytest.mark.parametrize(
+    "name, adjacency",
+    [*(("mixed", adjacency) for adjacency in ADJACENCIES), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in LONG)],
+)
 def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(name, adjacency):
     """A false alarm has probability at most 1e-4 per view; the noise is that of a seed."""
     bounds = attacked(HONEST[name], adjacency, 1200 if name == "mixed" else 3000)

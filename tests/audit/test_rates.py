@@ -37,3 +37,15 @@ def test_the_threshold_separates_what_is_separable(rng):
     pilot = np.stack([rng.uniform(0, 1, 50), rng.uniform(2, 3, 50)])
     threshold = best_threshold(pilot, 0.99, lambda rates: 1 - rates.sum(axis=0))
     assert 1 < threshold <= pilot[1].min()
+
+
+def test_a_pilot_that_proves_nothing_still_finds_a_threshold(rng):
+    """The bounds of 50 runs are 0 at a confidence at which those of the other 150 are not."""
+    pilot = np.stack([rng.normal(size=50), rng.normal(1.0, size=50)])
+    assert not value(upper_bounds(error_rates(pilot, np.unique(pilot)), 50, 1 - 5e-5)).any()
+    threshold = best_threshold(pilot, 1 - 5e-5, value)
+    assert error_rates(pilot, np.array([threshold])).sum() < 0.8
+
+
+def value(rates):
+    return np.maximum(1 - rates.sum(axis=0), 0.0)
