@@ -32,7 +32,7 @@ test: lint $(OLDEST)/.ready
 
 # The attacks and fuzzing that `test` leaves out
 test-slow: $(NEWEST)/.ready
-	$(NEWEST)/bin/$(PYTEST) -m slow
+	$(NEWEST)/bin/$(PYTEST) -m slow $$(grep -rl 'mark\.slow' tests --include='test_*.py')
 
 # Everything, in both environments
 test-all: lint $(OLDEST)/.ready
