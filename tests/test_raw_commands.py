@@ -83,7 +83,7 @@ def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("always")  # as outside of the tests
         run("predict", "m.skops", "comma.csv", "--out", "p.csv")
-    assert capsys.readouterr().err.count("The columns {'age': 'object'} had a type of numbers") == 1
+    assert capsys.readouterr().err.count("The columns {'age': 'object'} held numbers, dates or truths") == 1
 
 
 def test_a_model_without_names_of_columns_does_not_predict_for_files(folder, capsys):

@@ -197,8 +197,9 @@ def warn_of_text(schema: Schema, X: Any) -> None:
         text = {name: str(X[name].dtype) for name in typed if name in names and _is_text(X[name])}
     if text:
         warn(
-            f"The columns {text} had a type of numbers in the fit. Cells that are no numbers, such as '1,5' or 'True', are taken "
-            "for missing cells. Expected the types of the fit, as in X.astype({" + f"{next(iter(text))!r}: float" + "}).",
+            f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
+            "'1,5', 'True' or '2024-05-01', are taken for missing cells. Expected the types of the fit, such as from "
+            "X[name].astype(float), pandas.to_datetime(X[name]) or X[name] == 'True'.",
             UserWarning,
         )
 

@@ -153,7 +153,9 @@ def test_text_where_the_fit_had_numbers_is_named_when_it_predicts(kind, dtype, f
         warnings.simplefilter("error")
         expected = model.predict_proba(again)
     for wrong in ({"age": comma(X["age"]).astype(dtype)}, {"alone": X["alone"].astype(str).astype(dtype)}):
-        with pytest.warns(UserWarning, match=rf"The columns \{{'{next(iter(wrong))}': '\w+'\}} had a type of numbers in the fit"):
+        with pytest.warns(
+            UserWarning, match=rf"The columns \{{'{next(iter(wrong))}': '\w+'\}} held numbers, dates or truths in the fit"
+        ):
             found = model.predict_proba(again.assign(**wrong))
         assert found.shape == expected.shape
 
@@ -161,11 +163,11 @@ def test_text_where_the_fit_had_numbers_is_named_when_it_predicts(kind, dtype, f
 def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_path):
     learnt = LearnedSchema(epsilon=9.0).fit(frame)
     assert learnt.to_schema()["columns"]["age"]["typed"] is True
-    with pytest.warns(UserWarning, match="'age'.* had a type of numbers"):
+    with pytest.warns(UserWarning, match="'age'.* held numbers, dates or truths"):
         learnt.transform(frame.assign(age=comma(frame["age"])))
     model = DPLogisticRegression(epsilon=9.0).fit(frame, np.arange(N) % 2)
     frame.assign(age=comma(frame["age"])).to_parquet(tmp_path / "t.parquet")
-    with pytest.warns(UserWarning, match="'age'.* had a type of numbers"):
+    with pytest.warns(UserWarning, match="'age'.* held numbers, dates or truths"):
         model.predict(parquet(tmp_path / "t.parquet"))
 
 
