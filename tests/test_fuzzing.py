@@ -187,11 +187,10 @@ def fit_of(solver, kind=None, /, **parameters):
 
 
 def in_turn(solver):
-    """A part of the parameters of the estimator that goes with a solver, so that each parameter is tried with two at least."""
+    """A part of the parameters of the estimator that goes with a solver, so that each parameter is tried with one of them."""
     kind = kind_of(solver)
     alike = [other for other in SOLVERS_OF_FEW_STEPS if kind_of(other) == kind]
-    parts = max(len(alike) // 2, 1)
-    return NAMES[kind][alike.index(solver) % parts :: parts]
+    return NAMES[kind][alike.index(solver) :: len(alike)]
 
 
 @pytest.mark.slow
@@ -200,7 +199,7 @@ def in_turn(solver):
     [pytest.param(solver, name, id=f"{solver.name}-{name}") for solver in SOLVERS_OF_FEW_STEPS for name in in_turn(solver)],
 )
 def test_every_value_of_every_parameter(name, solver):
-    """Every parameter of an estimator with two or more of its solvers: most are checked before a solver is asked."""
+    """Every parameter of an estimator with one of its solvers: most are checked before a solver is asked."""
     for value in [*SENSIBLE.get(name, []), *VALUES]:
         check_fit(fit_of(solver, **{name: value}), X, y)
         check_plan(fit_of(solver, **{name: value}))
