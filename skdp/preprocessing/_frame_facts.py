@@ -168,7 +168,8 @@ def _typed(facts: Number | Category) -> Number | Category:
     """Return the facts of a column whose type is a number."""
     if isinstance(facts, Category):
         return replace(facts, codes=True)
-    return replace(facts, learnt=replace(facts.learnt, typed=True))  # type: ignore[type-var]
+    assert facts.learnt is not None
+    return replace(facts, learnt=replace(facts.learnt, typed=True))
 
 
 def typed_columns(schema: Schema) -> list[str]:
