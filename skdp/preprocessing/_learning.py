@@ -31,6 +31,10 @@ USUAL_SHARE = 0.1
 # Squared budget of the third release over that of the second. A choice: few columns are far from 0 for their spread, and these
 # have few bins.
 THIRD = 0.1
+# Distance from 0 of limits that are powers of 2, over their length, from which a target may have much less spread than they have.
+# A choice: at most three octaves. Those of counts from 1 on, and of prices of houses, are more, and their length is about the
+# spread.
+APART = 0.1
 MOST_NAMED = 10  # largest number of columns that a message lists
 FULL, PART, HARDLY = 120, 50, 30
 
@@ -255,8 +259,8 @@ def _refined(
 
 def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
     """Warn about the columns of which nothing was learnt, as the releases tell; those of a boolean type have their bounds."""
-    if learnt.coarse and learnt.target is not None:
-        low, high = learnt.target.limits
+    low, high = (0.0, 0.0) if learnt.target is None else learnt.target.limits
+    if learnt.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(
             f"Noise hides where the numbers to predict lie between {low:g} and {high:g}, and the noise of the model is in "
             "proportion to this range. Expected target_bounds from public knowledge, if they are narrower; more records; or a "

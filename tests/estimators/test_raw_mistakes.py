@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPLinearRegression, DPLogisticRegression, DPTabularClassifier
 from skdp.data import parquet
-from skdp.preprocessing import LearnedSchema
+from skdp.preprocessing import LearnedSchema, _learning
 from skdp.testing import reproducible_noise
 
 N = 400
@@ -209,3 +209,14 @@ def test_a_target_whose_place_noise_hides_is_named_alone(n_samples, told, rng):
         re.match("Noise hides where the numbers to predict lie .* Expected target_bounds", text) for text in messages
     )
     assert not any("'y'" in text for text in messages)
+
+
+@pytest.mark.parametrize(("apart", "told"), [(0.1, False), (-1.0, True)])
+def test_a_target_from_near_zero_is_not_said_to_be_hidden(apart, told, rng, monkeypatch):
+    """Noise hides where it lies, but its powers of two are about as far apart as it spreads."""
+    monkeypatch.setattr(_learning, "APART", apart)
+    X = pd.DataFrame(rng.normal(size=(4000, 5)), columns=list("abcde"))
+    with reproducible_noise(0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPLinearRegression(epsilon=1.0, random_state=0).fit(X, rng.integers(1, 900, 4000).astype(float))
+    assert told == any("numbers to predict lie" in str(item.message) for item in caught)
