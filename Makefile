@@ -4,6 +4,7 @@ OLDEST := .venv-oldest
 DOCS := .venv-docs
 
 PYTEST := python -m pytest -n 2 --dist worksteal
+USUAL := -m "not slow and not exhaustive"
 # What meets more of scikit-learn than `clone`, or diffprivlib, for the oldest ones; the rest is the same with both
 OF_OLDEST := $(shell grep -rE '^(from|import) sklearn' tests/estimators tests/preprocessing --include='test_*.py' | \
   grep -v 'sklearn.base import clone$$' | cut -d: -f1 | sort -u) \
@@ -23,16 +24,16 @@ demo: $(NEWEST)/.ready
 
 # While working: what changed since the branch left main, by the rules at the top of tests/changed.py
 check: lint
-	@files=$$($(NEWEST)/bin/python tests/changed.py) && if [ -n "$$files" ]; then $(NEWEST)/bin/$(PYTEST) -m "not slow" $$files; fi
+	@files=$$($(NEWEST)/bin/python tests/changed.py) && if [ -n "$$files" ]; then $(NEWEST)/bin/$(PYTEST) $(USUAL) $$files; fi
 
 # A newcomer's: what shows that everything works, in minutes
 test: lint $(OLDEST)/.ready
-	$(NEWEST)/bin/$(PYTEST) -m "not slow"
-	$(OLDEST)/bin/$(PYTEST) -m "not slow" $(OF_OLDEST)
+	$(NEWEST)/bin/$(PYTEST) $(USUAL)
+	$(OLDEST)/bin/$(PYTEST) $(USUAL) $(OF_OLDEST)
 
-# The attacks and fuzzing that `test` leaves out
+# The attacks and fuzzing that `test` leaves out; those under all parameters are in `test-all` alone
 test-slow: $(NEWEST)/.ready
-	$(NEWEST)/bin/$(PYTEST) -m slow $$(grep -rl 'mark\.slow' tests --include='test_*.py')
+	$(NEWEST)/bin/$(PYTEST) -m "slow and not exhaustive" $$(grep -rl 'mark\.slow' tests --include='test_*.py')
 
 # Everything, in both environments
 test-all: lint $(OLDEST)/.ready

@@ -2,7 +2,9 @@
 
 import gc
 import re
+from collections import Counter
 from types import FunctionType
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -41,19 +43,27 @@ def pytest_collection():
         gc.enable()
 
 
+# Of a test with more cases than these, `make test` and `make test-slow` run one in three; `make test-all` runs each
+MANY = 12
+WHOLE = re.compile("tests/(privacy|audit|solvers/test_every_solver)")  # where each case is a bound of its own, all are run
 # Slow tests that take more than half a minute
 LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|many_million")
 
 
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items):
     """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables, and tables
     in partitions and trees, which scikit-learn has no part in.
 
-    The longest tests come first, so that no process waits for one of them at the end.
+    The longest tests come first, so that no process waits for one of them at the end. Cases are chosen by their names, so that
+    a run finds what the one before it found.
     """
+    cases = Counter(item.nodeid.split("[")[0] for item in items)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None or LONGEST.search(item.nodeid) is None)
     for item in items:
         place = item.path.as_posix()
         alone = "tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))
+        if cases[item.nodeid.split("[")[0]] > MANY and not WHOLE.search(place) and crc32(item.nodeid.encode()) % 3:
+            item.add_marker(pytest.mark.exhaustive)
         if OLD and (alone or OWN.search(item.path.name)):
             item.add_marker(pytest.mark.skip(reason=REASON))
