@@ -42,6 +42,7 @@ def test_without_such_a_file_by_those_that_name_it_or_what_it_exports(tmp_path):
     assert [str(file) for file in files_for("skdp/a/_b.py", tmp_path)] == ["tests/a/test_b.py", "skdp/a/_b.py"]
 
 
+@pytest.mark.exhaustive
 def test_nearly_every_module_has_a_test_file():
     """Those that have none export nothing that a test names, and are run by the tests of others."""
     modules = [path.relative_to(ROOT) for path in (ROOT / "skdp").rglob("*.py") if path.name != "__init__.py"]

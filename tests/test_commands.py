@@ -416,6 +416,7 @@ def test_an_interrupt_leaves_no_model(folder, capsys, monkeypatch):
     assert "a fit that had begun has spent" in capsys.readouterr().err and not Path("model.skops").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", (pytest.param("adult", marks=pytest.mark.slow), "bank"))
 def test_example_schemas_are_as_good_as_the_prepared_tables(name, tmp_path, monkeypatch, capsys):
     """One command on the raw file, against the same estimator on the prepared table; medians of five fits."""

@@ -224,6 +224,7 @@ def test_every_value_of_the_parameters_of_other_estimators(solver, kind, name):
         check_plan(fit_of(solver, kind, **{name: value}))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @settings(max_examples=500, **FUZZ)
 @given(
@@ -244,6 +245,7 @@ def test_every_value_of_every_parameter_of_a_solver(solver):
             check_fit(fit_of(clone(solver).set_params(**{name: value})), X, y)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=200, **FUZZ)
 @given(
     st.sampled_from(SOLVERS_OF_FEW_STEPS),
@@ -285,6 +287,7 @@ def test_budgets(epsilon, delta, adjacency, solver):
     check_plan(fit_of(solver, epsilon=epsilon, delta=delta, adjacency=adjacency))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @settings(max_examples=500, **FUZZ)
 @any_budget
@@ -338,6 +341,7 @@ def test_tables_with_labels(table, labels, classes):
     check_fit(fit_of(GradientDescent(2), classes=classes), TABLES[table], LABELS[labels])
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=200, **FUZZ)
 @given(
     hnp.arrays(hnp.scalar_dtypes() | st.just(np.dtype(object)), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)),

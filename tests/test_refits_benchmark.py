@@ -24,6 +24,7 @@ def straight(monkeypatch):
     return frame
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", refits.WAYS)
 def test_intervals_of_a_linear_model_hold_all_that_they_claim(way, straight):
     found = refits.cell({"table": "bike", "way": way, "epsilon": 3.0}, "zero_out", 12, None)

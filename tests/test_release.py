@@ -100,6 +100,7 @@ def test_wheel_holds_the_package_alone(archives):
     assert "\nLicense-Expression: BSD-3-Clause\n" in metadata
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_demo_runs_from_the_wheel_in_an_environment_of_its_own(archives, tmp_path):
     *_, wheel = archives

@@ -119,6 +119,7 @@ def test_the_noise_of_steps_is_that_of_a_simulation(rng):
     np.testing.assert_allclose(noise.covariance(slice(0, 3), gram), found, atol=0.05 * found.max())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", (0.5, 2.0))
 def test_curves_are_nearer_to_those_without_noise(epsilon, monkeypatch):
     rng = np.random.default_rng(3)

@@ -286,6 +286,7 @@ def median_auc(kind, table, epsilon, n_seeds):
     return np.median([roc_auc_score(table.y_test, fit.decision_function(table.X_test)) for fit in fits])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name, epsilon", FLOORS)
 def test_it_ranks_real_tables(name, epsilon):
     """With default arguments."""

@@ -50,6 +50,7 @@ def largest_loss(X, y, groups):
 LONG = {"primal_clip_norm": 1e3, "dual_clip_norm": 1e3}  # clip nothing
 
 
+@pytest.mark.exhaustive
 @without_noise
 @pytest.mark.parametrize("solver", (SGDA(1500, **LONG), PrivateDiff(1500, **LONG)), ids=("sgda", "privatediff"))
 @pytest.mark.parametrize("given, store", (({}, np.asarray), ({"standardize": False, "primal_step_size": 0.3}, sparse.csr_array)))

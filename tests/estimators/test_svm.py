@@ -205,6 +205,7 @@ def test_solvers_that_are_chosen():
     assert "log-odds" in str(DPLogisticRegression(delta=0).plan(1000, 3))
 
 
+@pytest.mark.exhaustive
 def test_it_is_close_to_scikit_learn_on_a_real_table():
     """Adult at epsilon 1: the median accuracy of three fits is within 0.01 of LinearSVC's, which is .847; nothing is tuned."""
     if not (data_directory() / "adult.csv.gz").exists():

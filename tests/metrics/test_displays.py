@@ -50,6 +50,7 @@ def test_without_noise_the_curve_has_the_rates_at_its_thresholds():
         np.testing.assert_allclose(rate, expected, atol=0.01)
 
 
+@pytest.mark.exhaustive
 def test_intervals_cover_the_true_rates_at_their_level():
     X, y = records(400_000, seed=10**6)
     p, labels = expit(np.clip(X[:, 0], -6, 6)), y == "yes"

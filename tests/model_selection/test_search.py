@@ -343,6 +343,7 @@ def test_callbacks_that_would_get_secret_trials_are_refused(where, depth):
     assert heard.calls == [] and not ledger.entries
 
 
+@pytest.mark.exhaustive
 def test_it_chooses_the_estimator_that_suits():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(20_000, 2))

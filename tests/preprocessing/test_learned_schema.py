@@ -579,6 +579,7 @@ def test_what_learns_without_a_budget_before_it_is_warned_of(frame):
 FIGURES = {0.5: 0.904, 1.0: 0.904}  # test AUC of a linear model on the raw table, by epsilon: development figures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(
     not (data_directory() / "adult.csv.gz").exists(), reason="no data sets: SKDP_DATA names no directory with them"
 )

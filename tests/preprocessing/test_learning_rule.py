@@ -223,6 +223,7 @@ def test_a_target_keeps_its_longer_tail(rng):
     assert 1e5 - 500 < low < x.min() and x.max() < high < 1e5 + 500
 
 
+@pytest.mark.exhaustive
 def test_targets_keep_their_range_under_noise(rng):
     """5000 targets with the noise that a small epsilon has: none is thousands of times too wide."""
     shares = octaves(rng.integers(1, 1000, N).astype(float))

@@ -214,6 +214,7 @@ def fitted(facts, X, y, solver, seed=0):
     return result.coef, plan
 
 
+@pytest.mark.exhaustive
 def test_few_large_coefficients_among_many_features_are_found():
     """Half of the zero predictor's error, in 2000 features with the noise of epsilon = 1 and nothing tuned."""
     rng = np.random.default_rng(0)

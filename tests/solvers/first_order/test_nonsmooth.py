@@ -194,6 +194,7 @@ def test_the_optimum_in_the_l1_ball_is_that_of_the_linear_program(case, solver):
     assert -1e-9 < reached / least(facts, y, 0.5) - 1 < 1e-2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("solver", (GradientDescent(), SGD(1000, batch_size=100)))
 def test_standardisation_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     """The hinge, whose ball is then one of the standardised features."""

@@ -111,6 +111,7 @@ def test_a_delta_too_small_for_samples_is_refused_before_the_fit(rng):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", (0.5, pytest.param(1.0, marks=pytest.mark.slow), pytest.param(3.0, marks=pytest.mark.slow)))
 def test_defaults_are_as_good_as_those_of_gd(epsilon):
     """Census income, medians of seven seeds."""
