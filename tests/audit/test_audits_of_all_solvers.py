@@ -37,7 +37,7 @@ def in_turn(cases):
     ]
 
 
-# Solvers that have a twin of the common kinds here, one for each way to release. Such a twin breaks the same lines for all solvers;
+# Solvers with a twin of the common kinds here, one for each way to release: such a twin breaks the same lines for all solvers.
 # ``python -m benchmarks audit`` attacks all.
 TWINNED = ("gd", "objective", "sgda", "ssp", "svrg")
 
