@@ -149,6 +149,8 @@ class CalibrationDisplay:
         Ends of the ranges.
     level : float
         Level of the intervals.
+    pos_label : object, default=None
+        The second class; None calls it so.
 
     Attributes
     ----------
@@ -171,9 +173,17 @@ class CalibrationDisplay:
     """
 
     def __init__(
-        self, *, prob_true: np.ndarray, interval: np.ndarray, prob_pred: np.ndarray, ranges: np.ndarray, level: float
+        self,
+        *,
+        prob_true: np.ndarray,
+        interval: np.ndarray,
+        prob_pred: np.ndarray,
+        ranges: np.ndarray,
+        level: float,
+        pos_label: Any = None,
     ) -> None:
         self.prob_true, self.interval, self.prob_pred, self.ranges, self.level = prob_true, interval, prob_pred, ranges, level
+        self.pos_label = pos_label
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, n_bins: int = 10, ax: Any = None) -> "CalibrationDisplay":
@@ -220,6 +230,7 @@ class CalibrationDisplay:
             prob_pred=np.array(means),
             ranges=np.array(ranges).reshape(-1, 2),
             level=evaluation.level,
+            pos_label=evaluation.classes[1],
         )
         return display.plot(ax)
 
@@ -240,7 +251,10 @@ class CalibrationDisplay:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="perfectly calibrated")
         ax.vlines(self.prob_pred, *self.interval.T, color=PALE, linewidth=4, label=f"{100 * self.level:g} % intervals")
         ax.plot(self.prob_pred, self.prob_true, "o-", color=BLUE, markersize=4, linewidth=1)
-        ax.set(xlabel="mean predicted probability", ylabel="share of the second class")
+        if not len(self.prob_pred):
+            ax.text(0.7, 0.2, "no range is shown:\nnoise hides the shares", ha="center", color=GREY, transform=ax.transAxes)
+        whose = "the second class" if self.pos_label is None else f"class {self.pos_label}"
+        ax.set(xlabel="mean predicted probability", ylabel=f"share of {whose}")
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         ax.legend(loc="upper left", frameon=False)
         return self
