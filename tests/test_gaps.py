@@ -49,3 +49,10 @@ def test_predictions_name_it_too_and_long_lists_are_cut():
     model = DPLogisticRegression().fit(np.ones((40, 30)) / 30, np.arange(40) % 2)
     with pytest.raises(ValueError, match=r"values: 0, 1, .*, 9 and 20 more, counted from 0\. Fill missing values"):
         model.predict(X)
+
+
+def test_a_column_of_an_additive_model_is_named_as_its_schema_names_it():
+    frame = pd.DataFrame({"age": np.ones(40), "pressure": gapped(np.nan)[:, 1], "prior": np.ones(40)})
+    schema = {"columns": {name: {"kind": "number", "bounds": [0, 2]} for name in frame}}
+    with pytest.raises(ValueError, match=r"missing or infinite values: 'pressure'\. Fill"):
+        DPAdditiveClassifier(schema=schema).fit(frame, np.arange(40) % 2)

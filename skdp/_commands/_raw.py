@@ -15,7 +15,7 @@ from skdp.data._parquet import names_of
 from skdp.estimators._planned_fit import MOST_LABELS
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import category_names, spelling
-from skdp.preprocessing._frame_facts import SHORT, leaves_to_learn, parts_of
+from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to_learn
 from skdp.preprocessing._schema import read_json
 
 __all__ = ["RawTable", "check_complete", "check_few", "content_of", "read_raw", "targets_of"]
@@ -92,7 +92,7 @@ class RawTable:
         if content != {} and not leaves_to_learn(content):
             check_complete(content, target, classes, task)
             return None
-        described, of_target = parts_of(content)
+        described, of_target = columns_and_target(content)
         names = column_names(table, sep)
         if table.is_dir():
             names = names_of(table)  # with those that its folders name

@@ -56,7 +56,8 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
-    asked = leaves_to_learn(estimator.schema)
+    names = None if _lacks_range(estimator) else getattr(X, "columns", getattr(X, "names", None))
+    asked = leaves_to_learn(estimator.schema, names)
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
     is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
     if not asked and not (unstated and estimator._learns_by_default and is_frame):
@@ -65,7 +66,7 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
         if not asked:
             return None
         columns = typed_columns(X)
-        return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema), columns.known)
+        return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema, _lacks_range(estimator)), columns.known)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
@@ -81,6 +82,11 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
         if asked or not all(map(is_number, X.dtypes)):
             raise  # without learning, text has no fit: what prevents that is what is wrong
         return None  # the usual fit states what is wrong, or needs no schema
+
+
+def _lacks_range(estimator: Any) -> bool:
+    """Return whether an estimator needs a range of the target that its parameters do not give."""
+    return getattr(estimator, "target_bounds", 0) is None and estimator.loss == "squared"
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class Learning:
     @classmethod
     def of(cls, estimator: Any, X: Any) -> "Learning":
         """Plan both stages; raise an error if the second one cannot be planned for what may be learnt."""
-        facts = FrameFacts.of(X, estimator.schema)
+        facts = FrameFacts.of(X, estimator.schema, _lacks_range(estimator))
         learning = cls.planned(estimator, facts)
         for of_text in (LIKELY, MANY):
             learning.second_plan(None, of_text)
@@ -131,8 +137,7 @@ class Learning:
         budget = estimator._budget(facts.n_samples)
         if budget.delta == 0:
             raise ValueError("delta=0: columns are learnt with Gaussian noise; expected a positive delta, or a full schema.")
-        target = getattr(estimator, "target_bounds", 0) is None and estimator.loss == "squared"
-        target = target and not facts.of_target.get("target_bounds")
+        target = _lacks_range(estimator) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
         share = _share(facts, target, mu, budget.adjacency)
         rest = Budget(gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta), budget.delta, budget.adjacency)
@@ -238,8 +243,8 @@ class Learning:
                 del X, y, table_of
                 fit = PlannedFit.of(inner, table.facts, noise, estimator)
                 _gaussian(fit.plan)
-                columns = self._columns(table.facts, inner.schema, learnt)
-                fit = replace(fit, statement=self.statement(fit.statement, learnt), columns=columns)
+                columns = self._columns(table.facts, inner._stated(), learnt)
+                fit = replace(fit, statement=self.statement(fit.statement, columns["learnt_"]), columns=columns)
                 result = inner._released(fit, table)
             attributes = inner._attributes(fit, result, given)
         estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
@@ -279,14 +284,14 @@ class Learning:
 
         return level
 
-    def statement(self, of_fit: PrivacyReport, learnt: Learnt | None = None) -> PrivacyReport:
-        """Return the report of both stages from that of the second one."""
+    def statement(self, of_fit: PrivacyReport, learnt: dict[str, dict[str, Any]] | None = None) -> PrivacyReport:
+        """Return the report of both stages from that of the second one, with what was learnt and is taken, by column."""
         plan, public = self.plan, of_fit.public
         lines = describe_releases(plan.schedule, plan.scale, self.budget, plan.rounding_allowances)
         mu = math.hypot(plan.mu, gaussian_mu(self.rest.epsilon, self.rest.delta))
         parameters = {name: brief(value) for name, value in self._parameters().items()}
         passes = public["passes"]  # a text where it follows from the records
-        found = {} if learnt is None else {"learnt": in_words(learnt.described())}
+        found = {} if learnt is None else {"learnt": in_words(learnt)}
         both = {
             "n_columns": len(self.facts.names),
             "read_as": self.facts.read_as,

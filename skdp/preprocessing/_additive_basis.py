@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
-from skdp._data_validation import quoting_no_data
+from skdp._data_validation import MISSING, quoting_no_data
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._cells import bucket_cells, number_cells
 from skdp.preprocessing._columns import SchemaColumns
@@ -495,7 +495,10 @@ class AdditiveBasis:
         if facts.learnt is not None:
             return between_bounds(facts, number_cells(single(column)))[:, None]
         scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
-        return np.asarray(scaler.fit_transform(quoting_no_data(column, lambda: cells(column))))
+        numbers = quoting_no_data(column, lambda: cells(column))
+        if facts.fill is None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            raise ValueError(f"Input X contains NaN or infinity. Columns with missing or infinite values: {name!r}.{MISSING}")
+        return np.asarray(scaler.fit_transform(numbers))
 
     def _number(self, name: str) -> Number:
         facts = self.facts.columns[name]

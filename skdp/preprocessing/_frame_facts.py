@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -17,13 +17,12 @@ from skdp._validation import column_labels, shown
 from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, is_truth, number_cells, without_cells
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, read_json
+from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, columns_and_target, read_json
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "parts_of", "typed_columns", "warn_of_text"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_text"]
 
-OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
@@ -75,8 +74,11 @@ class FrameFacts:
     numbered: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, X: Any, described: Any) -> "FrameFacts":
-        """Read names, types and the number of records; raise TypeError or ValueError for what is no data frame."""
+    def of(cls, X: Any, described: Any, target: bool = False) -> "FrameFacts":
+        """Read names, types and the number of records; raise TypeError or ValueError for what is no data frame.
+
+        There must be a column to learn, unless the range of the ``target`` is.
+        """
         shape: Any = getattr(X, "shape", None) or (None,)
         names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
         if not names:
@@ -90,7 +92,7 @@ class FrameFacts:
         if shape[0] < 2:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
         described = _content(described)
-        columns, of_target = parts_of(described) if isinstance(described, Mapping) else (described, {})
+        columns, of_target = columns_and_target(described) if isinstance(described, Mapping) else (described, {})
         kinds = _kinds(columns, names)
         learnt = {
             name: OF_WORDS[kind] if kind in OF_WORDS else not is_number(X[name].dtype)
@@ -98,7 +100,7 @@ class FrameFacts:
             if isinstance(kind, str) and kind != "ignore"
         }
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
-        if not learnt:
+        if not learnt and not (target and given):
             raise ValueError(
                 "schema describes every column of X, so that nothing is left to learn; expected it as a complete schema, "
                 '{"columns": schema}, with "target_bounds" for numbers to predict, as estimators and from_schema take it without '
@@ -118,7 +120,7 @@ class FrameFacts:
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
         columns = [READERS[text](X[name]) for name, text in self.are_text.items()]
-        return np.column_stack(columns)
+        return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
     def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
         """Return the records as the oracle gets them; errors quote no data."""
@@ -227,13 +229,15 @@ def framed(X: Any, names: Any = None) -> Any:
     return imported("pandas").DataFrame(X, columns=column_labels(names, X.shape[1]), dtype=kind)
 
 
-def leaves_to_learn(described: Any) -> bool:
+def leaves_to_learn(described: Any, names: Iterable[Any] | None = None) -> bool:
     """Return whether a schema leaves columns to learn: it is the word "learn", has an entry to learn, or is a dict of columns.
 
     Parameters
     ----------
     described : path-like, dict, Schema, str or None
         As given to an estimator.
+    names : iterable of str or None, default=None
+        Columns of the table. A dict of columns that states facts of each of them leaves nothing to learn.
 
     Returns
     -------
@@ -243,8 +247,10 @@ def leaves_to_learn(described: Any) -> bool:
     content = _content(described)
     if not isinstance(content, Mapping):
         return isinstance(content, str) and content == "learn"
-    columns, _ = parts_of(content)
-    return columns is content or any(isinstance(facts, str) or facts == {"kind": "learn"} for facts in columns.values())
+    columns, _ = columns_and_target(content)
+    if any(facts == {"kind": "learn"} or (isinstance(facts, str) and facts != "ignore") for facts in columns.values()):
+        return True
+    return columns is content and (names is None or not set(names) <= set(columns))
 
 
 def _content(described: Any) -> Any:
@@ -257,14 +263,6 @@ def _content(described: Any) -> Any:
             f"{list(SHORT)}, a Schema, or None."
         )
     return read_json(Path(described)) if isinstance(described, (str, os.PathLike)) else described
-
-
-def parts_of(content: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
-    """Return the columns of a schema and what it states of the target; a dict of columns alone is the former."""
-    columns = content.get("columns")
-    if not isinstance(columns, Mapping) or not set(content) <= OF_FILE:
-        return content, {}
-    return columns, {name: value for name, value in content.items() if name not in ("columns", "description")}
 
 
 def _kinds(described: Any, names: list[str]) -> dict[str, Any]:

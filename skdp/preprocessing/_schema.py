@@ -15,7 +15,7 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 
-__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "encoded", "read_json", "template"]
+__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "columns_and_target", "encoded", "read_json", "template"]
 
 OTHER = "other"
 LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
@@ -39,6 +39,7 @@ PARTICULAR = {
     "weight",
     "typed",
 }  # of a number that was learnt
+OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 ANY = {"kind", "description", "exact"}
 KEYS = {
     "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
@@ -218,7 +219,7 @@ class Schema:
         Parameters
         ----------
         source : path-like, dict or Schema
-            A JSON file, or its content.
+            A JSON file, or its content; or a dict from column name to facts alone.
         names : iterable of str, callable or None, default=None
             Column names of the table, which patterns such as ``BILL_*`` are matched with; or a function that returns them, called
             only if there is a pattern.
@@ -243,7 +244,9 @@ class Schema:
             source = read_json(Path(source))
         if not isinstance(source, Mapping):
             raise TypeError(f"{where} is a {type(source).__name__}; expected a path to a JSON file, or a dict.")
-        _check_keys(where, source, {"columns", "target", "classes", "target_bounds", "description"})
+        if columns_and_target(source)[0] is source and source and all(_states(facts) for facts in source.values()):
+            source = {"columns": source}
+        _check_keys(where, source, OF_FILE)
         given = source.get("columns")
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{where}: columns={shown(given)}; expected an object from column name to its facts.")
@@ -399,7 +402,22 @@ def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
         )
 
 
+def columns_and_target(content: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
+    """Return the columns of a schema and what it states of the target; a dict of columns alone is the former."""
+    columns = content.get("columns")
+    if not isinstance(columns, Mapping) or not set(content) <= OF_FILE:
+        return content, {}
+    return columns, {name: value for name, value in content.items() if name not in ("columns", "description")}
+
+
+def _states(facts: Any) -> bool:
+    """Return whether an entry looks like the facts of a column, which are checked elsewhere."""
+    return facts == "ignore" or (isinstance(facts, Mapping) and "kind" in facts and facts["kind"] != "learn")
+
+
 def _column(where: str, facts: Any) -> Number | Category | None:
+    if facts == "ignore":
+        return None
     if not isinstance(facts, Mapping) or facts.get("kind") not in [*KEYS]:  # a list is not hashable
         raise ValueError(f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}.")
     _check_keys(where, facts, KEYS[facts["kind"]])

@@ -26,6 +26,7 @@ from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
     DPTabularClassifier,
+    DPTabularRegressor,
     PrivacyLedger,
 )
 from skdp.estimators import _learnt
@@ -214,6 +215,54 @@ def test_described_columns_cost_nothing(frame, labels):
     assert set(model.learnt_) == {"income", "hour", "gaps", "day"}
     assert model.schema_.columns["height"].bounds == (0, 1e-5)
     assert model.privacy_report_.releases[0].clip_norm == pytest.approx(2.0)  # root of four columns
+
+
+COMPLETE = {
+    "income": {"kind": "number", "bounds": [0, 1000], "scale": "log"},
+    "city": {"kind": "category", "categories": ["A", "B", "C"]},
+    "hour": {"kind": "number", "bounds": [0, 23]},
+    "height": "ignore",
+}
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier, DPAdditiveClassifier, DPLinearRegression])
+def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, labels):
+    """Nothing is learnt, and the word for columns that are left out may be in a complete schema."""
+    X, bounds = frame[list(COMPLETE)], {"target_bounds": (80, 120)} if hasattr(kind(), "target_bounds") else {}
+    given = [
+        fitted(kind(8.0, schema=schema, **bounds), X, target(kind, frame, labels))
+        for schema in (COMPLETE, {"columns": COMPLETE}, {"columns": {**COMPLETE, "height": {"kind": "ignore"}}})
+    ]
+    for model in given:
+        assert not any("Histograms" in line.query and "Column" in line.query for line in model.privacy_report_.releases)
+        assert "learnt" not in model.privacy_report_.public and list(model.schema_.columns) == ["income", "city", "hour"]
+        np.testing.assert_array_equal(model.predict(X.drop(columns="height")), given[0].predict(X))
+    assert kind(8.0, schema=COMPLETE, **bounds).plan(X).public["n_features"] == given[0].privacy_report_.public["n_features"]
+
+
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPTabularRegressor, DPAdditiveRegressor])
+def test_of_described_columns_the_range_of_the_target_is_learnt_alone(kind, inference, frame):
+    X, y = frame[list(COMPLETE)], 1000 + 9 * frame["hour"].to_numpy()
+    if inference and kind is not DPLinearRegression:
+        pytest.skip("has no such parameter")
+    model = fitted(kind(8.0, schema=COMPLETE, **({"inference": True} if inference else {})), X, y)
+    low, high = model.schema_.target_bounds
+    assert 700 < low <= 1000 and 1207 <= high < 1500
+    assert model.predict(X).min() >= low and model.score(X, y) > 0.9
+    counts = next(line for line in model.privacy_report_.releases if line.query == "ColumnHistograms")
+    assert counts.clip_norm == 2  # a target counts as four columns
+    assert list(model.privacy_report_.public["learnt"]) == ["y"] and model.privacy_report_.public["read_as"] == {}
+    assert model.privacy_report_.spent.epsilon <= 8
+
+
+def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
+    model = fitted(DPLogisticRegression(0.5, schema="learn"), frame, labels)
+    stated = model.privacy_report_.public["learnt"]
+    for name, row in model.learnt_.items():
+        assert stated[name] == ", ".join(f"{key} {value}" for key, value in row.items())
+        if "low" in row:
+            assert (row["low"], row["high"]) == model.schema_.columns[name].bounds
 
 
 def test_a_solver_whose_passes_follow_from_the_records(frame, labels):

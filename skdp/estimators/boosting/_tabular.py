@@ -117,7 +117,8 @@ class TabularModel(BoostedModel):
 
     def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
         """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
-        facts = None if self.schema is None or leaves_to_learn(self.schema) else self._stated()
+        names = getattr(X, "columns", getattr(X, "names", None))
+        facts = None if self.schema is None or leaves_to_learn(self.schema, names) else self._stated()
         if in_partitions(X):
             table = table_of(X, y) if is_dask(X) else X
             return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)
@@ -222,8 +223,9 @@ class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
         Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
         guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
-        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
-        refused.
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. A fit with trees needs no
+        weights: it adds their logarithms to the log-odds, where the weighted loss of all functions is least. "balanced" would
+        read y and is refused.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.

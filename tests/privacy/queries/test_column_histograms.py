@@ -57,6 +57,8 @@ FINE = FineHistograms((0, 1, 2, 3), LIMITS)
 QUERIES = {
     "octaves": (ColumnHistograms(KINDS), 3),
     "octaves and target": (ColumnHistograms(KINDS, target=True), 3),
+    "octaves of a target alone": (ColumnHistograms((), target=True), 0),
+    "fine of a target alone": (FineHistograms((), np.array([[0.0, 64.0]]), target=True), 0),
     "octaves of either kind": (ColumnHistograms((None, True, None), target=True), 5),
     "fine": (FINE, 4),
     "few bins": (FineHistograms((0, 2), np.array([[0.0, 4.0], [-1e18, 1e18], [-5.0, 5.0]]), target=True, even_bins=64), 4),
