@@ -44,3 +44,24 @@ def test_bins_and_scores_of_a_prediction_are_those_of_the_fit(schema, frame, rng
     *_, last = model.staged_predict_proba(frame)
     np.testing.assert_allclose(last, model.predict_proba(frame), atol=1e-6)
     assert np.isfinite(model.predict_proba(frame.assign(t="unseen", h=-1e300, n=np.nan))).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("weights", ((1.0, 30.0), (2.0, 1.0, 8.0)), ids=("two", "three"))
+def test_weights_of_classes_shift_the_log_odds_by_their_logarithms(weights, rng, monkeypatch):
+    """The weighted loss of all functions is least there; for more classes, but for a constant."""
+    monkeypatch.setattr(_rule, "N_TREES", 20)
+    X, labels = rng.uniform(-1, 1, (N, 2)), [f"c{number}" for number in range(len(weights))]
+    y = rng.choice(labels, N, p=np.arange(1, len(labels) + 1)[::-1] / sum(range(1, len(labels) + 1)))
+    raw = []
+    for given in (None, dict(zip(labels, weights, strict=True))):
+        with reproducible_noise(0):
+            model = DPGradientBoostingClassifier(8.0, classes=labels, class_weight=given, feature_bounds=1.0).fit(X, y)
+        assert model.trees_ is not None
+        raw.append(model.decision_function(X))
+        np.testing.assert_allclose(
+            model.explain(X).sum(axis=1) + model.baseline_, np.reshape(raw[-1], (N, -1)).squeeze(), atol=1e-4
+        )
+    logarithms = np.log(weights)
+    expected = logarithms[1] - logarithms[0] if len(weights) == 2 else logarithms - logarithms.mean()
+    np.testing.assert_allclose(raw[1] - raw[0], np.broadcast_to(expected, raw[0].shape), atol=1e-5)

@@ -10,6 +10,7 @@ from joblib import cpu_count
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
+from skdp._validation import check_class_weight
 from skdp.data._predictions import takes_tables
 from skdp.estimators._plan import Plan
 from skdp.estimators._public_columns import named_pairs
@@ -196,7 +197,8 @@ class BoostedModel(AdditiveModel):
             return problem
         rule = rule.of_records(problem.n_samples)
         back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
-        return replace(problem, particular=Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share))
+        boosted = Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share)
+        return replace(problem, class_weight=None, particular=boosted)  # see `_shift`
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
@@ -211,7 +213,19 @@ class BoostedModel(AdditiveModel):
             return {**model, "trees_": None}
         found = Boosted.of(result)
         assert found.trees is not None
+        model["intercept_"] = model["intercept_"] + self._shift(facts)
         return {**model, "trees_": found.trees.scaled(self._units()[1]), "_gains": found.gains}
+
+    def _shift(self, facts: Facts) -> Any:
+        """Return what weights of classes add to the intercepts of a model with trees, which is fitted without weights.
+
+        Of all functions, the one of least weighted logistic loss has the log-odds of the classes plus the logarithm of the ratio
+        of their weights. So public weights cost no signal, and change no query.
+        """
+        if not (given := check_class_weight(getattr(self, "class_weight", None), facts.classes)):
+            return 0.0
+        logarithms = np.log([given.get(label, 1.0) for label in facts.labels])
+        return logarithms[1] - logarithms[0] if len(logarithms) == 2 else logarithms - logarithms.mean()
 
     def _raw(self, X: Any) -> np.ndarray:
         raw, bins = self._read_to_predict(X)

@@ -51,8 +51,9 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
         guarantee then holds between tables with the same label set.
     class_weight : dict or None, default=None
-        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. "balanced" would read y and is
-        refused.
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. A fit with trees needs no
+        weights: it adds their logarithms to the log-odds, where the weighted loss of all functions is least. "balanced" would
+        read y and is refused.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
