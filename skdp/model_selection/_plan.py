@@ -236,7 +236,7 @@ class SearchPlan:
             solver_reason=f"of {self.n_candidates} candidates",
             releases=self._lines(),
             reproducible_noise=reproducible,
-            noise_size=f"{self.score_noise:.2g} in the accuracy of one trial",
+            noise_size=f"{self.score_noise:.2g} in the score of one trial",
             public={
                 "n_samples": self.n_train + self.n_validation,
                 "n_train": self.n_train,

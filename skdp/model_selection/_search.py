@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
 from sklearn.utils import check_random_state as generator_of
 from sklearn.utils.metaestimators import available_if
@@ -351,6 +352,24 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score of the chosen model by ``scoring``, as searches of scikit-learn do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records that the search did not have.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        float
+            The exact score, which is not private: `skdp.metrics.evaluate` publishes one.
+        """
+        check_is_fitted(self, "best_estimator_")
+        return float(get_scorer(self.scoring)(self.best_estimator_, X, y))
 
     @property
     def classes_(self) -> Any:

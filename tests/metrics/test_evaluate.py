@@ -161,6 +161,7 @@ def test_a_ledger_pays_once_and_a_report_says_what_was_stated(tmp_path):
         assert len(ledger.entries) == 1
     assert "other people than the training records, as the caller stated" in str(found.privacy_report)
     assert "the budget adds to that of the fit" in str(fitted().privacy_report)
+    assert "privacy of the test records, for one call of evaluate" in evaluate(Scores(), *records(200)).privacy_report.guarantee
 
 
 def test_a_result_is_a_mapping_that_can_be_pickled():

@@ -18,6 +18,7 @@ from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.feature_selection import RFE
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -170,6 +171,13 @@ def test_only_released_results_leave(mechanism):
     patterns = {value.tobytes() for value in X.ravel()}
     content = pickle.dumps(search)
     assert not any(pattern in content for pattern in patterns)
+
+
+def test_the_score_of_a_search_is_that_of_its_scoring():
+    X, y = records(seed=1)
+    search = fitted(epsilon=10.0, scoring="neg_log_loss")
+    assert search.score(X, y) == pytest.approx(-log_loss(y, search.predict_proba(X)))
+    assert search.privacy_report_.noise_size.endswith("in the score of one trial")
 
 
 def test_scores_are_noisy():

@@ -273,7 +273,8 @@ class PrivacyReport:
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
         if self.reproducible_noise:
             return f"NONE: the noise came from a seed, the model is not private; with secure noise it would be {pair}"
-        return f"{pair}-differential privacy of the training records, for one call of fit"
+        records, call = ("test records", "evaluate") if self.estimator == "evaluate" else ("training records", "fit")
+        return f"{pair}-differential privacy of the {records}, for one call of {call}"
 
     @property
     def accounting(self) -> str:
