@@ -65,7 +65,13 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     told = capsys.readouterr()
     Path("raw.csv").write_text("age,work*,length\nnever heard of,,\n40,clerk,-inf\n")
     run("predict", "m.skops", "raw.csv")
-    assert capsys.readouterr().out.count("\n") == 3
+    told = capsys.readouterr()
+    assert told.out.count("\n") == 3 and "held numbers" not in told.err
+    Path("raw.csv").write_text("age,work*,length\n47 yrs,,1\n40 yrs,clerk,2\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # as outside of the tests
+        run("predict", "m.skops", "raw.csv")
+    assert "The columns ['age'] held numbers in the fit, and have no cell that is one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])

@@ -14,9 +14,11 @@ from skdp._files._tables import to_numbers
 from skdp._model_files import check_loadable, load_model
 from skdp.data import parquet, write_predictions
 from skdp.data._written import columns_of_predictions
+from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._frame_facts import typed_columns
-from skdp.preprocessing._schema import Schema
+from skdp.preprocessing._schema import Number, Schema
+from skdp.privacy.errors import warn
 
 __all__ = ["predict"]
 
@@ -57,12 +59,30 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -
             text = frame[name]
             if not to_numbers(frame, name):
                 frame[name] = text  # the model warns of it
+        _warn_of_no_number(schema, frame)
     text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:
         print(text, end="")
         return
     write_whole(out, gzip.compress(text.encode()) if out.suffix == ".gz" else text.encode())
     print(f"Written: {out}")
+
+
+def _warn_of_no_number(schema: Schema, frame: Any) -> None:
+    """Warn of columns of text that were read as numbers cell by cell, and have no number now."""
+    none = []
+    for name, facts in schema.columns.items():
+        if isinstance(facts, Number) and facts.learnt is not None and not facts.learnt.typed and not is_number(frame[name].dtype):
+            column = frame[[name]].copy()
+            to_numbers(column, name)
+            if column[name].isna().all():
+                none.append(name)
+    if none:
+        warn(
+            f"The columns {none} held numbers in the fit, and have no cell that is one, such as 5 or 1.5, in this table: all are "
+            "taken for missing cells. Expected numbers without units, with a point, and the separator of --sep.",
+            UserWarning,
+        )
 
 
 def _part(fitted: Any, place: int) -> Any:

@@ -45,7 +45,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
     if not _only_without_ignored(fitted, X):
         validate_data(fitted, X, reset=False, skip_check_array=True)
     X = framed(X, getattr(fitted, "feature_names_in_", None))
-    warn_of_text(fitted.schema_, X)
+    warn_of_text(fitted.schema_, X, looking=True)
     return X
 
 

@@ -21,7 +21,7 @@ from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, co
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_text"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "stated_names", "typed_columns", "warn_of_text"]
 
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
@@ -180,10 +180,10 @@ def typed_columns(schema: Schema) -> list[str]:
     return [name for name, learnt in numbers.items() if learnt is not None and learnt.typed]
 
 
-def warn_of_text(schema: Schema, X: Any) -> None:
-    """Warn of columns of a table to predict for whose type is text, although it was a number in the fit.
+def warn_of_text(schema: Schema, X: Any, looking: bool = False) -> None:
+    """Warn of columns of a table whose type is text, although it was a number in the fit.
 
-    The types decide, and for a column of objects whether one of them is text, as a reader of files gives a column its type.
+    The types decide, which are public. Those of objects, and of categories, are not: one record can be the only text in them.
 
     Parameters
     ----------
@@ -191,13 +191,15 @@ def warn_of_text(schema: Schema, X: Any) -> None:
         What was learnt.
     X : DataFrame, or table in partitions
         Records; those of a table that does not tell the types of its columns are not checked.
+    looking : bool, default=False
+        Whether to look for text in columns of objects and of categories, in records to predict for.
     """
     typed, of_files = typed_columns(schema), getattr(getattr(X, "source", None), "types", None)
     if of_files is not None:
         text = {name: of_files[name] for name in typed if name in of_files and of_files[name] in ("string", "large_string")}
     else:
         names = () if is_lazy(X) else getattr(X, "columns", ())
-        text = {name: str(X[name].dtype) for name in typed if name in names and _is_text(X[name])}
+        text = {name: str(X[name].dtype).split("(")[0] for name in typed if name in names and _is_text(X[name], looking)}
     if text:
         warn(
             f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
@@ -207,11 +209,13 @@ def warn_of_text(schema: Schema, X: Any) -> None:
         )
 
 
-def _is_text(column: Any) -> bool:
+def _is_text(column: Any, looking: bool) -> bool:
     dtype = getattr(column, "dtype", "")
     if str(dtype) == "object":
-        return any(isinstance(cell, str) for cell in column)
-    return not is_number(getattr(getattr(dtype, "categories", None), "dtype", dtype))
+        return looking and any(isinstance(cell, str) for cell in column)
+    if (categories := getattr(dtype, "categories", None)) is not None:
+        return looking and not is_number(getattr(categories, "dtype", dtype))
+    return not is_number(dtype)
 
 
 def framed(X: Any, names: Any = None) -> Any:
@@ -251,6 +255,11 @@ def leaves_to_learn(described: Any, names: Iterable[Any] | None = None) -> bool:
     if any(facts == {"kind": "learn"} or (isinstance(facts, str) and facts != "ignore") for facts in columns.values()):
         return True
     return columns is content and (names is None or not set(names) <= set(columns))
+
+
+def stated_names(X: Any) -> Any:
+    """Return the names of the columns of a table; None if it does not state them, as a lazy frame does not without work."""
+    return getattr(X, "columns", getattr(X, "names", None)) if hasattr(X, "shape") else None
 
 
 def _content(described: Any) -> Any:

@@ -164,11 +164,22 @@ def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_p
     learnt = LearnedSchema(epsilon=9.0).fit(frame)
     assert learnt.to_schema()["columns"]["age"]["typed"] is True
     with pytest.warns(UserWarning, match="'age'.* held numbers, dates or truths"):
-        learnt.transform(frame.assign(age=comma(frame["age"])))
+        learnt.transform(frame.assign(age=comma(frame["age"]).astype("string")))
     model = DPLogisticRegression(epsilon=9.0).fit(frame, np.arange(N) % 2)
     frame.assign(age=comma(frame["age"])).to_parquet(tmp_path / "t.parquet")
     with pytest.warns(UserWarning, match="'age'.* held numbers, dates or truths"):
         model.predict(parquet(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_one_text_among_records_to_prepare_is_not_told(dtype, frame):
+    """They may be training records, whose types are the same for neighbours; a warning would tell one table from the other."""
+    learnt = LearnedSchema(epsilon=9.0).fit(frame)
+    cells = frame["age"].astype(object)
+    cells[7] = "forty"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learnt.transform(frame.assign(age=cells.astype(dtype)))
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
