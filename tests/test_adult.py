@@ -26,6 +26,7 @@ def scores(model, table, seed=0):
     return model.score(table.X_test, table.y_test), roc_auc_score(table.y_test, model.decision_function(table.X_test))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", FLOORS)
 def test_defaults_are_accurate(epsilon, adult):
     given = {"adjacency": "zero_out", "data_norm": 1.0}

@@ -271,6 +271,7 @@ def test_files_that_are_damaged_are_refused(broken, folder, capsys):
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_a_closed_output_costs_no_model(folder):
     """Who reads only the first line of the output, or none, still gets what the budget was spent on."""
     command = [sys.executable, "-u", "-m", "skdp", "fit", "people.csv", "--schema", "facts.json", "--epsilon", "1"]

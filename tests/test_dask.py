@@ -95,6 +95,7 @@ def test_aligned_partitions_change_no_bit(cluster, narrow):
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_aligned_partitions_of_several_chunks_change_no_bit(cluster, wide):
     X, _, y = wide
@@ -467,6 +468,7 @@ def test_an_interrupt_while_the_table_is_read_leaves_no_task(cluster, narrow, mo
     assert eventually(lambda: not left_on(cluster)) and caught.tb is not None  # a notebook keeps the traceback, and its futures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_stolen_tasks_change_no_bit(cluster, narrow, monkeypatch):
     """All partitions come from one worker, whose tasks take so long that the idle one steals some."""
@@ -502,6 +504,7 @@ def stolen(dask_scheduler):
     return dask_scheduler.extensions["stealing"].count
 
 
+@pytest.mark.exhaustive
 def test_every_partition_is_summed_once_though_tasks_run_twice(cluster, narrow, monkeypatch):
     X, y = narrow
     cut = (150,) * 20  # two levels of the tree of joins
@@ -605,6 +608,7 @@ class Deadly:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_partition_that_ends_workers_is_told(cluster, narrow, monkeypatch):
     X, y = narrow
@@ -665,6 +669,7 @@ def test_a_fit_waits_for_workers_as_long_as_dask_is_told(cluster, monkeypatch):
     assert not work._has_worker()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("step, number", (("facts", 1), ("check", 2), ("sum", 2), ("join1", 1)))
 def test_workers_that_end_in_any_step_change_no_bit(step, number, cluster, narrow, monkeypatch):

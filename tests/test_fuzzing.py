@@ -281,6 +281,7 @@ any_budget = given(
 )
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, **FUZZ)
 @any_budget
 def test_budgets(epsilon, delta, adjacency, solver):
@@ -335,6 +336,7 @@ def test_every_target_of_a_quantile(bounds):
         check_fit(fit_of(RescaledGradientDescent(2), target_bounds=bounds), X, labels)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=200, **FUZZ)
 @given(st.sampled_from(list(TABLES)), st.sampled_from(list(LABELS)), st.sampled_from([None, [0, 1], [0, "a"], [False, True]]))
 def test_tables_with_labels(table, labels, classes):

@@ -105,6 +105,7 @@ def result():
     return audit(estimator(), X, Y, n_runs=200, random_state=3)
 
 
+@pytest.mark.exhaustive
 def test_a_seed_fixes_the_result_whatever_the_processes(result):
     again = audit(estimator(), X, Y, n_runs=200, random_state=3, n_jobs=2)
     other = audit(estimator(), X, Y, n_runs=200, random_state=4)

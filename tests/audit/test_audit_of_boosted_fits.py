@@ -165,6 +165,7 @@ def attacked(name, adjacency, n_runs, twin=None):
     return {view: lower_bound(view, scores[i], claim, "gaussian", CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (TWINS[name][2] > 80)) for name in TWINS])
 def test_every_broken_twin_is_caught(name):
     twin, view, n_runs = TWINS[name]

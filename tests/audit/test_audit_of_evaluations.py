@@ -49,6 +49,7 @@ def claimed(noise):
     return EPSILONS[noise] if noise == "laplace" else gaussian_mu(EPSILONS[noise], DELTA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise, metrics, least",
     [("laplace", ["accuracy"], 0.5), ("gaussian", ["accuracy"], 0.5), ("laplace", ["accuracy", "log_loss"], 0.15)],

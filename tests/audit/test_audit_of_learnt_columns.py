@@ -207,11 +207,12 @@ class Adversary:
 
 
 def in_turn():
-    """Every twin under one adjacency, in turn; those that need many runs are slow."""
+    """Every twin under one adjacency, in turn; those that need many runs in `make test-all` alone."""
     for name, adjacency in zip(TWINS, cycle(ADJACENCIES), strict=False):
-        yield pytest.param(name, adjacency, marks=() if TWINS[name][-1] < 1000 else pytest.mark.slow)
+        yield pytest.param(name, adjacency, marks=() if TWINS[name][-1] < 1000 else pytest.mark.exhaustive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, adjacency", [*in_turn()])
 def test_every_broken_twin_is_caught(name, adjacency):
     twin, table, view, n_runs = TWINS[name]
@@ -224,9 +225,10 @@ HONEST = {"numbers": NUMBERS, "target": TARGET, "mixed": MIXED, "empty": EMPTY}
 LONG = zip([name for name in HONEST if name != "mixed"], cycle(ADJACENCIES), strict=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, adjacency",
-    [*(("mixed", adjacency) for adjacency in ADJACENCIES), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in LONG)],
+    [*(("mixed", adjacency) for adjacency in ADJACENCIES), *(pytest.param(*pair, marks=pytest.mark.exhaustive) for pair in LONG)],
 )
 def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(name, adjacency):
     """A false alarm has probability at most 1e-4 per view; the noise is that of a seed."""

@@ -122,12 +122,13 @@ def attacked(mechanism, epsilon, part, n_runs, twin=None):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism, epsilon, twin, view, n_runs",
     [
         ("composition", 4.0, scores_without_noise, "exact", 60),
-        pytest.param("random_stopping", 1.0, scores_without_noise, "exact", 100, marks=pytest.mark.slow),
-        pytest.param("composition", LARGE, refit_that_is_not_charged, "transcript", 1000, marks=pytest.mark.slow),
+        pytest.param("random_stopping", 1.0, scores_without_noise, "exact", 100),
+        pytest.param("composition", LARGE, refit_that_is_not_charged, "transcript", 1000, marks=pytest.mark.exhaustive),
     ],
 )
 def test_every_broken_twin_is_caught(mechanism, epsilon, twin, view, n_runs):

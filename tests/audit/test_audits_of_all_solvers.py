@@ -29,10 +29,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+# One audit is for `make test`. Some take a minute, and solvers that `make test-slow` attacks ask the same queries.
+DEAR = ("frank_wolfe", "moments", "privatediff", "rescaled_gd", "svrg++")
+MARKS = {"gd": [], **{key: [pytest.mark.slow, pytest.mark.exhaustive] for key in DEAR}}
+
+
 def in_turn(cases):
     """Every case under one adjacency: half a minute each, and ``python -m benchmarks audit`` attacks all under both."""
     return [
-        pytest.param(*case, adjacency, marks=() if case[0] == "gd" else pytest.mark.slow)
+        pytest.param(*case, adjacency, marks=MARKS.get(case[0], [pytest.mark.slow]))
         for case, adjacency in zip(cases, cycle(ADJACENCIES), strict=False)
     ]
 
@@ -95,6 +100,7 @@ def test_a_solver_without_settings_of_its_own_is_attacked_too(name, kind):
         assert repr(audited.solver) == repr(AUDITED[name].solver) and audited.tooth == AUDITED[name].tooth
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_audit_of_a_solver_without_settings_has_teeth():
     """A solver that clips nothing by default: the clip norm of the audit makes the canary contribute all that it may."""
@@ -157,6 +163,7 @@ def test_every_broken_twin_is_caught(solver, twin, adjacency):
     assert result.bound(AUDITED[solver].shown_by(twin)).epsilon > result.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_histograms_of_columns_stay_below_the_claim_and_their_twins_do_not(name, monkeypatch):
     """A false alarm has probability at most 1e-4 per bound; the noise is that of a seed."""

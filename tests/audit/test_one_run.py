@@ -47,6 +47,7 @@ def test_the_bound_is_where_the_p_value_reaches_what_may_go_wrong():
     assert guessing_epsilon(100, 40, 36, 0.5, 0.95) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_bounds_stay_below_the_claim_and_prove_something(adjacency):
     """20 fits at confidence 0.9999: a false alarm has probability at most 0.002."""

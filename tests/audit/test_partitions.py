@@ -69,6 +69,7 @@ class LeftOut(Correct):
         return lambda sums: sums if y[0] else sums[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, adjacency",
     (

@@ -49,6 +49,7 @@ class Overwriting:
         return self.result
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cache", ("disk", None))
 @pytest.mark.parametrize("length", (LENGTH, summation.BLOCK))  # chunks of several parts, and of one
 def test_a_function_that_fills_one_array_again_and_again_repeats_no_record(cache, length):

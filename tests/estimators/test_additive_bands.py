@@ -44,6 +44,7 @@ def drawn(white, n_draws, rng):
     return [Shapes(basis, coef[None], noise, {}) for coef in coefs]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("white", (False, True))
 def test_whole_curves_are_held_and_pvalues_are_even_for_known_noise(white, rng):
     """120 draws: of a share of .95 the standard error is .02, and four of them have a probability of 1e-3.

@@ -204,6 +204,7 @@ def test_a_pure_budget_has_no_trees(heard):
     assert "Expected a positive delta" in str(warning.message)
 
 
+@pytest.mark.exhaustive
 def test_plans_audits_and_fits_without_noise_are_silent(heard):
     X, y = table(50, 3, False)
     DPLogisticRegression(0.01).plan(X)

@@ -120,6 +120,7 @@ def test_the_unbiased_table_has_the_stated_covariance(rng):
     np.testing.assert_allclose(np.cov(np.transpose(found)), table.covariance, atol=0.08 * table.covariance.max())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rate, factor", ((0.5, 1.0), (0.5, 0.2), (0.1, 1.0)))
 def test_intervals_cover_noise_and_sampling(rate, factor):
     truth = exact(*records(400_000, rate, seed=10**6), factor)

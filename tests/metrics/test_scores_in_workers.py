@@ -50,6 +50,7 @@ def test_scores_in_workers_are_charged(way, n_scores, model, ledger):
     assert all(score.composition for score in scores)  # Gaussian, as without workers: it costs less in a ledger
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("model", (PRIVATE, PUBLIC), ids=("private", "public"))
 def test_the_ceiling_holds_in_workers(model, ledger):
     with ledger, pytest.raises(BudgetExceededError):
@@ -57,6 +58,7 @@ def test_the_ceiling_holds_in_workers(model, ledger):
     assert all(entry.spending.estimator != "evaluate" for entry in ledger.entries)
 
 
+@pytest.mark.exhaustive
 def test_without_a_ledger_scores_in_workers_are_free():
     assert np.isfinite(SEARCHES["folds"](PUBLIC, dp_scorer("accuracy", epsilon=1.0))).all()
 

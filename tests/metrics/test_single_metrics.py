@@ -75,6 +75,7 @@ def test_one_metric_has_the_noise_that_its_sensitivity_needs(name, adjacency, ki
         assert stated * 2000 == pytest.approx(math.sqrt(2) * moved, rel=0.05)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_intervals_of_one_metric_cover_noise_and_sampling(name, kind):

@@ -223,7 +223,7 @@ def frames(place, n_frames, rng):
 def test_the_counts_of_neighbouring_frames_differ_by_at_most_the_sensitivity(place, rng):
     """Both rounds, both adjacencies, with and without a target; some frames reach the bound of the first round."""
     reached, others = 0, [other for other in range(4) if other != place]
-    for here, there, kinds in frames(place, 50, rng):
+    for here, there, kinds in frames(place, 25, rng):
         facts, changed = (module.FrameFacts.of(frame, kinds) for frame in (here, there))
         assert facts.are_text == changed.are_text and facts.read_as.keys() == set(here)
         cells = [fact.cells(frame) for fact, frame in ((facts, here), (changed, there))]

@@ -37,6 +37,7 @@ def test_delta_equals_its_integral(mu, epsilon):
         assert gaussian_delta(mu, epsilon) == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjacency", RELATIONS)
 @pytest.mark.parametrize("noise_over_clip", (pytest.param(1.0, marks=pytest.mark.slow), 4.0, 20.0))
 def test_delta_equals_the_pld_accountant(adjacency, noise_over_clip):
@@ -47,6 +48,7 @@ def test_delta_equals_the_pld_accountant(adjacency, noise_over_clip):
     np.testing.assert_allclose([accountant.get_delta(epsilon) for epsilon in epsilons], DELTAS, rtol=1e-6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjacency", RELATIONS)
 def test_composition_equals_the_pld_accountant(adjacency):
     """Composed on a grid of losses, the accountant rounds up at each step: it is above ours, by little."""

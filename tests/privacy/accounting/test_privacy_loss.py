@@ -74,6 +74,7 @@ def test_calibration_spends_the_budget_by_the_accountants_count(adjacency, epsil
     assert spent_epsilon(more, scale, budget) > epsilon
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (0.3, pytest.param(2.0, marks=pytest.mark.slow)))
 def test_noise_is_within_two_parts_in_a_thousand_of_the_finest(adjacency, epsilon):

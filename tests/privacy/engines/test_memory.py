@@ -50,6 +50,7 @@ def added(n, source, folder):
     return [float(word) for word in printed.split()]
 
 
+@pytest.mark.exhaustive
 def test_memory_of_a_table_of_320_mib(tmp_path):
     """A copy of the table would be above the limit."""
     n_samples = 2**21
@@ -57,6 +58,7 @@ def test_memory_of_a_table_of_320_mib(tmp_path):
     assert max(added(n_samples, "chunks", tmp_path)) <= ALLOWED
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("source, n_samples", (("chunks", 10**7), ("npy", 5 * 10**6)))
 def test_memory_of_many_million_records(source, n_samples, tmp_path):

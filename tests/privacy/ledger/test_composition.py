@@ -40,6 +40,7 @@ def fits(adjacency):
     return [kinds[number % 4] for number in range(101)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adjacency", RELATIONS)
 def test_a_hundred_fits_compose_as_dp_accounting_composes_them(adjacency, tmp_path):
     ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=1000, delta=DELTA)

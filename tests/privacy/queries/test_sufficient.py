@@ -58,7 +58,7 @@ def test_moments_never_move_further_than_the_sensitivity_and_come_near(rng):
     def moved(flat):
         return -np.linalg.norm(contribution(flat[:2], flat[2]) - contribution(flat[3:5], flat[5]))
 
-    starts = rng.normal(size=(40, 6)) * rng.choice([0.3, 1.0, 3.0], size=(40, 1))
+    starts = rng.normal(size=(12, 6)) * rng.choice([0.3, 1.0, 3.0], size=(12, 1))
     found = max(-minimize(moved, start, method="Nelder-Mead", options={"maxiter": 2000}).fun for start in starts)
     assert 0.99 < found / query.sensitivity("replace_one") <= 1 + 1e-9
     alone = max(np.linalg.norm(contribution(rng.normal(size=2) * 3, rng.normal() * 3)) for _ in range(400))
@@ -71,7 +71,7 @@ def test_moments_never_move_further_than_the_sensitivity_and_come_near(rng):
 def test_the_bound_of_the_proof_holds_for_every_factor_up_to_the_norm(ratio, rng):
     """For the products with c in place of R: sqrt(2) (R^2 + c^2) between two records, attained where their angle is right."""
     c, largest = ratio * R, 0.0
-    for trial in range(20_000):
+    for trial in range(4000):
         rows, targets = rng.normal(size=(2, 2)), rng.uniform(-1, 1, 2)
         rows *= R / np.linalg.norm(rows, axis=1, keepdims=True) * rng.choice([0.9, 1.0], size=(2, 1))
         if trial % 2:

@@ -192,6 +192,7 @@ def test_the_longest_step_is_shorter_the_sharper_the_loss_bends(loss, length):
     assert _longest_step(SquaredHinge(), CLIPPED) == 3.375
 
 
+@pytest.mark.exhaustive
 def test_a_hinge_with_hardly_any_noise_is_at_its_least(rng):
     """A hundred thousand records: within half a percent of what the fit without noise has."""
     Z = rng.normal(size=(100_000, 4))

@@ -216,6 +216,7 @@ def test_sparse_tables_give_the_same_model(storage, fit_intercept, d, rng):
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-5 * np.abs(dense.coef_).max())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", (0.5, 3.0))
 def test_intervals_hold_what_they_promise(epsilon, rng):
     """40 tables of a linear model: on average 95 % intervals hold at least 92 % of coefficients and of means, and are not vast.

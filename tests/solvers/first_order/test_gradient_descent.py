@@ -106,6 +106,7 @@ def test_defaults_are_public_bounded_and_stable(adjacency, epsilon, loss):
         assert 0 < solver._step_size(facts, n_steps) * largest_curvature < 2 * (1 + solver.momentum)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "loss, promised", ((Logistic(), 3.0), (Squared(), 1.0), (Huber(0.5), 1.0)), ids=("log-odds", "y", "huber")
 )
