@@ -107,7 +107,7 @@ def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
         assert float(re.search(r"R2 ([\d.]+)", told.out)[1]) > 0.8
         assert "a number, whose range is learnt" in told.err
     run("fit", "raw.csv", "--target", "length", "--epsilon", 3, "--model", "n.skops", "--quiet", code=2)
-    assert "more than 50 different labels" in capsys.readouterr().err  # not in silence
+    assert "more than 20 different labels" in capsys.readouterr().err  # not in silence
 
 
 @pytest.mark.parametrize("words", (["--target", "rich"], ["--target", "length", "--task", "regression"]))
@@ -258,7 +258,7 @@ def test_what_is_known_of_a_folder_is_not_learnt(parts, capsys):
     ("words", "told"),
     [
         (["--target", "rich", "--test", 0.2], "--test needs a table in memory"),
-        (["--target", "length"], "more than 50 different labels"),
+        (["--target", "length"], "more than 20 different labels"),
         (["--target", "work*", "--task", "regression"], "not finite"),
         (["--target", "gap"], "missing in some records"),
         (["--target", "rich", "--classes", "yes,maybe"], "classes"),
@@ -281,9 +281,9 @@ def test_labels_are_counted_over_all_batches(parts, monkeypatch, capsys):
     monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
     for path in Path("parts").iterdir():
         frame = pd.read_parquet(path)
-        frame.assign(code=frame.index // 115).to_parquet(path)  # 53 labels, at most 36 in a batch
+        frame.assign(code=frame.index // 270).to_parquet(path)  # 23 labels, at most 16 in a batch
     run("fit", "parts", "--target", "code", "--epsilon", 1, "--model", "m.skops", "--quiet", code=2)
-    assert "more than 50 different labels" in capsys.readouterr().err
+    assert "more than 20 different labels" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::skdp.privacy.errors.OutsideGuaranteeWarning")

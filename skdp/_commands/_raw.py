@@ -12,7 +12,7 @@ from skdp._commands._records import Labelled, held_out_records
 from skdp._files._tables import column_names, column_types, to_numbers
 from skdp.data import parquet
 from skdp.data._parquet import names_of
-from skdp.estimators._planned_fit import MOST_LABELS
+from skdp.estimators._planned_fit import most_labels
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to_learn
@@ -262,9 +262,9 @@ def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
 
 def check_few(table: Path, name: str, labels: set[str]) -> None:
     """Raise ValueError if a target has so many labels that they are probably numbers."""
-    if len(labels) > MOST_LABELS:
+    if len(labels) > (most := most_labels(labels)):
         raise ValueError(
-            f"{table}: the target {name!r} has more than {MOST_LABELS} different labels, which would be public; expected "
+            f"{table}: the target {name!r} has more than {most} different labels, which would be public; expected "
             "--task regression for a number, or --classes with the labels."
         )
 

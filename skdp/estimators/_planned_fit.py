@@ -1,6 +1,6 @@
 """Plan a fit: the plan, its report, and everything else that it needs except the records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -19,9 +19,10 @@ from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["MOST_LABELS", "PlannedFit", "warn_of_many_labels"]
+__all__ = ["PlannedFit", "most_labels", "warn_of_many_labels"]
 
-MOST_LABELS = 50  # of a target whose labels are not stated; a choice: more of them are probably numbers
+# Of a target whose labels are not stated: more numbers than these are probably no labels, more texts are probably names. Choices.
+MOST_NUMBERS, MOST_TEXTS = 20, 50
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,20 @@ class PlannedFit:
         return attributes
 
 
+def most_labels(labels: Iterable[Any]) -> int:
+    """Return how many different labels a target may have that is probably neither a number nor a name."""
+    try:
+        [float(label) for label in labels]
+    except ValueError:
+        return MOST_TEXTS
+    return MOST_NUMBERS
+
+
 def warn_of_many_labels(labels: np.ndarray) -> None:
     """Warn, before anything is charged, if labels that are read from y, and so are public, are probably numbers or names."""
-    if labels.size > MOST_LABELS:
+    if labels.size > (most := most_labels(labels)):
         warn(
-            f"y has more than {MOST_LABELS} different labels. With classes=None they are read from y and are public: the fitted "
+            f"y has more than {most} different labels. With classes=None they are read from y and are public: the fitted "
             "model and its report show them. Expected a regressor if y is a number; no target that tells records apart, such as "
             "a name; or classes=[...], which takes no label from y.",
             UserWarning,

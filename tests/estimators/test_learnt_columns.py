@@ -39,7 +39,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
 
 N = 3000
-MANY = "y has more than 50 different labels"
+MANY = "y has more than {} different labels"
 LEARN = [DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPLinearRegression]
 
 
@@ -446,27 +446,29 @@ def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
     assert model.learnt_["b"]["high"] == b.bounds[1]
 
 
+@pytest.mark.parametrize("most, kind", ((20, int), (50, str)))
 @pytest.mark.parametrize("learns", (False, True))
-def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns):
-    """51 labels, of an array and of a frame whose columns are learnt; not where classes or a schema state them."""
-    y = np.arange(N) % 51
+def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns, most, kind):
+    """21 numbers or 51 texts, of an array and of a frame whose columns are learnt; not where classes or a schema state them."""
+    labels = np.arange(most + 1) if kind is int else np.array([f"c{number:02}" for number in range(most + 1)])
+    y = labels[np.arange(N) % (most + 1)]
     given = {} if learns else {"feature_bounds": 1.0}
     X = pd.DataFrame({"a": np.linspace(-1, 1, N)}) if learns else np.linspace(-1, 1, N)[:, None]
     with PrivacyLedger(epsilon=10.0, delta=1e-3) as ledger, warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", LowSignalWarning)
-        with pytest.raises(UserWarning, match=MANY):
+        with pytest.raises(UserWarning, match=MANY.format(most)):
             DPLogisticRegression(1.0, **given).fit(X, y)
         assert not ledger.entries
-        DPLogisticRegression(1.0, classes=np.arange(51), **given).fit(X, y)
-        DPLogisticRegression(1.0, **given).fit(X, y % 50)
+        DPLogisticRegression(1.0, classes=labels, **given).fit(X, y)
+        DPLogisticRegression(1.0, **given).fit(X, labels[np.arange(N) % most])
         if learns:
-            schema = {"columns": {"a": "learn"}, "target": "y", "classes": list(range(51))}
+            schema = {"columns": {"a": "learn"}, "target": "y", "classes": labels.tolist()}
             DPLogisticRegression(1.0, schema=schema).fit(X, y)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         DPLogisticRegression(1.0, **given).fit(X, y)
-    assert len([item for item in heard if MANY in str(item.message)]) == 1
+    assert len([item for item in heard if MANY.format(most) in str(item.message)]) == 1
 
 
 @pytest.mark.parametrize("kind", (DPLogisticRegression, LearnedSchema))
