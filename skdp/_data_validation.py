@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -511,10 +512,14 @@ def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) 
 
 def refuse_dates(X: Any) -> None:
     """Raise TypeError for columns of dates or durations: their unit, and so their numbers, may depend on a single record."""
-    dtypes = getattr(X, "dtypes", None)
+    dtypes, names = getattr(X, "dtypes", None), _column_names(X) or []
     found = list(dtypes) if dtypes is not None and hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
-    if any(getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)() for dtype in found):
-        raise TypeError("X has dates or durations, which are not numeric; expected numbers, such as days since a public date.")
+    of_time = [getattr(dtype, "kind", "") in ("m", "M") or bool(getattr(dtype, "is_temporal", bool)()) for dtype in found]
+    if any(of_time):
+        named = f" in the columns {list(compress(names, of_time))}" if names else ""
+        raise TypeError(
+            f"X has dates or durations{named}, which are not numeric; expected numbers, such as days since a public date."
+        )
 
 
 def keep_names(estimator: Any, X: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data
+from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data, refuse_dates
 from skdp._progress import asks_for_data
 from skdp._validation import shown
 from skdp.data._cells import Checks, loaded_cells, typed_columns
@@ -328,6 +328,7 @@ class Learning:
     def _refuse_words(self, X: Any) -> None:
         """Raise an error that names the columns of text that the user describes as numbers, unless they hold numbers alone."""
         columns = self.facts.stated.columns
+        refuse_dates(X[[name for name, facts in columns.items() if isinstance(facts, Number)]])
         texts = [name for name, facts in columns.items() if isinstance(facts, Number) and not is_number(X[name].dtype)]
         numbers = Schema({name: columns[name] for name in texts}, None, None)
         try:

@@ -231,3 +231,12 @@ def test_a_target_from_near_zero_is_not_said_to_be_hidden(apart, told, rng, monk
         warnings.simplefilter("always")
         DPLinearRegression(epsilon=1.0, random_state=0).fit(X, rng.integers(1, 900, 4000).astype(float))
     assert told == any("numbers to predict lie" in str(item.message) for item in caught)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_dates_with_bounds_are_named(kind, complete, frame):
+    columns = {"day": {"kind": "number", "bounds": [1.5e9, 1.8e9]}, "age": {"kind": "number", "bounds": [0, 120]}}
+    X = frame.assign(day=pd.date_range("2024-01-01", periods=N, freq="h"))
+    with pytest.raises(TypeError, match=r"X has dates or durations in the columns \['day'\], which are not numeric"):
+        kind(epsilon=1.0, schema={"columns": columns} if complete else columns).fit(X, np.arange(N) % 2)
