@@ -1,5 +1,6 @@
 """Draw the panels of an additive model on given axes: curves, bars or heat maps."""
 
+import importlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ LONGEST = 22  # longest name of a category in characters; longer names are cut o
 LETTERS = 32  # number of characters that fit below a panel; if there are more, names are vertical
 MANY, KEPT = 60, 40  # if a column has more than 60 categories, only 40 are drawn
 TICKS = 4  # number of intervals between the labels of an axis of a heat map, which is narrow
+DAY, FAR = 86400.0, 700_000  # seconds of a day; days from 1970 up to which matplotlib has dates, less a few years
+DATES = 6  # number of dates along an axis at most: with fewer, the locator of matplotlib finds none for 18 to 24 months
 PARTS = 8  # number of cells of a heat map between two knots
 
 
@@ -30,7 +33,7 @@ class Panel:
     grids : tuple of ndarray
         Values of one column, or of two, at which the function is drawn.
     scales : tuple of str
-        "linear", "log" or "category", for each column.
+        "linear", "log", "date" or "category", for each column; dates are in days since 1970.
     names : tuple of str
         Names of the columns.
     values : ndarray of shape (k, n_outputs), or (k1, k2, 1)
@@ -111,8 +114,9 @@ class Panel:
         if self.band is not None:
             unclear = ((self.band[0] <= 0) & (self.band[1] >= 0))[:, :, 0]
             dots = (mesh[unclear] for mesh in np.meshgrid(*places, indexing="ij"))
-            edge = {"markeredgecolor": "white", "markeredgewidth": 0.5}  # to be seen on any colour
-            ax.plot(*dots, "o", color=DARK, markersize=3, clip_on=False, in_layout=False, **edge)
+            size = min(3.0, max(1.0, 36 / max(map(len, places))))  # many dots would hide the colours
+            edge = {"markeredgecolor": "white", "markeredgewidth": size / 6}  # to be seen on any colour
+            ax.plot(*dots, "o", color=DARK, markersize=size, clip_on=False, in_layout=False, **edge)
         self._mark(ax.xaxis, 0)
         self._mark(ax.yaxis, 1)
         ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
@@ -129,6 +133,11 @@ class Panel:
             axis.axes.set(**{f"{axis.axis_name}scale": "symlog"})
             if len(powers := _powers_of_ten(self.grids[place])) > 1:
                 axis.set_ticks(powers)
+        elif self.scales[place] == "date":
+            dates = importlib.import_module("matplotlib.dates")
+            locator = dates.AutoDateLocator(minticks=2, maxticks=DATES)
+            axis.set_major_locator(locator)
+            axis.set_major_formatter(dates.ConciseDateFormatter(locator))
         else:
             axis.get_major_locator().set_params(nbins=TICKS - (self.is_pair and place == 0))
 
@@ -154,12 +163,15 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
         The panels to draw.
     """
     is_pair = len(function.names) == 2
-    grids = tuple(function.grid) if is_pair else (function.grid,)
+    grids, scales = tuple(function.grid) if is_pair else (function.grid,), tuple(function.scales)
+    far = [scale == "date" and np.abs(grid).max() > FAR * DAY for grid, scale in zip(grids, scales, strict=True)]
+    scales = tuple("linear" if is_far else scale for is_far, scale in zip(far, scales, strict=True))
+    grids = tuple(grid / DAY if scale == "date" else grid for grid, scale in zip(grids, scales, strict=True))
     shape = (*(len(grid) for grid in grids), -1)
     values = np.reshape(function.values, shape)
     band = None if function.lower is None else (np.reshape(function.lower, shape), np.reshape(function.upper, shape))
     title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
-    panel = Panel(title, grids, tuple(function.scales), tuple(function.names), values, band, labels)
+    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels)
     if not is_pair:
         panel = _clearest(panel) if panel.scales == ("category",) and len(panel.values) > MANY else panel
         return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]

@@ -14,7 +14,17 @@ import numpy as np
 from skdp.preprocessing._categories import spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = ["bucket_cells", "columns_of", "either_cells", "hash_bucket", "is_number", "is_truth", "number_cells", "without_cells"]
+__all__ = [
+    "bucket_cells",
+    "columns_of",
+    "either_cells",
+    "hash_bucket",
+    "is_date",
+    "is_number",
+    "is_truth",
+    "number_cells",
+    "without_cells",
+]
 
 # Types of pandas, polars and pyarrow whose cells are numbers, dates, periods or durations; every other type is text.
 NUMBERS = re.compile(
@@ -22,6 +32,7 @@ NUMBERS = re.compile(
     re.IGNORECASE,
 )
 TRUTHS = re.compile(r"(sparse\[)?bool", re.IGNORECASE)  # those of them whose cells are true or false
+DATES = re.compile("date|timestamp|period", re.IGNORECASE)  # those whose cells are moments
 # Types of which no cell is a number, a moment or text.
 OTHERS = re.compile(
     r"(extension<pandas\.)?interval|month_day_nano|(large_|fixed_size_)?(binary|list)|array|map|struct", re.IGNORECASE
@@ -42,6 +53,11 @@ def is_number(dtype: Any) -> bool:
 def is_truth(dtype: Any) -> bool:
     """Return whether the cells of a column are true, false or missing, by its type alone."""
     return TRUTHS.match(str(dtype)) is not None
+
+
+def is_date(dtype: Any) -> bool:
+    """Return whether the cells of a column are dates, times of a date or periods, by its type alone."""
+    return DATES.match(str(dtype)) is not None
 
 
 def without_cells(dtype: Any) -> str | None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._validation import column_labels, shown
-from skdp.preprocessing._cells import bucket_cells, either_cells, is_number, is_truth, number_cells, without_cells
+from skdp.preprocessing._cells import bucket_cells, either_cells, is_date, is_number, is_truth, number_cells, without_cells
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, columns_and_target, read_json
@@ -61,6 +61,8 @@ class FrameFacts:
         Columns that are learnt of which the user says that they are categories.
     numbered : frozenset of str, default=frozenset()
         Columns that are learnt whose type is a number, unless the user says that their cells are read whatever it is.
+    dated : frozenset of str, default=frozenset()
+        Those of them whose type is a date or a period.
     """
 
     n_samples: int
@@ -72,6 +74,7 @@ class FrameFacts:
     truths: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     numbered: frozenset[str] = frozenset()
+    dated: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, described: Any, target: bool = False) -> "FrameFacts":
@@ -115,7 +118,8 @@ class FrameFacts:
         truths = frozenset(name for name in typed if is_truth(X[name].dtype))
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
         numbered = frozenset(name for name in (*typed, *codes) if is_number(X[name].dtype))
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed or codes), truths, codes, numbered)
+        dated = frozenset(name for name in numbered if is_date(X[name].dtype))
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed or codes), truths, codes, numbered, dated)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""
@@ -151,7 +155,7 @@ class FrameFacts:
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
         found, stated = learnt.entries(), self.stated
-        found |= {name: _typed(found[name]) for name in self.numbered}
+        found |= {name: _typed(found[name], name in self.dated) for name in self.numbered}
         columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
         bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
         return replace(stated, columns=columns, target_bounds=bounds)
@@ -166,12 +170,12 @@ class FrameFacts:
         return replace(stated, columns=columns)
 
 
-def _typed(facts: Number | Category) -> Number | Category:
+def _typed(facts: Number | Category, dates: bool) -> Number | Category:
     """Return the facts of a column whose type is a number."""
     if isinstance(facts, Category):
         return replace(facts, codes=True)
     assert facts.learnt is not None
-    return replace(facts, learnt=replace(facts.learnt, typed=True))
+    return replace(facts, learnt=replace(facts.learnt, typed=True, dates=dates))
 
 
 def typed_columns(schema: Schema) -> list[str]:

@@ -38,6 +38,7 @@ PARTICULAR = {
     "logarithm",
     "weight",
     "typed",
+    "dates",
 }  # of a number that was learnt
 OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 ANY = {"kind", "description", "exact"}
@@ -84,6 +85,11 @@ class Number:
         """What the column adds to the squared length of a typical row."""
         return 1 / 3 if self.learnt is None else self.learnt.mean_square + (self.learnt.logarithm > 0) / 3
 
+    @property
+    def shown_on(self) -> str:
+        """Scale of an axis: the scale, or "date" for moments on a linear one."""
+        return "date" if self.learnt is not None and self.learnt.dates and self.scale == "linear" else self.scale
+
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a schema."""
         fill = {} if self.fill is None else {"fill": self.fill}
@@ -117,6 +123,8 @@ class LearntScale:
         Value of the indicator of an integer where it is not 0, at most 1.
     typed : bool, default=False
         Whether the column had a type of numbers, so that text in a table to predict for is a mistake.
+    dates : bool, default=False
+        Whether the numbers are moments, in seconds since 1970, so that plots show dates.
     """
 
     core: tuple[float, float]
@@ -129,6 +137,7 @@ class LearntScale:
     logarithm: float = 0.0
     weight: float = 1.0
     typed: bool = False
+    dates: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
@@ -479,7 +488,10 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
             raise ValueError(f"{where}: {name}={shown(value)}; expected a {'positive ' * (name in positive)}number.")
     if positive.get("weight", 1) > 1:
         raise ValueError(f"{where}: weight={shown(facts['weight'])}; expected at most 1.")
-    integers, flags = facts.get("integers", []), {name: facts.get(name, False) for name in ("missing", "binary", "typed")}
+    integers, flags = (
+        facts.get("integers", []),
+        {name: facts.get(name, False) for name in ("missing", "binary", "typed", "dates")},
+    )
     listed = isinstance(integers, (list, tuple)) and len(integers) <= MOST_INTEGERS and all(map(_is_number, integers))
     if not listed or len(set(integers)) < len(integers):
         raise ValueError(f"{where}: integers={shown(integers)}; expected at most {MOST_INTEGERS} different numbers.")

@@ -380,3 +380,24 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         AdditiveDisplay.from_estimator(model())
+
+
+@pytest.mark.parametrize("of_frame", (pd.Timestamp, lambda text: pd.Timestamp(text).to_period("D")), ids=("dates", "periods"))
+def test_a_learnt_column_of_dates_is_drawn_in_dates(of_frame, rng):
+    """Its numbers are seconds since 1970, of its type alone; an axis that leaves matplotlib's dates has the numbers."""
+    n = 4000
+    days = [
+        of_frame(f"2021-{month:02}-{day:02}") for month, day in zip(rng.integers(1, 13, n), rng.integers(1, 28, n), strict=True)
+    ]
+    X = pd.DataFrame({"admitted": days, "age": rng.uniform(18, 80, n)})
+    model = fitted(DPAdditiveClassifier(5.0, classes=[0, 1]), X, (X["age"] > 50).astype(int))
+    assert model.schema_.to_dict()["columns"]["admitted"]["dates"] is True
+    assert DPAdditiveClassifier(5.0, schema=model.schema_.to_dict()).fit(X, X["age"] > 50).schema_ == model.schema_
+    assert [model.shape_functions_[name].scales for name in X] == [("date",), ("linear",)]
+    display = AdditiveDisplay.from_estimator(model, terms=["admitted", "age"])
+    display.figure_.canvas.draw()
+    admitted, age = (" ".join(tick.get_text() for tick in ax.get_xticklabels()) for ax in display.axes_)
+    assert "202" in admitted and "e" not in admitted and "202" not in age
+    far = ShapeFunction(("t",), np.array([0.0, 1e15]), np.zeros(2), None, None, 1.0, ("date",))
+    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_={"t": far}, classes_=np.array(["no", "yes"])))
+    display.figure_.canvas.draw()

@@ -44,7 +44,8 @@ class ShapeFunction:
     importance : float
         Root mean square of the values over records, estimated from released frequencies.
     scales : tuple of str
-        Scale of each column: "linear" or "log", as in the schema, or "category", also for a number that has two values.
+        Scale of each column: "linear" or "log", as in the schema; "date" for seconds since 1970; or "category", also for a number
+        that has two values.
     """
 
     names: tuple[str, ...]
@@ -138,7 +139,7 @@ class Shapes:
     def scales(self, names: Sequence[str], grids: Sequence[np.ndarray]) -> tuple[str, ...]:
         """Return the scale of each column; a number at its only two values is a category."""
         columns = self.basis.facts.columns
-        usual = [getattr(columns[name], "scale", "category") for name in names]
+        usual = [getattr(columns[name], "shown_on", "category") for name in names]
         two = [self.basis.is_binary(name) and grid.size == 2 for name, grid in zip(names, grids, strict=True)]
         return tuple("category" if bars else scale for bars, scale in zip(two, usual, strict=True))
 
