@@ -10,6 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
 from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private, is_stratified
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
@@ -232,7 +233,11 @@ def _known(step: Any) -> bool:
 def _private(place: str, step: Any) -> CheckedStep:
     """Return what a step of skdp spends, and what it takes for public."""
     kind, given = type(step).__name__, step.get_params(deep=False)
-    facts = [f"{name}={shown(given[name])}" for name in FACTS if given.get(name) is not None]
+    stated = {name: given[name] for name in FACTS if given.get(name) is not None}
+    facts = [
+        f"{name} of the columns {shown(list(value.columns))}" if isinstance(value, Schema) else f"{name}={shown(value)}"
+        for name, value in stated.items()
+    ]
     takes = f"; takes for public: {', '.join(facts)}" if facts else ""
     if "epsilon" not in given:
         return CheckedStep(place, kind, PUBLIC, f"what it keeps follows from its parameters{takes}")

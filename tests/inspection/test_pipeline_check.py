@@ -42,7 +42,7 @@ from sklearn.preprocessing import (
 import skdp
 from skdp import DPAdditiveClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import check_pipeline
-from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper
+from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, Schema
 
 CLASSIFIER = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
 CONSTANT = {"strategy": "constant", "keep_empty_features": True}  # else a column without values is left out
@@ -247,6 +247,12 @@ def test_what_is_spent_and_taken_for_public_is_told():
     first, second = check.steps
     assert "spends epsilon=0.25, delta=1e-06" in first.reason
     assert "spends epsilon=2, a default delta; takes for public: classes=[0, 1]" in second.reason
+    schema = Schema.read({"a": {"kind": "number", "bounds": [0, 1]}})
+    assert (
+        check_pipeline(DPLogisticRegression(schema=schema))
+        .steps[0]
+        .reason.endswith("takes for public: schema of the columns ['a']")
+    )
 
 
 @pytest.mark.parametrize("thing", (None, "scaler", DPLogisticRegression, np.zeros(3)))
