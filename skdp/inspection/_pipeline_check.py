@@ -10,7 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
 from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private, is_stratified
-from skdp.preprocessing._schema import Schema
+from skdp.preprocessing import Schema
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
