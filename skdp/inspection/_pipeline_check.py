@@ -10,7 +10,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
 from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private, is_stratified
-from skdp.preprocessing import Schema
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
@@ -235,7 +234,7 @@ def _private(place: str, step: Any) -> CheckedStep:
     kind, given = type(step).__name__, step.get_params(deep=False)
     stated = {name: given[name] for name in FACTS if given.get(name) is not None}
     facts = [
-        f"{name} of the columns {shown(list(value.columns))}" if isinstance(value, Schema) else f"{name}={shown(value)}"
+        f"{name} of the columns {shown(list(value.columns))}" if hasattr(value, "columns") else f"{name}={shown(value)}"
         for name, value in stated.items()
     ]
     takes = f"; takes for public: {', '.join(facts)}" if facts else ""
