@@ -97,8 +97,7 @@ class Shapes:
             errors = np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
             half = (self._quantiles(term, level) if simultaneous else float(ndtri((1 + level) / 2))) * errors
             lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
-        weights = self._weights(term, rows)
-        importance = float(np.sqrt(weights @ np.square(values).mean(axis=1)))
+        importance = self._importance(term, values, rows)
         grid = grids[0] if len(grids) == 1 else grids
         return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, self.scales(term.names, grids))
 
@@ -168,6 +167,17 @@ class Shapes:
         """Return the functions of the term on its grid, in CSR; for a pair, the second column varies fastest."""
         places = np.meshgrid(*self._grids(term), indexing="ij")
         return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
+
+    def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
+        """Return the root mean square of a function, of a number with hats at its knots, where frequencies are released.
+
+        Between the knots of a column of 0 and 1, for example, nobody is.
+        """
+        (name, *others), columns = term.names, term.columns
+        if not others and name in self.basis.numbers and self.basis.n_intervals and self.noise is not None:
+            rows = self.basis.of_term(term, {name: self.basis.grid(name, fine=False)})
+            values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns]
+        return float(np.sqrt(self._weights(term, rows) @ np.square(values).mean(axis=1)))
 
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
         """Return the weights of the grid's points, from released means of hats and indicators; all equal without them."""

@@ -244,6 +244,9 @@ class BoostedShapes(Shapes):
         *values, variances = self.trees.single(place)[:, self._at(place, grids[0])]
         return np.stack(values, axis=1), np.maximum(variances, 0.0)[:, None]
 
+    def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
+        return float(np.sqrt(self._weights(term, rows) @ np.square(values).mean(axis=1)))
+
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
         """Return the weights of the points, from the released shares of their bins."""
         place = self.basis.terms.index(term)
