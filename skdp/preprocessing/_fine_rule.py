@@ -153,20 +153,8 @@ def _narrowed(finding: Finding, even: np.ndarray, sigma: float, target: bool) ->
         tails = (min(max(ratio, 1.0), LONGEST_TAIL) for ratio in (half / (width - half), width / half - 1))
         below, above = (width * (UNSURE_MARGIN if shortest is None else TARGET_MARGIN * tail) for tail in tails)
     ends = float(edges[max(place - max(int(below), 1), 0)]), float(edges[min(place + width + max(int(above), 1), even.size)])
-    if shortest is None and not target and not _reach(ends, finding.core):
-        return finding
     zero = finding.zeros > MODE and ends[0] <= 0 <= ends[1]
     return replace(finding, kind="linear", limits=ends, core=ends, centre=finding.centre if zero else sum(ends) / 2)
-
-
-def _reach(ends: tuple[float, float], core: tuple[float, float]) -> bool:
-    """Return whether limits have a part of the first and of the last octave of a core, which octaves alone told.
-
-    Without this condition for the likeliest window, R2 of california was .001 to .004 lower at epsilon .1 to 1 (validation);
-    adult, bike, ijcnn1 and spambase were level.
-    """
-    (low, high), (first, last) = ends, core
-    return low <= (2 * first if first > 0 else first / 2) and high >= (last / 2 if last > 0 else 2 * last)
 
 
 def _shortest(finding: Finding, even: np.ndarray, sigma: float) -> tuple[int, int] | None:
