@@ -43,8 +43,8 @@ def pytest_collection():
         gc.enable()
 
 
-# Of a test with more cases than these, `make test` and `make test-slow` run one in three; `make test-all` runs each
-MANY = 12
+# Of a test with more cases than these, `make test` and `make test-slow` run one in four; `make test-all` runs each
+MANY = 8
 WHOLE = re.compile("tests/(privacy|audit|solvers/test_every_solver)")  # where each case is a bound of its own, all are run
 # Slow tests that take more than half a minute
 LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|many_million")
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         place = item.path.as_posix()
         alone = "tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))
-        if cases[item.nodeid.split("[")[0]] > MANY and not WHOLE.search(place) and crc32(item.nodeid.encode()) % 3:
+        if cases[item.nodeid.split("[")[0]] > MANY and not WHOLE.search(place) and crc32(item.nodeid.encode()) % 4:
             item.add_marker(pytest.mark.exhaustive)
         if OLD and (alone or OWN.search(item.path.name)):
             item.add_marker(pytest.mark.skip(reason=REASON))

@@ -22,7 +22,7 @@ from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
 from skdp.estimators._report import beside_learnt, brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
-from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn, stated_names
+from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Number, Schema
@@ -56,7 +56,7 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
-    asked = leaves_to_learn(estimator.schema, None if _lacks_range(estimator) else stated_names(X))
+    asked = leaves_to_learn(estimator.schema, None if _lacks_range(estimator) else X)
     unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
     is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
     if not asked and not (unstated and estimator._learns_by_default and is_frame):

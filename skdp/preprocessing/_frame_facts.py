@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,7 @@ from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, co
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "stated_names", "typed_columns", "warn_of_text"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_text"]
 
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
@@ -237,15 +237,15 @@ def framed(X: Any, names: Any = None) -> Any:
     return imported("pandas").DataFrame(X, columns=column_labels(names, X.shape[1]), dtype=kind)
 
 
-def leaves_to_learn(described: Any, names: Iterable[Any] | None = None) -> bool:
+def leaves_to_learn(described: Any, table: Any = None) -> bool:
     """Return whether a schema leaves columns to learn: it is the word "learn", has an entry to learn, or is a dict of columns.
 
     Parameters
     ----------
     described : path-like, dict, Schema, str or None
         As given to an estimator.
-    names : iterable of str or None, default=None
-        Columns of the table. A dict of columns that states facts of each of them leaves nothing to learn.
+    table : DataFrame, table in partitions or None, default=None
+        A dict of columns that states facts of each of its columns leaves nothing to learn.
 
     Returns
     -------
@@ -258,12 +258,10 @@ def leaves_to_learn(described: Any, names: Iterable[Any] | None = None) -> bool:
     columns, _ = columns_and_target(content)
     if any(facts == {"kind": "learn"} or (isinstance(facts, str) and facts != "ignore") for facts in columns.values()):
         return True
-    return columns is content and (names is None or not set(names) <= set(columns))
-
-
-def stated_names(X: Any) -> Any:
-    """Return the names of the columns of a table; None if it does not state them, as a lazy frame does not without work."""
-    return getattr(X, "columns", getattr(X, "names", None)) if hasattr(X, "shape") else None
+    if columns is not content:
+        return False
+    names = getattr(table, "columns", getattr(table, "names", None)) if hasattr(table, "shape") else None  # not of a lazy frame
+    return names is None or not set(names) <= set(columns)
 
 
 def _content(described: Any) -> Any:

@@ -23,7 +23,7 @@ from skdp.estimators.additive._reading import labels_of_columns, number_of_recor
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from skdp.preprocessing._frame_facts import framed, leaves_to_learn, stated_names
+from skdp.preprocessing._frame_facts import framed, leaves_to_learn
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
@@ -117,7 +117,7 @@ class TabularModel(BoostedModel):
 
     def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
         """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
-        facts = None if self.schema is None or leaves_to_learn(self.schema, stated_names(X)) else self._stated()
+        facts = None if self.schema is None or leaves_to_learn(self.schema, X) else self._stated()
         if in_partitions(X):
             table = table_of(X, y) if is_dask(X) else X
             return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)
