@@ -91,7 +91,7 @@ def most_labels(labels: Iterable[Any]) -> int:
     """Return how many different labels a target may have that is probably neither a number nor a name."""
     try:
         [float(label) for label in labels]
-    except ValueError:
+    except (TypeError, ValueError):  # such as dates
         return MOST_TEXTS
     return MOST_NUMBERS
 
