@@ -104,7 +104,9 @@ def fits():
     yield DPGroupDROClassifier(solver=SGDA(batch_size=400, **few), **two), X, classes, groups
 
 
-@pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array), ids=("dense", "csr"))
+@pytest.mark.parametrize(
+    "storage", (np.asarray, pytest.param(sparse.csr_array, marks=pytest.mark.exhaustive)), ids=("dense", "csr")
+)
 def test_sums_of_samples_of_chunks_are_the_sum_to_the_last_bit(storage, monkeypatch):
     """What every query of a fit makes of the samples of chunks, added up by the tree, is what it makes of the sample."""
     monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
