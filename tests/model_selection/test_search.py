@@ -364,7 +364,7 @@ def test_it_chooses_the_estimator_that_suits():
         with reproducible_noise(1):
             search.fit(X, y)
         assert search.best_index_ == 1
-    assert search.predict(X).shape == (20_000,) and search.score(X, y) > 0.8
+    assert search.predict(X).shape == (20_000,) and search.best_estimator_.score(X, y) > 0.8
     assert search.predict_proba(X).shape == (20_000, 2) and list(search.classes_) == [0, 1] and search.n_features_in_ == 2
 
 
