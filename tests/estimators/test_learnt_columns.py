@@ -240,13 +240,19 @@ def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, la
     assert kind(8.0, schema=COMPLETE, **bounds).plan(X).public["n_features"] == given[0].privacy_report_.public["n_features"]
 
 
-@pytest.mark.parametrize("inference", [False, True])
-@pytest.mark.parametrize("kind", [DPLinearRegression, DPTabularRegressor, DPAdditiveRegressor])
-def test_of_described_columns_the_range_of_the_target_is_learnt_alone(kind, inference, frame):
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLinearRegression(8.0, schema=COMPLETE),
+        DPLinearRegression(8.0, schema=COMPLETE, inference=True),
+        DPTabularRegressor(8.0, schema=COMPLETE),
+        DPAdditiveRegressor(8.0, schema=COMPLETE),
+    ],
+    ids=("linear", "inference", "tabular", "additive"),
+)
+def test_of_described_columns_the_range_of_the_target_is_learnt_alone(model, frame):
     X, y = frame[list(COMPLETE)], 1000 + 9 * frame["hour"].to_numpy()
-    if inference and kind is not DPLinearRegression:
-        pytest.skip("has no such parameter")
-    model = fitted(kind(8.0, schema=COMPLETE, **({"inference": True} if inference else {})), X, y)
+    model = fitted(clone(model), X, y)
     low, high = model.schema_.target_bounds
     assert 700 < low <= 1000 and 1207 <= high < 1500
     assert model.predict(X).min() >= low and model.score(X, y) > 0.9
