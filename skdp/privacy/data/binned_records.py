@@ -23,8 +23,6 @@ class BinnedRecords:
         Class numbers, or numbers.
     scores : ndarray of float32 of shape (n_outputs, n_samples)
         Raw predictions so far.
-    class_weight : ndarray of shape (n_classes,) or None
-        Factor of the loss of a record, by label.
     presence : ndarray of shape (n_samples,) or None
         1 for a record, 0 for a null record, which contributes nothing; None if there is no null record.
     chunk_rows : int
@@ -36,13 +34,12 @@ class BinnedRecords:
         bins: np.ndarray,
         targets: np.ndarray,
         scores: np.ndarray,
-        class_weight: np.ndarray | None,
         presence: np.ndarray | None,
         chunk_rows: int,
     ) -> None:
         self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
-        self._class_weight, self._presence, self._chunk_rows = class_weight, presence, chunk_rows
+        self._presence, self._chunk_rows = presence, chunk_rows
         self._last: tuple[np.ndarray, ...] | None = None  # bins, a tree, and the leaves of these records in it
         self.n_features, self.n_samples = bins.shape
 
@@ -168,8 +165,7 @@ class BinnedRecords:
 
     def _records(self, part: slice) -> Records:
         targets, present = self._targets[part], None if self._presence is None else self._presence[part]
-        weights = None if self._class_weight is None else self._class_weight[targets]
-        return Records(targets, np.ones(len(targets)) if present is None else present, weights, present)
+        return Records(targets, np.ones(len(targets)) if present is None else present, None, present)
 
 
 def leaves(bins: np.ndarray, columns: np.ndarray, splits: np.ndarray) -> np.ndarray:

@@ -258,7 +258,7 @@ class TrainingData:
         Returns
         -------
         BinnedRecords
-            Records that trees are added to; null records stay null.
+            Records that trees are added to, without weights of labels; null records stay null.
         """
         if self._blocks.by_column:
             raise ValueError("Bins need a table stored by rows; expected by_row=True.")
@@ -268,7 +268,7 @@ class TrainingData:
             raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
             scores[:, part] = np.nan_to_num(raw.T.astype(np.float32))
         bins = self._blocks.bins(bins_of)
-        return BinnedRecords(bins, self._y, scores, self._class_weight, self._presence, self._chunk_rows)
+        return BinnedRecords(bins, self._y, scores, self._presence, self._chunk_rows)
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.

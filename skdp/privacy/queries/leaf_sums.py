@@ -163,6 +163,5 @@ class TreeWeight(SumQuery):
 
 
 def _residuals(loss: Loss, scores: np.ndarray, records: Records) -> np.ndarray:
-    """Return the negative derivatives of the loss, times the weights of the records."""
-    residuals = -loss.derivative(scores, records.targets)
-    return residuals if records.weights is None else residuals * records.weights[:, None]
+    """Return the negative derivatives of the loss."""
+    return -loss.derivative(scores, records.targets)

@@ -43,8 +43,7 @@ def tree(rng, depth, n_outputs, n_columns=D, n_bins=6):
 
 def table(rng, storage="C", n_classes=3, n=N):
     X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.7)
-    weight = rng.uniform(0.3, 2.0, n_classes)
-    bounds = {"data_norm": 0.5, "intercept_scaling": 0.7, "class_weight": weight, "by_row": True}  # most rows are longer
+    bounds = {"data_norm": 0.5, "intercept_scaling": 0.7, "by_row": True}  # most rows are longer
     return X, TrainingData(STORAGES[storage](X), rng.integers(0, n_classes, n), **bounds)
 
 
@@ -66,7 +65,7 @@ def test_a_leaf_has_a_bit_per_split(depth, rng):
 
 @every_storage
 def test_bins_and_scores_are_those_of_the_rows_as_given(storage, rng):
-    """Scores are raw predictions of rows that are not clipped; null records stay null, and weights of labels stay."""
+    """Scores are raw predictions of rows that are not clipped; null records stay null."""
     X, rows = table(rng, storage)
     coef = rng.normal(size=(D + 1, 3))
     given = X.astype(np.float32) if storage == "float32" else X
@@ -75,7 +74,7 @@ def test_bins_and_scores_are_those_of_the_rows_as_given(storage, rng):
     np.testing.assert_allclose(binned._scores.T, given @ coef[:D] + 0.7 * coef[D], rtol=1e-4, atol=1e-4)
     assert binned._scores.dtype == np.float32 and binned._scores.shape == (3, N)
     assert np.flatnonzero(binned._presence == 0).tolist() == NULL.tolist()
-    assert binned._class_weight is not None and (binned.n_samples, binned.n_features) == (N, D)
+    assert (binned.n_samples, binned.n_features) == (N, D)
     assert binned.summation_error == rows.summation_error
 
 
@@ -138,11 +137,11 @@ def test_the_order_of_sums_follows_from_the_chunks(rng):
     """Forty chunks are more than one node of the tree adds from left to right."""
     n, (columns, splits, _) = 40 * BLOCK - 7, tree(rng, 3, 1)
     bins, labels = rng.integers(0, 6, (D, n)).astype(np.uint8), rng.integers(0, 2, n)
-    whole = BinnedRecords(bins, labels, rng.normal(size=(1, n)).astype(np.float32), None, None, BLOCK)
+    whole = BinnedRecords(bins, labels, rng.normal(size=(1, n)).astype(np.float32), None, BLOCK)
     query = LeafSums(Logistic(), columns, splits, 0.5)
     for cuts in ([], [5 * BLOCK], [BLOCK, 17 * BLOCK, 18 * BLOCK, 37 * BLOCK]):
         np.testing.assert_array_equal(query.evaluate(partitioned(whole, cuts)), query.evaluate(whole))
-    long = BinnedRecords(bins, labels, whole._scores, None, None, 8 * BLOCK)
+    long = BinnedRecords(bins, labels, whole._scores, None, 8 * BLOCK)
     assert not np.array_equal(query.evaluate(long), query.evaluate(whole))
 
 

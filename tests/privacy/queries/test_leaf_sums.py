@@ -35,14 +35,13 @@ def loss_of(query):
     return getattr(query, "loss", LOSSES["two"])
 
 
-def records(query, weighted, bins, targets, base, trees):
+def records(query, bins, targets, base, trees):
     """Records whose scores have been added to; arrays have a row per record."""
     k = loss_of(query).n_outputs
-    weight = np.array([2.0, 1e6, 1e-3])[: max(2, k)] if weighted and loss_of(query).targets == "classes" else None
     targets = np.asarray(targets, dtype=np.float64 if loss_of(query).targets == "numbers" else np.intp)
     with np.errstate(all="ignore"):
         base, trees = (np.asarray(scores, dtype=np.float64).reshape(-1, k).T.astype(np.float32) for scores in (base, trees))
-        table = BinnedRecords(np.asarray(bins, dtype=np.uint8).T, targets, base, weight, None, BLOCK)
+        table = BinnedRecords(np.asarray(bins, dtype=np.uint8).T, targets, base, None, BLOCK)
         table._trees, table._scores = trees, base + trees
     return table
 
@@ -70,14 +69,14 @@ def worst(query):
         yield np.array([bins]), np.array([target]), np.array([base]), np.array([trees])
 
 
-def furthest(query, adjacency, weighted, rng):
+def furthest(query, adjacency, rng):
     """The furthest that a record of many moves the answer, by the table with all records shared but the last one."""
     shared = some(query, 4, rng)
     candidates = [*(some(query, 1, rng) for _ in range(250)), *worst(query)]
     answers = []
     with np.errstate(all="ignore"):
         for record in candidates:
-            table = records(query, weighted, *map(np.concatenate, zip(shared, record, strict=True)))
+            table = records(query, *map(np.concatenate, zip(shared, record, strict=True)))
             answers.append((query.evaluate(table), query.evaluate(table.without(np.array([4])))))
     here, without = (np.array(list(side)) for side in zip(*answers, strict=True))
     assert np.isfinite(here).all() and (without == without[0]).all()
@@ -87,12 +86,11 @@ def furthest(query, adjacency, weighted, rng):
 
 @every_query
 @every_adjacency
-@pytest.mark.parametrize("weighted", (False, True))
-def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, weighted, rng):
+def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, rng):
     query = QUERIES[name]
     bound = query.sensitivity(adjacency)
     assert bound == query.relative_sensitivity[adjacency] * query.clip_norm
-    assert bound * (1 - 1e-9) < furthest(query, adjacency, weighted, rng) <= bound * (1 + 1e-9)
+    assert bound * (1 - 1e-9) < furthest(query, adjacency, rng) <= bound * (1 + 1e-9)
 
 
 def unclipped(residuals, inverse_norms, clip_norm):
@@ -135,16 +133,14 @@ TWINS = {
 def test_the_search_finds_broken_twins(name, twin, adjacency, rng, monkeypatch):
     monkeypatch.setattr(*TWINS[twin])
     with np.errstate(all="ignore"):
-        assert not furthest(QUERIES[name], adjacency, True, rng) <= QUERIES[name].sensitivity(adjacency) * 1.1
+        assert not furthest(QUERIES[name], adjacency, rng) <= QUERIES[name].sensitivity(adjacency) * 1.1
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("weighted", (False, True))
-def test_they_are_what_they_say(loss, weighted, rng):
+def test_they_are_what_they_say(loss, rng):
     n, query = BLOCK + 200, QUERIES[f"leaf sums, {loss}"]
     bins, targets, base, trees = some(query, n, rng, hostile=False)
-    table = records(query, weighted, bins, targets, base, trees)
-    weight = np.ones(n) if table._class_weight is None else table._class_weight[table._targets]
+    table = records(query, bins, targets, base, trees)
     leaf = [
         sum(int(side[bins[i, column]]) << d for d, (column, side) in enumerate(zip(COLUMNS, SPLITS, strict=True)))
         for i in range(n)
@@ -152,7 +148,7 @@ def test_they_are_what_they_say(loss, weighted, rng):
     before, after = (np.asarray(scores.T, dtype=np.float64) for scores in (table._base, table._scores))
 
     def residuals(scores, clip):
-        terms = -query.loss.derivative(scores, table._targets) * weight[:, None]
+        terms = -query.loss.derivative(scores, table._targets)
         return terms * np.minimum(1, clip / np.linalg.norm(terms, axis=1, keepdims=True))
 
     expected = np.zeros((query.loss.n_outputs, 8))
@@ -169,14 +165,13 @@ def test_they_are_what_they_say(loss, weighted, rng):
 
 
 @every_query
-@pytest.mark.parametrize("weighted", (False, True))
-def test_null_records_add_nothing(name, weighted, rng):
+def test_null_records_add_nothing(name, rng):
     """Whatever was in their place."""
     query, null = QUERIES[name], np.array([0, 5, 39])
     columns = some(query, 40, rng)
     with np.errstate(all="ignore"):
-        table = records(query, weighted, *columns)
-        kept = records(query, weighted, *(np.delete(column, null, axis=0) for column in columns))
+        table = records(query, *columns)
+        kept = records(query, *(np.delete(column, null, axis=0) for column in columns))
         np.testing.assert_array_equal(query.evaluate(table.without(null[:1]).without(null[1:])), query.evaluate(kept))
         everyone = query.evaluate(table.without(np.arange(40)))
     np.testing.assert_array_equal(everyone, np.zeros(query.size))
@@ -188,8 +183,8 @@ def test_a_record_moves_no_other(name, rng):
     query = QUERIES[name]
     columns = some(query, 40, rng)
     with np.errstate(all="ignore"):
-        together = query.evaluate(records(query, True, *columns))
-        alone = sum(query.evaluate(records(query, True, *(column[[i]] for column in columns))) for i in range(40))
+        together = query.evaluate(records(query, *columns))
+        alone = sum(query.evaluate(records(query, *(column[[i]] for column in columns))) for i in range(40))
     np.testing.assert_allclose(together, alone, rtol=1e-12, atol=1e-12)
 
 
@@ -199,7 +194,7 @@ def test_the_weight_is_where_the_slope_is_zero(rng):
     bins, _, base, trees = some(query, 500, rng, hostile=False)
     trees = 0.3 * np.clip(trees, -1, 1)
     targets = np.clip((base + 0.6 * trees)[:, 0], -1, 1)
-    at_none, at_all = query.evaluate(records(query, False, bins, targets, np.clip(base, -0.5, 0.5), trees))
+    at_none, at_all = query.evaluate(records(query, bins, targets, np.clip(base, -0.5, 0.5), trees))
     base = np.clip(base, -0.5, 0.5).astype(np.float32)[:, 0]
     h = trees.astype(np.float32)[:, 0]
     best = np.sum(h * (targets - base)) / np.sum(h * h)
@@ -211,7 +206,7 @@ def oracle(query, budget, clip_norm):
     schedule = Schedule(((1, release),))
     bins = np.zeros((len(SIZES), 9), dtype=np.uint8)
     scores = np.zeros((loss_of(query).n_outputs, 9), dtype=np.float32)
-    table = BinnedRecords(bins, np.zeros(9, dtype=int), scores, None, None, BLOCK).without(np.arange(9))
+    table = BinnedRecords(bins, np.zeros(9, dtype=int), scores, None, BLOCK).without(np.arange(9))
     scale = calibrate(schedule, budget)
     return Oracle(table, schedule, budget, scale, source()), scale
 
