@@ -153,7 +153,7 @@ class ParquetFiles:
         further = whole.select(list(others))
         if self._numeric:
             return *self._quoting_no_value(lambda: self._numbers(parts, whole)), further
-        frame = self._quoting_no_value(lambda: whole.select(self._columns).to_pandas(ignore_metadata=True))
+        frame = self._quoting_no_value(lambda: whole.select(self._columns).to_pandas(ignore_metadata=True, types_mapper=_kept))
         if self._schema is not None:
             frame = as_described(self._place, frame, self._schema)
         return frame[self.names], None if self.target is None else frame[self.target].to_numpy(), further
@@ -363,6 +363,12 @@ def _categorical(metadata: Any) -> list[str]:
 def _plain(kind: Any) -> Any:
     """Return the type of the values of a column that is stored as a dictionary of values."""
     return kind.value_type if hasattr(kind, "value_type") and str(kind).startswith("dictionary") else kind
+
+
+def _kept(kind: Any) -> Any:
+    """Return the type of pandas that holds any date or time of Arrow, as objects of Python do not; None for other types."""
+    types = imported("pyarrow.types", OF_PARQUET)
+    return imported("pandas", OF_PARQUET).ArrowDtype(kind) if types.is_date(_plain(kind)) or types.is_time(_plain(kind)) else None
 
 
 def _is_number(kind: Any) -> bool:

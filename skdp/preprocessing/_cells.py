@@ -1,6 +1,7 @@
 """Read the cells of data frames, each by itself: as numbers, or as spellings that a public hash maps to buckets."""
 
 import hashlib
+import importlib
 import math
 import re
 from collections.abc import Iterator
@@ -180,10 +181,38 @@ def columns_of(X: Any) -> Iterator[Any]:
 
 
 def _values(column: Any) -> np.ndarray:
-    """Return the cells as a vector; those that hold several numbers each, or are wider than NumPy's, are objects."""
+    """Return the cells as a vector; those that hold several numbers each, or are wider than NumPy's, are objects.
+
+    Dates and durations are those of NumPy: making objects of them fails for a date that Python or pandas has not.
+    """
+    if (moments := _moments(column)) is not None:
+        return moments
     if str(getattr(column, "dtype", "")) not in WIDE and (values := np.asarray(column)).ndim == 1:
         return values
     return np.fromiter(column.to_list() if hasattr(column, "to_list") else column, dtype=object, count=len(column))
+
+
+def _moments(column: Any) -> np.ndarray | None:
+    """Return dates with a time zone of pandas, in UTC, and dates, times and durations of Arrow; None for other types."""
+    dtype: Any = getattr(column, "dtype", None)
+    if (inner := getattr(dtype, "categories", None)) is not None and hasattr(inner, "array"):
+        found = _moments(inner)
+        return None if found is None else np.append(found, np.array("NaT", dtype=found.dtype))[np.asarray(column.array.codes)]
+    if hasattr(dtype, "tz") and hasattr(dtype, "unit"):
+        return np.asarray(column.to_numpy(dtype=f"M8[{dtype.unit}]"))
+    if not hasattr(dtype, "pyarrow_dtype"):
+        return None
+    arrow = importlib.import_module("pyarrow")
+    kind, cells = dtype.pyarrow_dtype, arrow.array(column.array)
+    if arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+        cells = cells.cast(kind)
+    if not arrow.types.is_temporal(kind) or arrow.types.is_interval(kind):
+        return None
+    letter = "M" if arrow.types.is_date(kind) or arrow.types.is_timestamp(kind) else "m"
+    unit = {"date32[day]": "D", "date64[ms]": "ms"}.get(str(kind)) or kind.unit
+    steps = cells.cast(f"int{kind.bit_width}").cast("int64").fill_null(np.iinfo(np.int64).min)  # the latter is NaT
+    return np.asarray(steps.to_numpy()).view(f"{letter}8[{unit}]")
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from skdp.preprocessing._cells import bucket_cells, either_cells, hash_bucket, is_number, number_cells
@@ -185,3 +186,43 @@ def test_buckets_of_dates_are_those_of_their_seconds(unit):
     days = np.array(["1970-01-02", "2020-05-17", "NaT"], dtype=f"datetime64[{unit}]")
     assert np.array_equal(bucket_cells(days), bucket_cells(np.array([86400.0, 1589673600.0, np.nan])), equal_nan=True)
     assert np.isfinite(bucket_cells(days)[:2]).all()
+
+
+LOWEST, DAY, INT32, INT64 = np.iinfo(np.int64).min, 86400, np.iinfo(np.int32), np.iinfo(np.int64)
+
+
+def of_arrow(kind):
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return lambda steps: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(steps, type=width).cast(kind)])))
+
+
+def with_zone(unit):
+    return lambda steps: pd.Series(np.array(steps).view(f"M8[{unit}]")).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+
+
+def of_factors(steps):
+    return with_zone("us")(steps).astype("category")
+
+
+@pytest.mark.parametrize(
+    "made, per_second, ends",
+    [
+        *((with_zone(unit), 1000**power, (LOWEST + 1, INT64.max)) for power, unit in enumerate(("s", "ms", "us", "ns"))),
+        (of_factors, 10**6, (LOWEST + 1, INT64.max)),
+        (of_arrow(pa.date32()), 1 / DAY, (INT32.min, INT32.max)),
+        (of_arrow(pa.date64()), 1000, (-(2**62) // (1000 * DAY) * 1000 * DAY, 2**62 // (1000 * DAY) * 1000 * DAY)),
+        (of_arrow(pa.time64("us")), 10**6, (LOWEST + 1, INT64.max)),
+        (of_arrow(pa.timestamp("us", "Europe/Berlin")), 10**6, (LOWEST + 1, INT64.max)),
+        (of_arrow(pa.duration("s")), 1, (LOWEST + 1, INT64.max)),
+    ],
+)
+def test_moments_that_objects_cannot_hold_are_numbers_as_all_others_are(made, per_second, ends):
+    """An error would tell exactly that a record has one."""
+    usual = [0, 1000 * DAY, 2000 * DAY]
+    for end in ends:
+        column = made([*usual, end])
+        expected = np.array([*usual, end]) / per_second
+        np.testing.assert_allclose(number_cells(column), expected, rtol=1e-12)
+        np.testing.assert_array_equal(number_cells(column)[:3], number_cells(made([*usual, 0]))[:3])
+        np.testing.assert_array_equal(bucket_cells(column), bucket_cells(number_cells(column)))
+    assert np.isnan(number_cells(column.where([True, False, True, True]))).tolist() == [False, True, False, False]
