@@ -63,6 +63,21 @@ def test_the_source_changes_no_bit(name, frame, tmp_path):
         assert estimator.plan(files).releases == estimator.plan(X).releases
 
 
+def test_a_date_that_python_has_not_is_read_from_files(tmp_path):
+    """As from a frame, of dates, of factors of dates and of times; an error would tell exactly that a record has one."""
+    arrow, files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    steps = np.arange(1000, dtype=np.int64) % 700
+    steps[7] = np.iinfo(np.int32).max
+    days, times = arrow.array(steps.astype(np.int32)).cast(arrow.date32()), arrow.array(steps).cast(arrow.time64("us"))
+    columns = {"day": days, "factor": days.dictionary_encode(), "time": times, "y": (steps > 300).astype(int)}
+    frame = pd.DataFrame({name: pd.Series(steps * unit).astype("m8[us]") for name, unit in (("day", 86400 * 10**6), ("time", 1))})
+    files.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    model = fitted(DPLogisticRegression(3.0, schema={"factor": "ignore"}), parquet(tmp_path, target="y"))
+    other = fitted(DPLogisticRegression(3.0, schema="learn"), frame, columns["y"])
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    fitted(DPLogisticRegression(3.0, schema="learn"), parquet(tmp_path, target="y"))
+
+
 def test_groups_are_refused_before_the_table_is_read(frame, tmp_path, monkeypatch):
     """By the plan, too; with the schema of all columns that the message asks for, the fit works."""
     X, y, groups = frame.drop(columns="y"), np.where(frame["y"] > 0, "yes", "no"), np.where(frame["hour"] > 12, "late", "early")
