@@ -226,10 +226,8 @@ def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
         known = "None: the model has one function per column" if classes is None else f"one of {classes!r}"
         raise ValueError(f"target={target!r}; expected {known}.")
     place = classes.index(target)
-    values, lower, upper = (
-        None if part is None else part[..., place] for part in (function.values, function.lower, function.upper)
-    )
-    return replace(function, values=values, lower=lower, upper=upper)
+    parts = {name: getattr(function, name) for name in ("values", "lower", "upper", "missing")}
+    return replace(function, **{name: None if part is None else part[..., place] for name, part in parts.items()})
 
 
 def _response(estimator: Any, target: Any) -> str:

@@ -42,6 +42,8 @@ class Panel:
         Lower and upper ends of the band.
     labels : tuple of str
         Names of the outputs.
+    missing : ndarray of shape (3, n_outputs) or None, default=None
+        Value of the function at a missing cell, and the ends of its band.
     """
 
     title: str
@@ -51,6 +53,7 @@ class Panel:
     values: np.ndarray
     band: tuple[np.ndarray, np.ndarray] | None
     labels: tuple[str, ...]
+    missing: np.ndarray | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -92,6 +95,21 @@ class Panel:
         ax.axhline(0, color=DARK, linewidth=0.6, zorder=0)
         ax.margins(x=0.02)
         self._mark(ax.xaxis, 0)
+        if self.missing is not None:
+            self._beside(ax, self.missing)
+
+    def _beside(self, ax: Any, missing: np.ndarray) -> None:
+        """Draw the values at a missing cell in a narrow axes to the right, on the same vertical scale."""
+        beside = ax.inset_axes([1.03, 0, 0.1, 1], sharey=ax)
+        for output, colour in self._outputs():
+            place, (value, low, high) = output - (len(self.labels) - 1) / 2, missing[:, output]
+            beside.plot([place], [value], "o", color=colour, markersize=4)
+            beside.vlines([place], [low], [high], color=colour, linewidth=1.2)
+        beside.axhline(0, color=DARK, linewidth=0.6, zorder=0)
+        beside.set_xlim(-len(self.labels) / 2 - 0.5, len(self.labels) / 2 + 0.5)
+        beside.set_xticks([0], ["missing"], fontsize="small")
+        beside.tick_params(left=False, labelleft=False)
+        beside.spines[["top", "right", "left"]].set_visible(False)
 
     def _bars(self, ax: Any) -> None:
         width = 0.8 / len(self.labels)
@@ -171,7 +189,11 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
     values = np.reshape(function.values, shape)
     band = None if function.lower is None else (np.reshape(function.lower, shape), np.reshape(function.upper, shape))
     title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
-    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels)
+    missing = None if function.missing is None else np.reshape(function.missing, (3, -1))
+    if missing is not None and scales == ("category",):  # a number that has two values
+        grids, values = (np.append(np.asarray(grids[0], dtype=object), "missing"),), np.vstack([values, missing[:1]])
+        band = None if band is None else (np.vstack([band[0], missing[1:2]]), np.vstack([band[1], missing[2:]]))
+    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels, missing)
     if not is_pair:
         panel = _clearest(panel) if panel.scales == ("category",) and len(panel.values) > MANY else panel
         return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]

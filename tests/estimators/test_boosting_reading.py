@@ -11,6 +11,7 @@ from matplotlib import pyplot
 from seeded import fitted
 
 from skdp import (
+    DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
@@ -259,3 +260,44 @@ def test_bands_cover_the_mean_of_refits(product):
     mean = np.mean([shape.values for shape in shapes], axis=0)
     assert np.mean([(shape.lower < mean) & (mean < shape.upper) for shape in shapes]) > 0.95
     assert np.mean([shape.upper - shape.lower for shape in shapes]) < 250
+
+
+@pytest.fixture(scope="module")
+def gaps():
+    """An effect of missing cells of a number alone, and a number of two values."""
+    rng = np.random.default_rng(5)
+    missing = rng.random(8000) < 0.25
+    X = pd.DataFrame({"lab": np.where(missing, np.nan, rng.normal(10, 2, 8000)), "w": rng.normal(size=8000)})
+    X["flag"] = np.where(rng.random(8000) < 0.1, np.nan, rng.integers(0, 2, 8000))
+    return X, np.where(rng.random(8000) < 0.2, 2, rng.random(8000) < 1 / (1 + np.exp(1 - 3.0 * missing)))
+
+
+@pytest.mark.parametrize("n_classes", (2, 3))
+@pytest.mark.parametrize("kind", (DPAdditiveClassifier, DPGradientBoostingClassifier))
+def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, gaps):
+    X, y = gaps[0], np.minimum(gaps[1], n_classes - 1)
+    model = fitted(kind(8.0, schema="learn"), X, y)
+    functions, contributions = model.shape_functions_, model.explain(X)
+    for place, (name, function) in enumerate(functions.items()):
+        if (gap := X[name].isna()).any():
+            value, lower, upper = function.missing
+            found = contributions[gap.to_numpy(), place]
+            shared = 0.0 if kind is DPAdditiveClassifier else 0.15  # what a record's other columns have of the effect of a pair
+            np.testing.assert_allclose(found.mean(axis=0), value, atol=1e-6 + shared)
+            assert (np.ptp(found, axis=0) < 1e-6).all() or shared
+            assert (lower < value).all() and (value < upper).all()
+        else:
+            assert function.missing is None
+    if n_classes == 2:
+        squares = np.mean(np.square(contributions[:, list(functions).index("lab")]))
+        assert functions["lab"].importance == pytest.approx(np.sqrt(squares), rel=0.1)
+    if kind is DPAdditiveClassifier and n_classes == 2:
+        assert model.column_tests()["lab"].pvalue < 1e-6
+    display = AdditiveDisplay.from_estimator(model, terms=["lab", "w", "flag"])
+    beside = [axes.child_axes for axes in display.axes_]
+    assert list(map(len, beside)) == [1, 0, 0]
+    drawn = [line.get_ydata().item() for line in beside[0][0].lines[:-1]]
+    assert drawn == functions["lab"].missing[0].reshape(-1).tolist()
+    assert [tick.get_text() for tick in display.axes_[2].get_xticklabels()] == ["0", "1", "missing"]
+    one = AdditiveDisplay.from_estimator(model, terms=["lab"], target=2) if n_classes == 3 else display
+    assert np.ndim(one.functions[0].missing) == 1

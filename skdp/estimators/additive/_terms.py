@@ -46,6 +46,9 @@ class ShapeFunction:
     scales : tuple of str
         Scale of each column: "linear" or "log", as in the schema; "date" for seconds since 1970; or "category", also for a number
         that has two values.
+    missing : ndarray of shape (3,), or (3, n_classes), or None, default=None
+        Contribution of a missing cell of a learnt number, and the ends of its band, NaN if the solver reports no noise. None if
+        noise hides that cells are missing, and for other columns: a category has its missing cells in the grid.
     """
 
     names: tuple[str, ...]
@@ -55,6 +58,7 @@ class ShapeFunction:
     upper: np.ndarray | None
     importance: float
     scales: tuple[str, ...]
+    missing: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +95,20 @@ class Shapes:
         grids, rows, columns = self._grids(term), self._rows(term), term.columns
         added, variances = self._added(term, grids)
         values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns] + added
-        shape = tuple(grid.size for grid in grids) + (() if squeeze else (self.coef.shape[0],))
-        lower = upper = None
+        ends = [np.full(values.shape, np.nan)] * 2
         if self.noise is not None:
             errors = np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
             half = (self._quantiles(term, level) if simultaneous else float(ndtri((1 + level) / 2))) * errors
-            lower, upper = (self._in_order(term, values + sign * half).reshape(shape) for sign in (-1, 1))
-        importance = self._importance(term, values, rows)
+            ends = [self._in_order(term, values + sign * half) for sign in (-1, 1)]
+        importance, scales = self._importance(term, values, rows), self.scales(term.names, grids)
+        parts, of_missing = np.stack([values, *ends]), self._has_missing(term)
+        missing, parts = (parts[:, -1], parts[:, :-1]) if of_missing else (None, parts)
+        last = () if squeeze else (self.coef.shape[0],)
+        parts = parts.reshape(3, *(grid.size for grid in grids), *last)
+        lower, upper = (None, None) if self.noise is None else parts[1:]
+        missing = None if missing is None else missing.reshape(3, *last)
         grid = grids[0] if len(grids) == 1 else grids
-        return ShapeFunction(term.names, grid, values.reshape(shape), lower, upper, importance, self.scales(term.names, grids))
+        return ShapeFunction(term.names, grid, parts[0], lower, upper, importance, scales, missing)
 
     def test(self, term: Term) -> WaldTest:
         """Return the chi-squared test, on the covariance of the noise, that the function of a term is constant."""
@@ -164,9 +173,21 @@ class Shapes:
         return tuple(self.basis.grid(name, fine=len(term.names) == 1) for name in term.names)
 
     def _rows(self, term: Term) -> Any:
-        """Return the functions of the term on its grid, in CSR; for a pair, the second column varies fastest."""
-        places = np.meshgrid(*self._grids(term), indexing="ij")
-        return self.basis.of_term(term, {name: place.ravel() for name, place in zip(term.names, places, strict=True)})
+        """Return the functions of the term on its grid, in CSR; for a pair, the second column varies fastest.
+
+        The last row is that of a missing cell, where these have an indicator.
+        """
+        return self._functions(term, self._grids(term))
+
+    def _functions(self, term: Term, grids: Sequence[np.ndarray]) -> Any:
+        points = [place.ravel() for place in np.meshgrid(*grids, indexing="ij")]
+        points = [np.append(points[0], np.nan)] if self._has_missing(term) else points
+        return self.basis.of_term(term, dict(zip(term.names, points, strict=True)))
+
+    def _has_missing(self, term: Term) -> bool:
+        """Return whether missing cells of the column have an indicator, the last function of the term."""
+        learnt = getattr(self.basis.facts.columns[term.names[0]], "learnt", None)
+        return len(term.names) == 1 and learnt is not None and bool(learnt.missing)
 
     def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
         """Return the root mean square of a function, of a number with hats at its knots, where frequencies are released.
@@ -175,12 +196,21 @@ class Shapes:
         """
         (name, *others), columns = term.names, term.columns
         if not others and name in self.basis.numbers and self.basis.n_intervals and self.noise is not None:
-            rows = self.basis.of_term(term, {name: self.basis.grid(name, fine=False)})
+            rows = self._functions(term, [self.basis.grid(name, fine=False)])
             values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns]
         return float(np.sqrt(self._weights(term, rows) @ np.square(values).mean(axis=1)))
 
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
-        """Return the weights of the grid's points, from released means of hats and indicators; all equal without them."""
+        """Return the weights of the grid's points, from released means of hats and indicators; all equal without them.
+
+        The weight of a missing cell is the share of these, from the released mean of their indicator.
+        """
+        if self._has_missing(term):
+            share = np.clip(self.centre[term.columns][-1] / rows[[-1]].toarray()[0, -1], 0.0, 1.0)
+            return np.append(self._weights_on_grid(term, rows[:-1]) * (1 - share), share)
+        return self._weights_on_grid(term, rows)
+
+    def _weights_on_grid(self, term: Term, rows: Any) -> np.ndarray:
         if len(term.names) == 1 and term.names[0] in self.basis.numbers and not self.basis.n_intervals:
             return np.full(rows.shape[0], 1 / rows.shape[0])
         means = np.maximum(self.centre[term.columns], 0.0)

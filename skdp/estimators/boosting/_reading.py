@@ -236,12 +236,11 @@ class BoostedShapes(Shapes):
 
     def _quantiles(self, term: Term, level: float) -> np.ndarray:
         """Return the quantile for independent points, which is not smaller for any other correlation (Sidak 1967)."""
-        n_points = self._grids(term)[0].size
+        n_points = self._bins_of(term).size
         return np.full(len(self.coef), float(ndtri((1 + level ** (1 / n_points)) / 2)))
 
     def _added(self, term: Term, grids: Sequence[np.ndarray]) -> tuple[Any, Any]:
-        place = self.basis.terms.index(term)
-        *values, variances = self.trees.single(place)[:, self._at(place, grids[0])]
+        *values, variances = self.trees.single(self.basis.terms.index(term))[:, self._bins_of(term)]
         return np.stack(values, axis=1), np.maximum(variances, 0.0)[:, None]
 
     def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
@@ -250,9 +249,14 @@ class BoostedShapes(Shapes):
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
         """Return the weights of the points, from the released shares of their bins."""
         place = self.basis.terms.index(term)
-        bins, shares = self._at(place, self._grids(term)[0]), self.trees.marginals[place]
+        bins, shares = self._bins_of(term), self.trees.marginals[place]
         weights = np.maximum(shares[bins] / np.bincount(bins, minlength=shares.size)[bins], RAREST)
         return np.asarray(weights / weights.sum())
+
+    def _bins_of(self, term: Term) -> np.ndarray:
+        """Return the bins of the points of a term, and of missing cells where these have one."""
+        bins = self._at(self.basis.terms.index(term), self._grids(term)[0])
+        return np.append(bins, EDGES.size + 1) if self._has_missing(term) else bins
 
     def _at(self, place: int, grid: np.ndarray) -> np.ndarray:
         """Return the bins of the points of a column."""
