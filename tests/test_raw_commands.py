@@ -92,6 +92,36 @@ def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
     assert capsys.readouterr().err.count("The columns {'age': 'object'} held numbers, dates or truths") == 1
 
 
+def test_dates_and_truths_of_a_csv_are_read_as_the_model_knows_them(folder, capsys):
+    """As pandas writes both; columns of which nothing was learnt held no numbers, so that nothing is missing."""
+    rng = np.random.default_rng(0)
+    days, member = rng.integers(0, 4000, N), rng.random(N) < 0.4
+    X = pd.DataFrame({"day": pd.to_datetime("2015-01-01") + pd.to_timedelta(days, "D"), "member": member})
+    X["late"] = X["day"].dt.tz_localize("Europe/Berlin")
+    y = (days / 4000 + member + rng.normal(size=N) > 1).astype(int)
+    model = DPLogisticRegression(epsilon=9.0, schema="learn").fit(X, y)
+    save_model(model, "m.skops")
+    X = X.astype({"member": "boolean"})
+    X.iloc[0, :2] = [pd.NaT, pd.NA]
+    X.to_csv("t.csv", index=False)
+    run("predict", "m.skops", "t.csv", "--out", "p.csv")
+    np.testing.assert_array_equal(pd.read_csv("p.csv")["prediction"], model.predict(X))
+    assert "held numbers" not in capsys.readouterr().err
+    X["day"].dt.strftime("%d.%m.%Y").to_frame().join(X[["member", "late"]]).to_csv("t.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run("predict", "m.skops", "t.csv", "--out", "p.csv")
+    assert "held numbers, dates or truths" in capsys.readouterr().err
+    X["note"] = [f"note {place}" for place in range(N)]
+    X[["note", "late"]].assign(y=y).to_csv("t.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run("fit", "t.csv", "--target", "y", "--epsilon", 0.3, "--model", "n.skops", "--quiet")
+        assert "Nothing was learnt of ['note', 'late']" in capsys.readouterr().err
+        run("predict", "n.skops", "t.csv", "--out", "p.csv")
+    assert not capsys.readouterr().err
+
+
 def test_a_model_without_names_of_columns_does_not_predict_for_files(folder, capsys):
     model = DPLogisticRegression(epsilon=9.0, data_norm=1.0)
     save_model(model.fit(np.eye(2)[np.arange(N) % 2], np.arange(N) % 2), "m.skops")

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import Forgiving
-from skdp._files._tables import to_numbers
+from skdp._files._tables import to_moments, to_numbers
 from skdp._model_files import check_loadable, load_model
 from skdp.data import parquet, write_predictions
 from skdp.data._written import columns_of_predictions
@@ -21,6 +21,8 @@ from skdp.preprocessing._schema import Number, Schema
 from skdp.privacy.errors import warn
 
 __all__ = ["predict"]
+
+TRUTHS = {"True": "1", "False": "0"}  # as pandas writes them
 
 
 def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -> None:
@@ -57,9 +59,10 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -
     if table.suffix != ".parquet" and schema is not None:
         for name in typed_columns(schema):  # a CSV has no types
             text = frame[name]
-            if not to_numbers(frame, name):
+            frame[name] = text.replace(TRUTHS)
+            if not (to_moments if schema.columns[name].learnt.dates else to_numbers)(frame, name):
                 frame[name] = text  # the model warns of it
-        _warn_of_no_number(schema, frame)
+        _warn_of_no_number(schema, frame, getattr(_part(fitted, -1), "learnt_", {}))
     text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:
         print(text, end="")
@@ -68,11 +71,13 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, sep: str) -
     print(f"Written: {out}")
 
 
-def _warn_of_no_number(schema: Schema, frame: Any) -> None:
-    """Warn of columns of text that were read as numbers cell by cell, and have no number now."""
+def _warn_of_no_number(schema: Schema, frame: Any, learnt: dict[str, Any]) -> None:
+    """Warn of columns of text that were read as numbers cell by cell, and have no number now; not of those that had none."""
     none = []
     for name, facts in schema.columns.items():
-        if isinstance(facts, Number) and facts.learnt is not None and not facts.learnt.typed and not is_number(frame[name].dtype):
+        if learnt.get(name, {}).get("kind") == "undetermined" or is_number(frame[name].dtype):
+            continue
+        if isinstance(facts, Number) and facts.learnt is not None and not facts.learnt.typed:
             column = frame[[name]].copy()
             to_numbers(column, name)
             if column[name].isna().all():

@@ -14,6 +14,7 @@ __all__ = [
     "column_types",
     "empty_gaps",
     "read_frame",
+    "to_moments",
     "to_numbers",
 ]
 
@@ -219,6 +220,17 @@ def to_numbers(frame: Any, name: str) -> bool:
     empty = column.isna() | column.isin(MISSING)
     frame[name] = pandas.to_numeric(column.where(~empty), errors="coerce").astype("float64")
     return bool((frame[name].abs() < float("inf"))[~empty].all())
+
+
+def to_moments(frame: Any, name: str) -> bool:
+    """Convert a column to dates, in UTC, in place; empty cells become NaT. Return whether all other cells are ISO 8601 dates."""
+    pandas, column = imported("pandas"), frame[name]
+    if column.dtype.kind in "Mm":
+        return True
+    empty = column.isna() | column.isin(MISSING)
+    found = pandas.to_datetime(column.where(~empty), errors="coerce", format="ISO8601", utc=True)
+    frame[name] = found.dt.tz_localize(None)
+    return bool(found[~empty].notna().all())
 
 
 def _is_number(text: str) -> bool:
