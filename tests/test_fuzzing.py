@@ -46,7 +46,14 @@ CLEAN = (FileNotFoundError, TypeError, ValueError, PrivacyAccountingError)
 OURS = (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, DataConversionWarning)
 BEGINNINGS = (  # of our other warnings
     *("Neither schema", "The releases", "X has rows that are more than", "X is a data frame whose columns have no strings"),
-    *("feature_bounds=", "groups=None", "target_bounds is not given", "threshold=1 and no target_bounds", "y has more than"),
+    *(
+        "feature_bounds=",
+        "groups=None",
+        "target_bounds is not given",
+        "threshold=1 and no target_bounds",
+        "y has more than",
+        "X has a column",
+    ),
 )
 PACKAGE = str(Path(skdp.__file__).parent)
 FUZZ = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck), "database": None}

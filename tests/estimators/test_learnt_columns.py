@@ -8,10 +8,11 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from seeded import fitted
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -578,3 +579,25 @@ def test_a_schema_that_is_learnt_in_part_is_said_to_be(frame, labels):
 def test_a_tabular_plan_takes_integers_of_numpy():
     one, two = (DPTabularClassifier(classes=[0, 1]).plan(n, 10) for n in (5000, np.int64(5000)))
     assert one.public["family"] == two.public["family"] and "for 10 columns" in one.public["family"]
+
+
+def test_a_target_left_among_the_columns_is_named_before_the_budget_is_spent(tmp_path):
+    """Names are public. A name that no column has, and y without one, are silent."""
+    X = pd.DataFrame({"age": np.arange(500) % 90, "sick": np.arange(500) % 2})
+    for y in (X["sick"], X[["sick"]], pl.Series("sick", X["sick"])):
+        with (
+            PrivacyLedger(
+                tmp_path / f"{type(y).__qualname__}{np.ndim(y)}{type(y).__module__[0:3]}.sqlite", epsilon=1.0, delta=1e-5
+            ) as ledger,
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("ignore", category=DataConversionWarning)
+            warnings.filterwarnings("error", "X has a column 'sick', the name of y", UserWarning)
+            with pytest.raises(UserWarning, match=r"Expected X without it, such as X.drop\(columns=\['sick'\]\)"):
+                DPLogisticRegression(1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
+            assert not ledger.entries
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for y in (X["sick"].rename("ill"), X["sick"].to_numpy()):
+            fitted(DPLogisticRegression(1.0, classes=[0, 1]), X, y)
+    assert not any("the name of y" in str(one.message) for one in heard)
