@@ -525,8 +525,8 @@ def refuse_dates(X: Any) -> None:
 
 def warn_of_target_in(X: Any, y: Any) -> None:
     """Warn if X has a column of the name of y: a model of y from y is of no use, and costs the budget all the same."""
-    names: list[Any] = [*(_column_names(y) or [getattr(y, "name", None)])]
-    if same := [name for name in names if isinstance(name, str) and name in (_column_names(X) or [])]:
+    of_series: Any = getattr(y, "name", None)
+    if same := [name for name in _column_names(y) or [of_series] if isinstance(name, str) and name in (_column_names(X) or [])]:
         warn(
             f"X has a column {same[0]!r}, the name of y. If it is the target, the model learns the target from itself, for the "
             f"whole budget. Expected X without it, such as X.drop(columns=[{same[0]!r}]), or another name for y.",
