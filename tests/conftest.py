@@ -2,7 +2,7 @@
 
 import gc
 import re
-from collections import Counter
+from collections import defaultdict
 from types import FunctionType
 from zlib import crc32
 
@@ -20,6 +20,11 @@ REASON = "NumPy and SciPy alone, which are the newest beside every scikit-learn:
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261120)
+
+
+def number_of(nodeid):
+    """A number of a case that is like a random one, and the same in every run."""
+    return crc32(nodeid.encode())
 
 
 def knows_scikit_learn(module):
@@ -43,8 +48,8 @@ def pytest_collection():
         gc.enable()
 
 
-# Of a test with more cases than these, `make test` and `make test-slow` run one in four; `make test-all` runs each
-MANY = 8
+# Of a test with more cases than MANY, `make test` and `make test-slow` run one in FOURTH; `make test-all` runs each
+MANY, FOURTH = 2, 4
 WHOLE = re.compile("tests/(privacy|audit|solvers/test_every_solver)")  # where each case is a bound of its own, all are run
 # Slow tests that take more than half a minute
 LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|many_million")
@@ -58,12 +63,15 @@ def pytest_collection_modifyitems(items):
     The longest tests come first, so that no process waits for one of them at the end. Cases are chosen by their names, so that
     a run finds what the one before it found.
     """
-    cases = Counter(item.nodeid.split("[")[0] for item in items)
+    cases = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.split("[")[0]].append(item.nodeid)
+    chosen = {one for many in cases.values() for one in sorted(many, key=number_of)[: -(-len(many) // FOURTH)]}
     items.sort(key=lambda item: item.get_closest_marker("slow") is None or LONGEST.search(item.nodeid) is None)
     for item in items:
         place = item.path.as_posix()
         alone = "tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))
-        if cases[item.nodeid.split("[")[0]] > MANY and not WHOLE.search(place) and crc32(item.nodeid.encode()) % 4:
+        if len(cases[item.nodeid.split("[")[0]]) > MANY and not WHOLE.search(place) and item.nodeid not in chosen:
             item.add_marker(pytest.mark.exhaustive)
         if OLD and (alone or OWN.search(item.path.name)):
             item.add_marker(pytest.mark.skip(reason=REASON))

@@ -127,7 +127,7 @@ def attacked(mechanism, epsilon, part, n_runs, twin=None):
     "mechanism, epsilon, twin, view, n_runs",
     [
         ("composition", 4.0, scores_without_noise, "exact", 60),
-        pytest.param("random_stopping", 1.0, scores_without_noise, "exact", 100),
+        pytest.param("random_stopping", 1.0, scores_without_noise, "exact", 100, marks=pytest.mark.exhaustive),
         pytest.param("composition", LARGE, refit_that_is_not_charged, "transcript", 1000, marks=pytest.mark.exhaustive),
     ],
 )

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 # One audit is for `make test`. Some take a minute, and solvers that `make test-slow` attacks ask the same queries.
-DEAR = ("frank_wolfe", "moments", "privatediff", "rescaled_gd", "svrg++")
+DEAR = ("frank_wolfe", "moments", "privatediff", "rescaled_gd", "skgd", "svrg++")
 MARKS = {"gd": [], **{key: [pytest.mark.slow, pytest.mark.exhaustive] for key in DEAR}}
 
 
@@ -44,7 +44,7 @@ def in_turn(cases):
 
 # Solvers with a twin of the common kinds here, one for each way to release: such a twin breaks the same lines for all solvers.
 # ``python -m benchmarks audit`` attacks all.
-TWINNED = ("gd", "objective", "sgda", "ssp", "svrg")
+TWINNED = ("gd", "objective", "sgda", "ssp")
 
 
 def chosen_twins():

@@ -178,7 +178,7 @@ def test_constraints_hold_for_the_prepared_features(kind, frame, labels):
 
 def test_frames_with_stated_bounds_are_not_learnt(rng):
     X = pd.DataFrame(rng.uniform(-1, 1, size=(1000, 2)), columns=["a", "b"])
-    y = (X["a"] > 0).astype(int)
+    y = (X["a"].to_numpy() > 0).astype(int)
     for given in ({"data_norm": 1.5}, {"feature_bounds": 1.0}, {"solver": "svrg"}, {"delta": 0, "solver": "objective"}):
         assert not hasattr(fitted(DPLogisticRegression(3.0, **given), X, y), "schema_")
     assert not hasattr(fitted(DPLogisticRegression(3.0), X.to_numpy(), y), "schema_")
@@ -487,13 +487,13 @@ def test_columns_of_which_nothing_is_learnt_warn_once_after_the_fit(kind):
     model = kind(3.0)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        fitted(model, frame, frame["a"] > 12)
+        fitted(model, frame, frame["a"].to_numpy() > 12)
     (told,) = [item for item in heard if "Nothing was learnt of" in str(item.message)]
     assert told.category is LowSignalWarning and "of ['id', 'none']:" in str(told.message)
     assert model.learnt_["truth"]["kind"] == "undetermined" and model.learnt_["a"]["kind"] == "integers"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted(kind(3.0, schema={"id": "ignore", "none": "ignore"}), frame, frame["a"] > 12)
+        fitted(kind(3.0, schema={"id": "ignore", "none": "ignore"}), frame, frame["a"].to_numpy() > 12)
 
 
 def test_one_word_of_knowledge_decides_where_noise_hides_each_code(frame, rng):

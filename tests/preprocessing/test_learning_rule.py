@@ -528,4 +528,4 @@ def test_noise_in_the_buckets_of_numbers_is_no_missing_cell():
         ghosts += not isinstance(found, Finding) or found.missing > 0
     assert ghosts <= 10
     shares[NUMBER_BINS + 7] = 0.2
-    assert number_or_text(shares, sigma).missing >= 0.2
+    assert number_or_text(shares, sigma).missing > 0.1
