@@ -283,7 +283,7 @@ def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
     if not isinstance(described, Mapping):
         raise TypeError(f"schema={shown(described)}; expected a dict from column name to facts or to one of {list(SHORT)}.")
     if unknown := [name for name in described if name not in names]:
-        raise ValueError(f"schema names the columns {unknown}, which X does not have; expected columns of X.")
+        raise ValueError(f"schema names the columns {unknown}, which X does not have; expected columns of X: {shown(names)}.")
     kinds = {name: described.get(name, "learn") for name in names}
     for name, facts in kinds.items():
         if isinstance(facts, Mapping):

@@ -503,8 +503,9 @@ def _learnt(where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -
 
 def _bounds(where: str, name: str, bounds: Any) -> tuple[float, float]:
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
+        learning = ' The word "number" in place of the dict learns them.' if bounds is None else ""
         raise ValueError(
-            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, known without looking at the records."
+            f"{where}: {name}={shown(bounds)}; expected [low, high], low < high, known without looking at the records.{learning}"
         )
     return float(bounds[0]), float(bounds[1])
 
