@@ -49,7 +49,6 @@ __all__ = [
     "read_weights",
     "refuse_dates",
     "text_columns",
-    "warn_of_target_in",
 ]
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
@@ -520,17 +519,6 @@ def refuse_dates(X: Any) -> None:
         named = f" in the columns {list(compress(names, of_time))}" if names else ""
         raise TypeError(
             f"X has dates or durations{named}, which are not numeric; expected numbers, such as days since a public date."
-        )
-
-
-def warn_of_target_in(X: Any, y: Any) -> None:
-    """Warn if X has a column of the name of y: a model of y from y is of no use, and costs the budget all the same."""
-    of_series: Any = getattr(y, "name", None)
-    if same := [name for name in _column_names(y) or [of_series] if isinstance(name, str) and name in (_column_names(X) or [])]:
-        warn(
-            f"X has a column {same[0]!r}, the name of y. If it is the target, the model learns the target from itself, for the "
-            f"whole budget. Expected X without it, such as X.drop(columns=[{same[0]!r}]), or another name for y.",
-            UserWarning,
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._copying import BoundToLedgers
-from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights, warn_of_target_in
+from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights
 from skdp._prepared import look_at_preparation
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._validation import (
@@ -116,7 +116,6 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         beside |= taken_weights(self, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
-        warn_of_target_in(X, y)
         if (learning := learning_of(self, X)) is not None:
             given = [X, y]
             del X, y

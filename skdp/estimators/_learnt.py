@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -81,6 +81,16 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
         if asked or not all(map(is_number, X.dtypes)):
             raise  # without learning, text has no fit: what prevents that is what is wrong
         return None  # the usual fit states what is wrong, or needs no schema
+
+
+def _warn_of_target(name: Any, learnt: Collection[str]) -> None:
+    """Warn if a column that is learnt has the name of y: a model of y from y is of no use, and costs the budget all the same."""
+    if isinstance(name, str) and name in learnt:
+        warn(
+            f"X has a column {name!r}, the name of y. If it is the target, the model learns the target from itself, for the "
+            f"whole budget. Expected X without it, such as X.drop(columns=[{name!r}]), or another name for y.",
+            UserWarning,
+        )
 
 
 def _lacks_range(estimator: Any) -> bool:
@@ -194,6 +204,7 @@ class Learning:
         estimator, told = self.estimator, (X, y) if asks_for_data(self.estimator) else (None, None)
         X = framed(X)
         estimator._budget(self.facts.n_samples)  # which warns if it is weak
+        _warn_of_target(getattr(y, "name", None), self.facts.are_text)
         targets, classes = self._checked(X, y)
         estimator._check_beside(self.facts.n_samples, **beside)
         return self.both(self.facts.rows(X, targets), classes, lambda: (X, y), told, **beside)

@@ -276,8 +276,8 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         warn(
             f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
-            "read as numbers and hold none, or numbers and dates that are kept as text. A model can make little of them. Expected "
-            f'"ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the other columns; '
+            "read as numbers and hold none, or numbers and dates that are kept as text. A model can make little of them. "
+            f'Expected "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
             'numbers for text such as "$1,200" or "5 mg", and the types of dates (pandas.to_numeric, pandas.to_datetime); '
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,

@@ -43,7 +43,7 @@ def frame(rng):
 
 
 def target(kind, frame):
-    return frame["b"] * 7 if "regression" in kind else np.where(frame["hour"] > 11, "yes", "no")
+    return frame["b"].to_numpy() * 7 if "regression" in kind else np.where(frame["hour"] > 11, "yes", "no")
 
 
 def epsilon_of(multipliers, delta):

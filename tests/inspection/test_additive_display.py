@@ -390,7 +390,7 @@ def test_a_learnt_column_of_dates_is_drawn_in_dates(of_frame, rng):
         of_frame(f"2021-{month:02}-{day:02}") for month, day in zip(rng.integers(1, 13, n), rng.integers(1, 28, n), strict=True)
     ]
     X = pd.DataFrame({"admitted": days, "age": rng.uniform(18, 80, n)})
-    model = fitted(DPAdditiveClassifier(5.0, classes=[0, 1]), X, (X["age"] > 50).astype(int))
+    model = fitted(DPAdditiveClassifier(5.0, classes=[0, 1]), X, (X["age"].to_numpy() > 50).astype(int))
     assert model.schema_.to_dict()["columns"]["admitted"]["dates"] is True
     assert DPAdditiveClassifier(5.0, schema=model.schema_.to_dict()).fit(X, X["age"] > 50).schema_ == model.schema_
     assert [model.shape_functions_[name].scales for name in X] == [("date",), ("linear",)]
