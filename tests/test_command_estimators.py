@@ -148,12 +148,15 @@ def test_options_that_make_no_sense_are_one_line(options, message, capsys):
 
 @pytest.mark.parametrize("name, parameter", (("robust", "threshold"), ("constrained", "radius")))
 def test_a_parameter_in_units_of_the_target_has_no_default(name, parameter, capsys):
-    error = refused(capsys, fit("--estimator", name, schema="numbers.json"))
+    Path("bare.json").write_text(json.dumps({"columns": COLUMNS, "target": "cost"}))
+    error = refused(capsys, fit("--estimator", name, schema="bare.json" if name == "robust" else "numbers.json"))
     assert f"needs --set {parameter}=NUMBER" in error and "in units of the target" in error
 
 
-def test_the_absolute_loss_needs_no_threshold():
-    assert fit("--estimator", "robust", "--set", "loss=absolute", schema="numbers.json") == 0
+def test_the_absolute_loss_and_a_range_need_no_threshold():
+    Path("bare.json").write_text(json.dumps({"columns": COLUMNS, "target": "cost"}))
+    assert fit("--estimator", "robust", "--set", "loss=absolute", schema="bare.json") == 0
+    assert fit("--estimator", "robust", schema="numbers.json") == 0
 
 
 def test_a_target_with_neither_classes_nor_bounds(capsys):

@@ -50,7 +50,7 @@ BEGINNINGS = (  # of our other warnings
         "feature_bounds=",
         "groups=None",
         "target_bounds is not given",
-        "threshold=1 and no target_bounds",
+        "Neither threshold nor target_bounds",
         "y has more than",
         "X has a column",
     ),

@@ -45,9 +45,8 @@ ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts l
     "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
 }
 TASKS = {True: "classification", False: "regression"}
-BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # they do not need target_bounds
+BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # they do not need target_bounds, or a threshold stands for them
 NEEDED: dict[Any, tuple[str, str]] = {  # required parameters: in units of the target, so without a good default
-    DPRobustRegressor: ("threshold", "the error, in units of the target, above which a record has little influence"),
     DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
 }
 ELSEWHERE = {
@@ -111,7 +110,7 @@ def unfitted(facts: Schema | RawTable, name: str | None, given: dict[str, Any], 
         If there is no such estimator or parameter, or if the estimator cannot predict the target.
     """
     kind = _estimator_class(facts, name)
-    _check_needed(kind, given)
+    _check_needed(kind, given, facts.target_bounds is not None or not isinstance(facts, Schema))
     values: dict[str, Any] = {"classes": facts.classes} if _labelled(facts) else {"target_bounds": facts.target_bounds}
     prepare: Any = facts.reader if isinstance(facts, RawTable) else SchemaColumns.of(facts)
     if isinstance(facts, RawTable):
@@ -191,9 +190,11 @@ def _set(estimator: Any, given: dict[str, Any]) -> None:
         raise ValueError(f"--set: {type(estimator).__name__} has no {unknown}; expected names among {expected}.") from None
 
 
-def _check_needed(kind: Any, given: dict[str, Any]) -> None:
+def _check_needed(kind: Any, given: dict[str, Any], bounded: bool) -> None:
     needed, meaning = NEEDED.get(kind, ("", ""))
-    if needed and needed not in given and given.get("loss") != "absolute":
+    if kind is DPRobustRegressor and not bounded and given.get("loss") != "absolute":
+        needed, meaning = "threshold", "the error, in units of the target, above which a record has little influence"
+    if needed and needed not in given:
         raise ValueError(f"{kind.__name__} needs --set {needed}=NUMBER: {meaning}; expected one from public knowledge.")
 
 

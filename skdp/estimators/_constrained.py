@@ -40,12 +40,14 @@ class DPConstrainedRegression(DPRegressor):
         Size of a set given by its name, in units of y per unit of X; not used for an object.
     loss : {"squared", "huber"}, default="squared"
         Half the squared residual, which needs a range of y, or Huber's loss, whose slope is at most ``threshold``.
-    threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in the units of y; positive.
+    threshold : float or None, default=None
+        Residual beyond which Huber's loss is linear, in the units of y; positive. None means a quarter of the width of the range
+        of y, given or learnt, or 1 if there is no range.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y
-        lies near 0, and warns if ``threshold`` is 1 and ``solver`` is "auto".
+        must not be computed from the data. None learns the range together with columns that are learnt. If no column is learnt,
+        None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y lies near 0, and warns if
+        ``threshold`` is None and ``solver`` is "auto".
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
     schema : "learn", path-like, dict, Schema or None, default=None
@@ -161,7 +163,7 @@ class DPConstrainedRegression(DPRegressor):
         constraint: "str | Constraint" = "l1",
         radius: float = 1.0,
         loss: str = "squared",
-        threshold: float = 1.0,
+        threshold: float | None = None,
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = 0.0,
         schema: Any = None,

@@ -1,5 +1,6 @@
 """Prepare the rows of a data frame by the schema of an estimator."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data_validation import DICT
 from skdp.preprocessing import Schema, from_schema
-from skdp.preprocessing._frame_facts import framed, warn_of_text
+from skdp.preprocessing._frame_facts import framed, warn_of_types
 
 __all__ = ["named_columns_of", "prepared"]
 
@@ -42,10 +43,14 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
         return X
     if isinstance(X, Mapping):
         raise TypeError(DICT)
+    if getattr(X, "ndim", 2) == 1:
+        raise ValueError(f"X is a {type(X).__name__}, one row or column; expected a table, such as X.iloc[[0]].")
+    if twice := [name for name, times in Counter(getattr(X, "columns", ())).items() if times > 1]:
+        raise ValueError(f"X has columns of the same name: {twice}; expected each column of the fit once.")
     if not _only_without_ignored(fitted, X):
         validate_data(fitted, X, reset=False, skip_check_array=True)
     X = framed(X, getattr(fitted, "feature_names_in_", None))
-    warn_of_text(fitted.schema_, X, looking=True)
+    warn_of_types(fitted.schema_, X, looking=True)
     return X
 
 

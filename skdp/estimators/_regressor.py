@@ -23,7 +23,7 @@ from skdp._progress import with_callbacks
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
-from skdp.estimators._learnt import learning_of
+from skdp.estimators._learnt import LOSSES_OF_A_UNIT, learning_of
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
@@ -39,8 +39,8 @@ REACH = 1.0
 # Range of y, in its units, for a loss that needs one if none is given. A public choice that is most likely wrong, so it warns.
 USUAL_RANGE = -1.0, 1.0
 ROBUST = {loss.name: loss for loss in (Cauchy, EpsilonInsensitive, Huber, Tukey, Welsch)}
-# Losses whose solver learns neither the location nor the unit of y.
-UNLEARNT = frozenset(ROBUST) - {"epsilon_insensitive"}
+# Threshold over half the width of the range of y, if none is given.
+USUAL_THRESHOLD = 0.5
 
 
 class DPRegressor(RegressorMixin, DPEstimator):
@@ -52,7 +52,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     """
 
     loss: Any = "squared"
-    threshold: Any = 1.0
+    threshold: Any = None
     _losses: ClassVar[tuple[str, ...]] = ("squared",)
     _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
     _takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
@@ -127,7 +127,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
         super()._check_parameters()
         if not isinstance(self.loss, str) or self.loss not in self._losses:
             raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
-        check_scale("threshold", self.threshold)
+        if self.threshold is not None:
+            check_scale("threshold", self.threshold)
         given = self._given_bounds()
         if given is None:
             self._warn_without_bounds()
@@ -156,9 +157,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
                 "The range of the records themselves would leak.",
                 UserWarning,
             )
-        elif self.loss in UNLEARNT and self.threshold == 1 and self._automatic:
+        elif self.loss in LOSSES_OF_A_UNIT and self.threshold is None and self._automatic:
             warn(
-                "threshold=1 and no target_bounds: y is taken to lie within a few units of 0, and records farther away have "
+                "Neither threshold nor target_bounds: y is taken to lie within a few units of 0, and records farther away have "
                 "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
                 "around 0.",
                 UserWarning,
@@ -214,7 +215,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         """
         bounds = self._bounds()
         if bounds is None:
-            return 0.0, float(self.threshold)
+            return 0.0, 1.0 if self.threshold is None else float(self.threshold)
         if n_targets is not None or np.ndim(bounds) == 2:
             low, high = np.broadcast_to(bounds, (len(bounds) if n_targets is None else n_targets, 2)).T
             root = math.sqrt(len(low))
@@ -231,6 +232,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _threshold(self) -> float:
         """Return the threshold in the solver's unit of y."""
+        if self.threshold is None:
+            return 1.0 if self._bounds() is None else USUAL_THRESHOLD
         return float(self.threshold) / self._units()[1]
 
     def _loss(self) -> Loss:

@@ -34,14 +34,16 @@ class DPRobustRegressor(DPRegressor):
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     loss : {"welsch", "tukey", "cauchy", "huber", "absolute", "epsilon_insensitive"}, default="welsch"
         See `skdp.losses`; the last three are convex.
-    threshold : float, default=1.0
+    threshold : float or None, default=None
         Size of the residual beyond which the loss flattens, in the units of y; positive. "epsilon_insensitive" is 0 up to it. For
-        "absolute" without ``target_bounds`` it is the unit of y in solvers that do not learn one.
+        "absolute" without a range of y it is the unit of y in solvers that do not learn one. None means a quarter of the width of
+        the range of y, given or learnt, or 1 if there is no range.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
         must not be computed from the data. The fit starts from the middle of the range, or from 0 if there is none. From there,
-        targets that are many thresholds away have almost no influence on a loss that is not convex. For the first four losses,
-        None warns if ``threshold`` is 1 and ``solver`` is "auto".
+        targets that are many thresholds away have almost no influence on a loss that is not convex. None learns the range
+        together with columns that are learnt, for the first four losses. If no column is learnt there is no range, and None warns
+        for these losses if ``threshold`` is None, too, and ``solver`` is "auto".
     alpha : float or None, default=None
         Strength of the penalty, which excludes the intercept. 0 means no penalty. If None, the solver sets it from public facts.
     l1_ratio : float, default=0.0
@@ -86,8 +88,8 @@ class DPRobustRegressor(DPRegressor):
     intercept_ : float
         Released intercept; zero if ``fit_intercept=False``.
     target_bounds_ : tuple of float
-        Range of the predictions: ``target_bounds``, or without them the range of the released model over rows of norm at most
-        ``data_norm``, to which the fit scaled longer rows.
+        Range of the predictions: ``target_bounds``, or the learnt range of y, or without them the range of the released model
+        over rows of norm at most ``data_norm``, to which the fit scaled longer rows.
     n_iter_ : int
         Number of steps, which is public.
     noise_multiplier_ : float
@@ -158,7 +160,7 @@ class DPRobustRegressor(DPRegressor):
         adjacency: str = "replace_one",
         solver: "str | Solver" = "auto",
         loss: str = "welsch",
-        threshold: float = 1.0,
+        threshold: float | None = None,
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = None,
         l1_ratio: float = 0.0,

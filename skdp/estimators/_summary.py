@@ -15,8 +15,8 @@ __all__ = ["Summary"]
 
 UNKNOWN = "not identified at this budget"
 SKEWED = (
-    "Errors count as symmetric. Where they are skewed, as those of costs and counts are, an interval is not one for the mean: "
-    "large values count less."
+    "Errors count as symmetric, and {size}. Where they are skewed, as those of costs and counts are, an interval is not one for "
+    "the mean: large values count less."
 )
 UNLISTED = 'Missing cells and values that are not listed count as "other" where that is listed, and else as the level named here.'
 
@@ -127,9 +127,14 @@ class Summary:
         )
 
     def _notes(self) -> list[str]:
+        size = "of any size" if any(line.query == "Meat" for line in self.report.releases) else "of one size"
         levels = ", ".join(f"{name}={level}" for name, level in self.references.items())
         return [
-            *([f"Odds are those of {self.classes[1]!r} against {self.classes[0]!r}."] if len(self.classes) else [SKEWED]),
+            *(
+                [f"Odds are those of {self.classes[1]!r} against {self.classes[0]!r}."]
+                if len(self.classes)
+                else [SKEWED.format(size=size)]
+            ),
             *([f"Levels of categories are relative to {levels}.", UNLISTED] if levels else []),
             *([] if self.references else ["Coefficients are per unit of the columns as the estimator got them."]),
             "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",

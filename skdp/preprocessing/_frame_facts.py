@@ -21,7 +21,7 @@ from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, co
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_text"]
+__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_types"]
 
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
@@ -178,14 +178,14 @@ def _typed(facts: Number | Category, dates: bool) -> Number | Category:
     return replace(facts, learnt=replace(facts.learnt, typed=True, dates=dates))
 
 
-def typed_columns(schema: Schema) -> list[str]:
+def typed_columns(schema: Schema) -> dict[str, LearntScale]:
     """Return the learnt columns of numbers that had a type of numbers."""
     numbers = {name: facts.learnt for name, facts in schema.columns.items() if isinstance(facts, Number)}
-    return [name for name, learnt in numbers.items() if learnt is not None and learnt.typed]
+    return {name: learnt for name, learnt in numbers.items() if learnt is not None and learnt.typed}
 
 
-def warn_of_text(schema: Schema, X: Any, looking: bool = False) -> None:
-    """Warn of columns of a table whose type is text, although it was a number in the fit.
+def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
+    """Warn of columns of a table whose type is text, although it was a number in the fit, and of numbers instead of dates.
 
     The types decide, which are public. Those of objects, and of categories, are not: one record can be the only text in them.
 
@@ -196,14 +196,17 @@ def warn_of_text(schema: Schema, X: Any, looking: bool = False) -> None:
     X : DataFrame, or table in partitions
         Records; those of a table that does not tell the types of its columns are not checked.
     looking : bool, default=False
-        Whether to look for text in columns of objects and of categories, in records to predict for.
+        Whether to look for text in columns of objects and of categories, and for missing cells alone in columns of numbers, in
+        records to predict for.
     """
     typed, of_files = typed_columns(schema), getattr(getattr(X, "source", None), "types", None)
     if of_files is not None:
-        text = {name: of_files[name] for name in typed if name in of_files and of_files[name] in ("string", "large_string")}
+        types = {name: of_files[name] for name in typed if name in of_files}
+        text = {name: dtype for name, dtype in types.items() if dtype in ("string", "large_string")}
     else:
         names = () if is_lazy(X) else getattr(X, "columns", ())
-        text = {name: str(X[name].dtype).split("(")[0] for name in typed if name in names and _is_text(X[name], looking)}
+        types = {name: str(X[name].dtype).split("(")[0] for name in typed if name in names}
+        text = {name: dtype for name, dtype in types.items() if _is_text(X[name], looking)}
     if text:
         warn(
             f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
@@ -211,6 +214,17 @@ def warn_of_text(schema: Schema, X: Any, looking: bool = False) -> None:
             "X[name].astype(float), pandas.to_datetime(X[name]) or X[name] == 'True'.",
             UserWarning,
         )
+    numbers = {name: dtype for name, dtype in types.items() if is_number(dtype) and is_date(dtype) != typed[name].dates}
+    if others := {name: dtype for name, dtype in numbers.items() if is_date(dtype) or not (looking and _is_missing(X[name]))}:
+        warn(
+            f"The columns {others} held dates in the fit and do not here, or dates here and not in the fit, by their types. "
+            "Dates are taken for seconds since 1970. Expected the types of the fit, such as from pandas.to_datetime(X[name]).",
+            UserWarning,
+        )
+
+
+def _is_missing(column: Any) -> bool:
+    return bool(np.isnan(number_cells(column)).all())
 
 
 def _is_text(column: Any, looking: bool) -> bool:

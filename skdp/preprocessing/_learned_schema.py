@@ -14,7 +14,7 @@ from skdp._prepared import look_at_preparation
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_text
+from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_types
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema, prepared_names
@@ -177,7 +177,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             Rows of length at most 1; those of a table in partitions are mapped when they are read.
         """
         check_is_fitted(self, "schema_")
-        warn_of_text(self.schema_, X)
+        warn_of_types(self.schema_, X)
         return from_schema(self.schema_).fit_transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

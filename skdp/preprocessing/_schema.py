@@ -428,7 +428,10 @@ def _column(where: str, facts: Any) -> Number | Category | None:
     if facts == "ignore":
         return None
     if not isinstance(facts, Mapping) or facts.get("kind") not in [*KEYS]:  # a list is not hashable
-        raise ValueError(f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}.")
+        raise ValueError(
+            f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}, or for an "
+            'estimator, which can learn the column, the word "learn", "number", "category" or "either" alone.'
+        )
     _check_keys(where, facts, KEYS[facts["kind"]])
     if not isinstance(facts.get("exact", False), bool):
         raise ValueError(f"{where}: exact={shown(facts['exact'])}; expected true or false.")

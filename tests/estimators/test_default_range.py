@@ -27,10 +27,10 @@ def test_without_bounds_y_is_taken_to_lie_in_the_unit_interval(kind):
     assert any("clipped" in line for line in report.assumptions)
 
 
-ROBUST = "threshold=1 and no target_bounds: y is taken to lie within a few units of 0"
+ROBUST = "Neither threshold nor target_bounds: y is taken to lie within a few units of 0"
 
 
-@pytest.mark.filterwarnings("default:threshold=1 and no target_bounds")
+@pytest.mark.filterwarnings("default:Neither threshold nor target_bounds")
 @pytest.mark.parametrize(
     "model, warns",
     (

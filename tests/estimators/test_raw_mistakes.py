@@ -10,7 +10,7 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPLinearRegression, DPLogisticRegression, DPTabularClassifier
+from skdp import DPAdditiveClassifier, DPLinearRegression, DPLogisticRegression, DPTabularClassifier
 from skdp.data import parquet
 from skdp.preprocessing import LearnedSchema, _learning
 from skdp.testing import reproducible_noise
@@ -158,6 +158,40 @@ def test_text_where_the_fit_had_numbers_is_named_when_it_predicts(kind, dtype, f
         ):
             found = model.predict_proba(again.assign(**wrong))
         assert found.shape == expected.shape
+
+
+def test_dates_where_the_fit_had_numbers_are_named_when_it_predicts_and_the_other_way_round(frame):
+    X = frame.assign(since=pd.to_datetime(frame["since"]))
+    model = DPLogisticRegression(epsilon=9.0).fit(X, np.arange(N) % 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X)
+        model.predict(X.assign(since=np.nan, age=np.nan).head(3))  # missing cells have the type of numbers
+    for wrong in ({"age": X["since"]}, {"since": X["age"]}):
+        with pytest.warns(
+            UserWarning, match=rf"The columns \{{'{next(iter(wrong))}': .*\}} held dates in the fit and do not here, or"
+        ):
+            model.predict(X.assign(**wrong))
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPAdditiveClassifier, DPTabularClassifier])
+def test_one_record_without_a_table_and_a_column_twice_are_named_when_it_predicts(kind, frame):
+    model = kind(epsilon=9.0).fit(frame, np.arange(N) % 2)
+    with pytest.raises(ValueError, match=r"^X is a Series, one row or column; expected a table, such as X\.iloc\[\[0\]\]"):
+        model.predict(frame.iloc[0])
+    with pytest.raises(ValueError, match=r"^X has columns of the same name: \['age'\]; expected each column of the fit once"):
+        model.predict(pd.concat([frame, frame[["age"]]], axis=1))
+
+
+def test_columns_of_a_frame_with_text_and_without_strings_for_names_are_learnt_without_a_word_on_bounds(frame):
+    two = frame.set_axis(pd.MultiIndex.from_product([["a"], frame.columns]), axis=1)
+    model = DPTabularClassifier(epsilon=9.0).fit(two, np.arange(N) % 2)  # warnings are errors
+    assert set(model.learnt_["x1"]) & {"kind"} and model.predict(two).shape == (N,)
+
+
+def test_a_direction_that_is_no_number_is_named(frame):
+    with pytest.raises(ValueError, match=r"^monotone=\{'age': 'up'\}; expected a dict from column to 1"):
+        DPAdditiveClassifier(epsilon=9.0, monotone={"age": "up"}).fit(frame, np.arange(N) % 2)
 
 
 def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_path):

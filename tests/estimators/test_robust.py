@@ -12,7 +12,7 @@ from seeded import fitted
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from skdp import DPRobustRegressor, load_model, save_model
+from skdp import DPConstrainedRegression, DPRobustRegressor, load_model, save_model
 from skdp._data_validation import Facts
 from skdp.losses import Cauchy, Huber, Tukey, Welsch
 from skdp.solvers import GradientDescent
@@ -38,7 +38,7 @@ def test_outliers_move_it_less_than_least_squares(loss, bounds, adjacency, table
     The noise of the coefficients is below 0.02, so that a bound of 0.15 is not missed.
     """
     X, _, spoilt = table
-    given = {"target_bounds": bounds, "adjacency": adjacency}
+    given = {"target_bounds": bounds, "adjacency": adjacency, "threshold": 1.0}
     solver = GradientDescent(300, step_size=0.3)
     model = fitted(DPRobustRegressor(2.0, loss=loss, solver=solver, **given), X, spoilt)
     far = 0.15 if loss != "huber" else 0.3
@@ -59,12 +59,27 @@ def test_the_threshold_is_in_the_units_of_the_targets(loss, bounds, unit):
 @pytest.mark.parametrize("factor", (16.0, 1 / 64))
 def test_units_of_the_targets_do_not_matter(loss, factor, table):
     X, y, _ = table
-    for bounds in (None, (-2.0, 3.0)):
+    for bounds, threshold in ((None, 1.0), ((-2.0, 3.0), 1.0), ((-2.0, 3.0), None)):
         scaled = None if bounds is None else tuple(factor * end for end in bounds)
-        expected = fitted(DPRobustRegressor(loss=loss, target_bounds=bounds), X, y)
-        model = fitted(DPRobustRegressor(loss=loss, target_bounds=scaled, threshold=factor), X, factor * y)
+        expected = fitted(DPRobustRegressor(loss=loss, target_bounds=bounds, threshold=threshold), X, y)
+        given = None if threshold is None else factor
+        model = fitted(DPRobustRegressor(loss=loss, target_bounds=scaled, threshold=given), X, factor * y)
         np.testing.assert_allclose(model.coef_, factor * expected.coef_, rtol=1e-9)
         assert model.intercept_ == pytest.approx(factor * expected.intercept_, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Noise hides where the numbers to predict lie:UserWarning")
+@pytest.mark.parametrize("kind, loss", (*((DPRobustRegressor, loss) for loss in KINDS), (DPConstrainedRegression, "huber")))
+def test_the_range_of_y_is_learnt_with_the_columns(kind, loss, table):
+    """Around 0 with a threshold of 1, all of these targets would be outliers. Of 60 fits the lowest score was .68."""
+    X, y, spoilt = table
+    frame = pd.DataFrame(X).add_prefix("x")
+    given = {} if kind is DPRobustRegressor else {"radius": 500.0, "fit_intercept": True}
+    model = kind(5.0, loss=loss, **given).fit(frame, 5000 + 100 * (y if loss == "huber" else spoilt))
+    assert model.score(frame, 5000 + 100 * y) > 0.5
+    low, high = model.target_bounds_
+    assert 0 < low < high < 20_000
+    assert model.privacy_report_.public["n_releases"] > 3
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")

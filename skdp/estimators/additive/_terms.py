@@ -281,9 +281,10 @@ def monotone_directions(monotone: Any, facts: Schema) -> dict[str, int]:
 
     Raises
     ------
-    ValueError
-        If a column does not exist or is not a column of numbers.
+    TypeError, ValueError
+        If a direction is neither 1 nor -1, or a column does not exist or is not a column of numbers.
     """
+    check_monotone(monotone)
     directions = {}
     for column, way in (monotone or {}).items():
         (name,) = named_columns("monotone", [column], list(facts.columns))

@@ -59,8 +59,11 @@ class TabularModel(BoostedModel):
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
-        model, reason = self._chosen(*self._facts_of(X, y))
-        learns = (hasattr(X, "columns") and framed(X) is X) or in_partitions(X) or leaves_to_learn(self.schema)
+        n_samples, n_columns, rest = self._facts_of(X, y)
+        model, reason = self._chosen(n_samples, n_columns, rest)
+        learns = (
+            rest is not None or (hasattr(X, "columns") and framed(X) is X) or in_partitions(X) or leaves_to_learn(self.schema)
+        )
         if isinstance(model, DPLogisticRegression) and not learns:
             self._check_bounds()  # which warns of an array without public facts
         vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks

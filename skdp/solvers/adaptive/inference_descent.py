@@ -49,6 +49,9 @@ __all__ = ["InferenceDescent"]
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns. docs/user_guide/confidence_intervals.md has the check on others.
 
+# Share of the meat where it is released, and largest half edge of its noise, over its mean for normal errors, for which it is.
+# A choice: with half of the mean, the noise of the gradients is most of the variance of an interval already.
+MEAT, MOST_EDGE_OF_MEAT = 0.08, 0.6
 # Steps of the pilot, how many of the last are averaged there and in the descents, and heavy-ball coefficient.
 PILOT_STEPS, PILOT_WARM_UP, WARM_UP, MOMENTUM = 30, 0.4, 0.35, 0.8
 # Steps for epsilon=inf, with which the results are exact to 1e-6 on well-conditioned tables.
@@ -138,8 +141,11 @@ class InferenceDescent(WhiteningSolver):
         Number of steps T of a descent, at least 2.
     n_replicates : int, default=2
         Number of descents K, at least 1. One more has a better estimate of the noise, and more passes.
-    robust : bool, default=False
-        Whether the meat is released. Intervals are then valid for errors whose size depends on the row, and wider.
+    robust : bool or None, default=None
+        Whether the meat is released. Intervals are then valid for errors whose size depends on the row. None releases it for
+        numbers where n, the number of features and the budget keep its noise small beside it. True does so in any case, and
+        cuts off fewer errors and weighs long rows more, so that a model that is wrong is nearer to least squares; intervals are
+        up to twice as wide.
     row_bound : float or None, default=None
         The bound b over the usual norm of z, at least 1. None takes 1.25, and 1.8 if ``robust``.
 
@@ -200,7 +206,9 @@ class InferenceDescent(WhiteningSolver):
         limit = min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
         return max(self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit, float(self._drowned(problem)))
 
-    def __init__(self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool = False, row_bound: float | None = None) -> None:
+    def __init__(
+        self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool | None = None, row_bound: float | None = None
+    ) -> None:
         self.n_steps = n_steps
         self.n_replicates = n_replicates
         self.robust = robust
@@ -297,9 +305,7 @@ class InferenceDescent(WhiteningSolver):
         spread = math.sqrt(max(shown_spread**2 - of_pilot, shown_spread**2 / 4))
         wanted = ROBUST_THRESHOLD if self.robust else THRESHOLD
         threshold = min(wanted * spread, 1.0)
-        ratio = threshold / spread
-        inside, density = 2 * float(ndtr(ratio)) - 1, math.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
-        square = inside - 2 * ratio * density + ratio**2 * (1 - inside)
+        inside, square = _of_normal(threshold / spread)
         return Huber(threshold), square * spread**2 / inside
 
     def _residual(self, problem: Problem, frame: Frame, coef: np.ndarray, ask: Ask) -> float:
@@ -370,10 +376,17 @@ class InferenceDescent(WhiteningSolver):
             pilot=0.12,
             residuals=2 * histogram if problem.loss.targets == "numbers" else 0.0,
             bread=min(max((self._edge(problem) / EDGE) ** 2, BREAD), MOST_FOR_BREAD),
-            meat=0.08 if self.robust else 0.0,
+            meat=MEAT if self._needs_meat(problem) else 0.0,
             steps=0.0,
         )
         return first._replace(steps=1 - sum(first))
+
+    def _needs_meat(self, problem: Problem) -> bool:
+        """Whether the covariance of the scores is released."""
+        if self.robust is not None or problem.loss.targets == "classes":
+            return bool(self.robust)
+        _, square = _of_normal(THRESHOLD)
+        return self._edge(problem) / math.sqrt(MEAT) <= MOST_EDGE_OF_MEAT * square / THRESHOLD**2
 
     def _edge(self, problem: Problem) -> float:
         """Expected half edge of the noise of a bread with the whole budget, over the mean curvature; from public facts."""
@@ -401,11 +414,18 @@ class InferenceDescent(WhiteningSolver):
         check_integer("n_steps", self.n_steps, minimum=2, maximum=10**6)
         check_integer("n_replicates", self.n_replicates, minimum=1, maximum=1000)
         check_number("row_bound", self.row_bound, minimum=1.0, maximum=1e6, optional=True)
-        if not isinstance(self.robust, (bool, np.bool_)):
-            raise TypeError(f"robust={shown(self.robust)}; expected True or False.")
+        if not (self.robust is None or isinstance(self.robust, (bool, np.bool_))):
+            raise TypeError(f"robust={shown(self.robust)}; expected True, False or None.")
         settled = self._with_floats(*(("row_bound",) if self.row_bound is not None else ()))
-        settled.n_steps, settled.n_replicates, settled.robust = int(self.n_steps), int(self.n_replicates), bool(self.robust)
+        settled.n_steps, settled.n_replicates = int(self.n_steps), int(self.n_replicates)
+        settled.robust = None if self.robust is None else bool(self.robust)
         return settled
+
+
+def _of_normal(threshold: float) -> tuple[float, float]:
+    """Mean second derivative and mean squared slope of Huber's loss, for normal residuals with a standard deviation of 1."""
+    inside, density = 2 * float(ndtr(threshold)) - 1, math.exp(-(threshold**2) / 2) / math.sqrt(2 * math.pi)
+    return inside, inside - 2 * threshold * density + threshold**2 * (1 - inside)
 
 
 def _with_records(problem: Problem, n_samples: int) -> Problem:

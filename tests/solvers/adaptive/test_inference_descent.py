@@ -66,6 +66,17 @@ def test_the_schedule_spends_the_budget_in_the_stated_shares(loss, robust, inter
     assert [name for name, *_ in spent].count("ResidualSizes") == (2 if isinstance(loss, Squared) else 0)
 
 
+@pytest.mark.parametrize(("n", "d"), [(5000, 5), (5000, 20), (1000, 5), (60_000, 20)])
+@pytest.mark.parametrize("loss", (Squared(), Logistic()), ids=("numbers", "classes"))
+def test_the_meat_is_released_for_numbers_where_its_noise_is_small(loss, n, d):
+    """Intervals do not hold for errors of different sizes without it; where its noise is large, that of the steps is larger."""
+    setting = problem(loss, n=n, d=d)
+    edge = gaussian_mu(setting.budget.epsilon, setting.budget.delta) * n / (d + 1) ** 1.5
+    released = [release.query.__name__ for _, release in InferenceDescent().schedule(setting).entries]
+    assert ("Meat" in released) == (isinstance(loss, Squared) and edge > 40), edge
+    assert InferenceDescent(robust=False).schedule(setting).entries != InferenceDescent(robust=True).schedule(setting).entries
+
+
 def test_without_noise_it_is_least_squares_with_the_sandwich_of_statsmodels():
     X, y, _ = sample()
     model = noiseless(DPLinearRegression, X, y, robust=True)
@@ -189,7 +200,7 @@ def test_noise_is_taken_off_a_released_meat(rng):
     assert np.linalg.eigvalsh(estimated_meat(hidden, 0.1)).min() >= 0
 
 
-@pytest.mark.parametrize("robust", (False, True))
+@pytest.mark.parametrize("robust", (None, False, True))
 @pytest.mark.parametrize("kind", (DPLinearRegression, DPLogisticRegression))
 def test_intervals_cover(kind, robust):
     """Forty samples and fits; the benchmark has 400, and more designs."""
@@ -197,7 +208,7 @@ def test_intervals_cover(kind, robust):
     coef = 4 * coef * (np.arange(D + 1) < D) if kind is DPLogisticRegression else coef
     bounds = {"target_bounds": Y_BOUNDS} if kind is DPLinearRegression else {"classes": [0, 1]}
     for seed in range(40):
-        X, numbers, classes = sample(seed, uneven=robust)
+        X, numbers, classes = sample(seed, uneven=robust is not False)
         model = kind(1.0, feature_bounds=1.0, solver=InferenceDescent(robust=robust), **bounds)
         found = fitted(model, X, numbers if kind is DPLinearRegression else classes, seed=seed).contrast(np.eye(D + 1))
         known = found.estimable
