@@ -1,5 +1,6 @@
-"""Measure the coverage and the width of the noise bands of additive and boosted models, over refits of the same records."""
+"""Measure the coverage and the width of the bands of additive and boosted models, over refits of records or over fresh ones."""
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,14 @@ MODELS = {
     "additive classifier": DPAdditiveClassifier,
     "boosted regressor": DPGradientBoostingRegressor,
     "boosted classifier": DPGradientBoostingClassifier,
+    "inferred additive regressor": functools.partial(DPAdditiveRegressor, inference=True),
+    "inferred additive classifier": functools.partial(DPAdditiveClassifier, inference=True),
 }
+SIGNAL = 0.3  # of the targets by the sum of the functions, with errors of .2
+SLOPE = 1.5  # of the log-odds of the classes by the sum of the functions
+# What the columns add, and where the confidence bands are looked at: quantiles of a column.
+EFFECTS = (lambda x: np.sin(3 * x), np.square, lambda x: 0.8 * x, np.zeros_like)
+LEVELS = np.linspace(0.06, 0.94, 23)
 CORRELATION = 0.9  # of the first two columns
 ABOUT = """\
 Noise bands of the curves of `shape_functions_`, over {repeats} fits of the same records with fresh noise: 4 numbers, of which two
@@ -29,6 +37,10 @@ have a correlation of .9 and one has no effect, `{adjacency}`, delta = 1 / n².
   the point with the lowest share.
 - **width**: median over the points of the width over 2 · 1.96 standard deviations of the curve between fits; 1 is ideal.
   **5 %, 95 %**: quantiles of the same over the points.
+
+For models with `inference=True` the records are fresh in each fit, too, the band is the confidence band, and the curve that it
+should hold is that of the population, at 23 points between the 6 % and the 94 % quantile of each column. **estimable** is the
+share of points and fits with a band; the others are left out.
 """
 
 
@@ -61,51 +73,83 @@ def measure(models: list[str], sizes: dict[str, Any], repeats: int, jobs: int | 
 
 def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int | None) -> dict[str, float]:
     """Return coverage and widths of one model, over the points of its curves."""
-    curves = Parallel(n_jobs=jobs)(delayed(fitted_curves)(about, sizes, seed) for seed in range(repeats))
+    inference = about["model"].startswith("inferred")
+    run = inferred_curves if inference else fitted_curves
+    curves = Parallel(n_jobs=jobs)(delayed(run)(about, sizes, seed) for seed in range(repeats))
     values, lower, upper = (np.array(part) for part in zip(*curves, strict=True))
-    middle, spread = values.mean(axis=0), np.maximum(values.std(axis=0, ddof=1), 1e-300)
-    shares = ((lower <= middle) & (middle <= upper)).mean(axis=0)
-    widths = np.median(upper - lower, axis=0) / (2 * 1.96 * spread)
-    low, median, high = np.quantile(widths, [0.05, 0.5, 0.95])
+    known = np.isfinite(lower)
+    middle = np.zeros(values.shape[1]) if inference else values.mean(axis=0)
+    spread = np.maximum(np.std(values, axis=0, ddof=1, where=known), 1e-300)
+    held, times = ((lower <= middle) & (middle <= upper) & known).sum(axis=0), known.sum(axis=0)
+    widths = np.nanmedian(np.where(known, upper - lower, np.nan), axis=0) / (2 * 1.96 * spread)
+    low, median, high = np.nanquantile(widths, [0.05, 0.5, 0.95])
     return {
-        "coverage": float(shares.mean()),
-        "lowest": float(shares.min()),
+        "coverage": float(held.sum() / times.sum()),
+        "lowest": float((held / np.maximum(times, 1))[times > 0.3 * len(values)].min(initial=1.0)),
         "width": float(median),
         "5 %": float(low),
         "95 %": float(high),
+        "estimable": float(known.mean()),
     }
 
 
 def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fit once, with the noise of a seed; return values and ends of the bands of all curves."""
-    given = {"feature_bounds": 1.0, "delta": 1 / about["n"] ** 2, "adjacency": sizes["adjacency"]}
-    classes = about["model"].endswith("classifier")
-    X, y = table(about["n"], classes, sizes["seed"])
-    given |= {"classes": [0, 1]} if classes else {"target_bounds": (-1, 1)}
-    with warnings.catch_warnings(), noise_of(seed):
-        warnings.simplefilter("ignore")
-        functions = MODELS[about["model"]](about["epsilon"], **given).fit(X, y).shape_functions_.values()
-    parts = [(f.values, f.lower, f.upper) for f in functions]
+    parts = [(f.values, f.lower, f.upper) for f in functions_of(about, sizes, seed, *table_of(about, sizes["seed"]))]
     values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
     return values, lower, upper
 
 
-def table(n: int, classes: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a table of 4 numbers in [-1, 1] and its targets, in [-1, 1] or of two classes."""
+def inferred_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit fresh records once; return values and ends of the confidence bands at the points, less the true curves."""
+    functions = functions_of(about, sizes, seed, *table_of(about, (sizes["seed"], 1 + seed)))
+    scale = SLOPE if "classifier" in about["model"] else SIGNAL
+    many, _ = table(200_000, False, sizes["seed"])
+    parts = []
+    for place, (function, effect) in enumerate(zip(functions, EFFECTS, strict=True)):
+        points = np.quantile(many[:, place], LEVELS)
+        truth = scale * (effect(points) - effect(many[:, place]).mean())
+        parts.append(
+            [np.interp(points, function.grid, part) - truth for part in (function.values, function.lower, function.upper)]
+        )
+    values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return values, lower, upper
+
+
+def functions_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.ndarray, y: np.ndarray) -> Any:
+    """Return the functions of a fit with the noise of a seed."""
+    given = {"feature_bounds": 1.0, "delta": 1 / about["n"] ** 2, "adjacency": sizes["adjacency"]}
+    given |= (
+        {"classes": [0, 1]}
+        if "classifier" in about["model"]
+        else {"target_bounds": (-2, 2) if about["model"].startswith("inferred") else (-1, 1)}
+    )
+    with warnings.catch_warnings(), noise_of(seed):
+        warnings.simplefilter("ignore")
+        return MODELS[about["model"]](about["epsilon"], **given).fit(X, y).shape_functions_.values()
+
+
+def table_of(about: dict[str, Any], seed: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the table of a cell."""
+    return table(about["n"], "classifier" in about["model"], seed)
+
+
+def table(n: int, classes: bool, seed: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return a table of 4 numbers in [-1, 1] and its targets, in [-2, 2] or of two classes."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 4))
     Z[:, 1] = CORRELATION * Z[:, 0] + np.sqrt(1 - CORRELATION**2) * Z[:, 1]
     X = np.clip(Z, -2.5, 2.5) / 2.5
-    signal = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.8 * X[:, 2]
+    signal = sum(effect(X[:, place]) for place, effect in enumerate(EFFECTS))
     signal -= signal.mean()
     if classes:
-        return X, (rng.random(n) < expit(1.5 * signal)).astype(int)
-    return X, np.clip(0.3 * signal + 0.2 * rng.normal(size=n), -1, 1)
+        return X, (rng.random(n) < expit(SLOPE * signal)).astype(int)
+    return X, np.clip(SIGNAL * signal + 0.2 * rng.normal(size=n), -2, 2)
 
 
 def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     """Return the page."""
-    measures = ("coverage", "lowest", "width", "5 %", "95 %")
+    measures = ("coverage", "lowest", "width", "5 %", "95 %", "estimable")
     lines = [row(heads := ["model", "n", "epsilon", *measures]), row(["---"] * len(heads))]
     for record in records:
         shown = [f"{record[name]:.3f}" for name in measures]

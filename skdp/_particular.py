@@ -45,6 +45,11 @@ class Particular:
         """Number of columns of the table as the estimator was given it; None where rows behind the oracle have as many."""
         return None
 
+    @property
+    def alike(self) -> float:
+        """How many times more noise hides coefficients than for features in general, because features are alike by design."""
+        return 1.0
+
     @classmethod
     def of(cls: type[P], holder: Holder) -> P:
         """Return the slot of a holder where it is of this class, and the defaults of this class where it is not."""

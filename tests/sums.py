@@ -4,6 +4,7 @@ import numpy as np
 
 from skdp.estimators import (
     DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedRegression,
     DPGradientBoostingClassifier,
@@ -46,5 +47,6 @@ def fits():
         yield DPAUCMaximizer(solver=solver, **two), X, classes
     yield DPGroupDROClassifier(**two), X, classes, groups
     yield DPAdditiveClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1], knots="private"), X, classes
+    yield DPAdditiveRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1), inference=True), X, numbers
     yield DPGradientBoostingClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1, 2]), X, np.digitize(score, [-0.1, 0.1])
     yield DPGradientBoostingRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1)), X, numbers

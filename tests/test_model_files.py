@@ -238,6 +238,7 @@ CHOSEN = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["
 MODELS = {
     "additive": DPAdditiveClassifier(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, interactions=[(0, 1)], knots="private"),
     "additive numbers": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, target_bounds=(0, 1)),
+    "additive inference": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=1.0, target_bounds=(0, 1), inference=True),
     "bagging": BaggingClassifier(private(), 2),
     "voting": VotingClassifier([("first", private()), ("second", private())]),
     "calibrated": CalibratedClassifierCV(private(), cv=2),

@@ -34,6 +34,7 @@ from skdp.estimators import (
 )
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._needs_memory import need_of_memory
+from skdp.estimators.additive._inferred import independent
 from skdp.estimators.boosting import _rule
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._tabular import TabularModel
@@ -250,13 +251,14 @@ def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
     assert ("solvers/_base.py", "peek") in frames_with_data(clone(estimator), X, LABELS["binary"])
 
 
+@pytest.mark.parametrize("inference", (False, True))
 @pytest.mark.parametrize("kind", (DPAdditiveClassifier, partial(DPAdditiveRegressor, target_bounds=(0, 1))))
-def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, rng, monkeypatch):
+def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, inference, rng, monkeypatch):
     """Those of an additive model with private knots; the twin hands them out."""
     X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
-    model = kind(epsilon=9.0, feature_bounds=1.0, knots="private")
+    model = kind(epsilon=9.0, feature_bounds=1.0, knots="private", inference=inference)
     assert frames_with_data(model, X, y) == set()
-    width = model.basis_.n_features
+    width = independent(model.basis_).size if inference else model.basis_.n_features
     assert model.basis_.placed and width < finest(model.basis_).n_features
     leak(monkeypatch, lambda rows: rows._blocks.table if rows.n_features == width else None)
     assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}

@@ -18,22 +18,113 @@ from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 
-__all__ = ["InferenceMixin"]
+__all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "IntervalMixin", "for_inference"]
 
 INTERCEPT = "(intercept)"
 KINDS = ("confidence", "noise")
+NOT_INFERRED = "This model was not fitted for inference; expected inference=True, and a new fit."
 # Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
 LARGEST_CONDITION = 1e10
 
 
-class InferenceMixin:
-    """Adds ``inference=True`` to a linear model: intervals, contrasts, Wald tests and a summary, by post-processing alone.
+class IntervalMixin:
+    """Adds ``inference=True`` to a model: its solver, and intervals of predictions, by post-processing alone.
 
-    Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
+    Subclasses declare the parameter ``inference``, have `DPEstimator` as a further base, and map tables by ``_interval_rows``.
     """
 
     inference: Any
     solver: Any
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
+        """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.
+
+        Parameters
+        ----------
+        X : array-like, CSR or data frame of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+        level : float, default=0.95
+            Probability that an interval holds the mean, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends: for numbers within ``target_bounds_``, for probabilities within [0, 1]. They are the whole range
+            where the budget does not identify a prediction.
+
+        Raises
+        ------
+        AttributeError
+            If the model was not fitted for inference.
+        """
+        self._inferred()
+        table = self._interval_rows(X)  # type: ignore[attr-defined]
+        rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
+        constant = np.full(len(rows), float(self.fit_intercept))  # type: ignore[attr-defined]
+        found = self._contrasts(rows, constant, np.arange(len(rows)).astype(str), level, "confidence")
+        ends = np.column_stack([found.lower, found.upper])
+        return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
+
+    def _algorithm(self) -> Any:
+        """Return the solver, or the one for inference."""
+        automatic = isinstance(self.solver, str) and self.solver == "auto"
+        return "inference" if automatic and self.inference is True else self.solver
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        if self.inference and facts.classes is not None and len(facts.classes) > 2:
+            raise ValueError(
+                f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
+                "inference=False, whose coefficients have no intervals."
+            )
+        plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
+        return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        if not isinstance(self.inference, (bool, np.bool_)):
+            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
+        if self.inference and not for_inference(self._algorithm()):
+            raise ValueError(
+                f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
+            )
+
+    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
+        if (inference := result.inference) is not None:
+            offset, unit = self._units()  # type: ignore[attr-defined]
+            if plan.scaling is not None:
+                inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
+            model["inference_"] = replace(inference, offset=offset, unit=unit)
+        return model
+
+    def _inferred(self) -> Any:
+        check_is_fitted(self)
+        if not hasattr(self, "inference_"):
+            raise AttributeError(NOT_INFERRED)
+        return self.inference_
+
+    def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
+        inference = self._inferred()
+        check_number("level", level, above=0.0, below=1.0)
+        if kind not in KINDS:
+            raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
+        found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind)
+        if not (unknown := np.count_nonzero(~found.estimable)):
+            return found
+        warn(
+            f"{unknown} of {len(rows)} combinations of coefficients are not identified at this budget: their intervals are "
+            "infinite, and they have no p-value. Take more records or a larger epsilon, leave out features that others nearly "
+            "determine, and leave one level of each category out, as a schema does.",
+            LowSignalWarning,
+        )
+        return found
+
+
+class InferenceMixin(IntervalMixin):
+    """Adds ``inference=True`` to a linear model: intervals, contrasts, Wald tests and a summary, by post-processing alone.
+
+    Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
+    """
 
     def confidence_intervals(self, level: float = 0.95, kind: str = "confidence") -> Any:
         """Return an interval for each coefficient, the intercept last.
@@ -126,35 +217,6 @@ class InferenceMixin:
             raise ValueError("The rows of L are linearly dependent; expected one row for each independent combination.")
         return self._inferred().wald(rows, constant)
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
-        """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_samples, n_features)
-            Records, used as given: rows are not clipped.
-        level : float, default=0.95
-            Probability that an interval holds the mean, in (0, 1).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper ends: for numbers within ``target_bounds_``, for probabilities within [0, 1]. They are the whole range
-            where the budget does not identify a prediction.
-
-        Raises
-        ------
-        AttributeError
-            If the model was not fitted for inference.
-        """
-        self._inferred()
-        table = self._rows_of(X)  # type: ignore[attr-defined]
-        rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
-        constant = np.full(len(rows), float(self.fit_intercept))  # type: ignore[attr-defined]
-        found = self._contrasts(rows, constant, np.arange(len(rows)).astype(str), level, "confidence")
-        ends = np.column_stack([found.lower, found.upper])
-        return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
-
     def summary(self, level: float = 0.95) -> Summary:
         """Return a table of the coefficients with standard errors, tests and intervals, for print, HTML and data frames.
 
@@ -182,30 +244,9 @@ class InferenceMixin:
             getattr(getattr(self, "schema_", None), "references", {}),
         )
 
-    def _algorithm(self) -> Any:
-        """Return the solver, or the one for inference."""
-        automatic = isinstance(self.solver, str) and self.solver == "auto"
-        return "inference" if automatic and self.inference is True else self.solver
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        if self.inference and facts.classes is not None and len(facts.classes) > 2:
-            raise ValueError(
-                f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
-                "inference=False, whose coefficients have no intervals."
-            )
-        plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
-        return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
-
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
-        if not isinstance(self.inference, (bool, np.bool_)):
-            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
-        for_inference = _for_inference(self._algorithm())
-        if self.inference and not for_inference:
-            raise ValueError(
-                f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
-            )
-        if not for_inference:
+        super()._check_parameters()
+        if not for_inference(self._algorithm()):
             return
         if isinstance(stated := self._stated(), TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
             raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
@@ -215,10 +256,13 @@ class InferenceMixin:
                 "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."
             )
 
+    def _interval_rows(self, X: Any) -> Any:
+        return self._rows_of(X)  # type: ignore[attr-defined]
+
     def _stated(self) -> Schema | None:
         """Return the schema, with treatment coding for inference."""
         schema: Schema | None = super()._stated()  # type: ignore[misc]
-        return schema if schema is None or not _for_inference(self._algorithm()) else TreatmentSchema.of(schema)
+        return schema if schema is None or not for_inference(self._algorithm()) else TreatmentSchema.of(schema)
 
     def _public_rows(self) -> tuple[Any, Any]:
         if isinstance(stated := self._stated(), TreatmentSchema):
@@ -233,21 +277,6 @@ class InferenceMixin:
         levels = ", ".join(f"{name}={level}" for name, level in stated.references.items())
         relative = f"; levels of categories are relative to {levels}. {UNLISTED}" if levels else ""
         return {**described, "columns": f"in their units, clipped to the bounds of the schema{relative}"}
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
-        if (inference := result.inference) is not None:
-            offset, unit = self._units()  # type: ignore[attr-defined]
-            if plan.scaling is not None:
-                inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
-            model["inference_"] = replace(inference, offset=offset, unit=unit)
-        return model
-
-    def _inferred(self) -> Any:
-        check_is_fitted(self)
-        if not hasattr(self, "inference_"):
-            raise AttributeError("This model was not fitted for inference; expected inference=True, and a new fit.")
-        return self.inference_
 
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""
@@ -321,22 +350,6 @@ class InferenceMixin:
             )
         return blocks[column]
 
-    def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
-        inference = self._inferred()
-        check_number("level", level, above=0.0, below=1.0)
-        if kind not in KINDS:
-            raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
-        found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind)
-        if not (unknown := np.count_nonzero(~found.estimable)):
-            return found
-        warn(
-            f"{unknown} of {len(rows)} combinations of coefficients are not identified at this budget: their intervals are "
-            "infinite, and they have no p-value. Take more records or a larger epsilon, leave out features that others nearly "
-            "determine, and leave one level of each category out, as a schema does.",
-            LowSignalWarning,
-        )
-        return found
-
 
 def framed(values: np.ndarray, index: np.ndarray, columns: list[str]) -> Any:
     """Return a DataFrame if pandas is installed, else the array."""
@@ -346,6 +359,6 @@ def framed(values: np.ndarray, index: np.ndarray, columns: list[str]) -> Any:
         return values
 
 
-def _for_inference(solver: Any) -> bool:
-    """Whether a solver, by name or as an object, is that for inference."""
+def for_inference(solver: Any) -> bool:
+    """Return whether a solver, by name or as an object, is that for inference."""
     return isinstance(solver, InferenceDescent) or (isinstance(solver, str) and solver == InferenceDescent.name)

@@ -21,8 +21,10 @@ class AdditiveDisplay:
 
     A number has a curve, a category has one bar per value, and a pair of columns has a heat map. All panels except heat maps
     share the vertical axis, so heights can be compared. Bands and error bars are the 95 % band of the noise that was added for
-    privacy. In a heat map, the colours are interpolated between knots like the function, and a dot marks a point where the band
-    contains 0. If a column has more than 60 categories, the 40 whose bands are farthest from 0 are drawn.
+    privacy. After a fit for inference they are 95 % confidence bands, with the band of the noise darker inside, and a curve has
+    gaps where the budget does not identify it. In a heat map, the colours are interpolated between knots like the function, and a
+    dot marks a point where the band contains 0. If a column has more than 60 categories, the 40 whose bands are farthest from 0
+    are drawn.
 
     Parameters
     ----------

@@ -44,6 +44,8 @@ class Panel:
         Names of the outputs.
     missing : ndarray of shape (3, n_outputs) or None, default=None
         Value of the function at a missing cell, and the ends of its band.
+    inner : pair of ndarray or None, default=None
+        Lower and upper ends of a second band, for the noise alone, inside the band.
     """
 
     title: str
@@ -54,6 +56,7 @@ class Panel:
     band: tuple[np.ndarray, np.ndarray] | None
     labels: tuple[str, ...]
     missing: np.ndarray | None = None
+    inner: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -84,15 +87,19 @@ class Panel:
         """
         kind = self._heat_map if self.is_pair else self._bars if self.scales[0] == "category" else self._curves
         kind(ax)
+        if self.band is not None and not np.isfinite(self.band[0]).any():
+            ax.text(0.5, 0.5, "not identified at this budget", transform=ax.transAxes, ha="center", va="center", fontsize="small")
         ax.set_title(plain(self.title), fontsize="medium")
 
     def _curves(self, ax: Any) -> None:
         for output, colour in self._outputs():
-            ax.plot(self.grids[0], self.values[:, output], color=colour, linewidth=1.6, label=plain(self.labels[output]))
-            if self.band is not None:
-                ends = (end[:, output] for end in self.band)
+            values = self._identified(self.values, output)
+            ax.plot(self.grids[0], values, color=colour, linewidth=1.6, label=plain(self.labels[output]))
+            for band in filter(None, (self.band, self.inner)):
+                ends = (self._identified(end, output) for end in band)
                 ax.fill_between(self.grids[0], *ends, color=colour, alpha=0.25, linewidth=0)
         ax.axhline(0, color=DARK, linewidth=0.6, zorder=0)
+        ax.update_datalim(np.column_stack([self.grids[0], np.zeros(len(self.grids[0]))]))  # where the curve has gaps, too
         ax.margins(x=0.02)
         self._mark(ax.xaxis, 0)
         if self.missing is not None:
@@ -115,9 +122,11 @@ class Panel:
         width = 0.8 / len(self.labels)
         for output, colour in self._outputs():
             places = np.arange(len(self.values)) + width * (output - (len(self.labels) - 1) / 2)
-            ax.bar(places, self.values[:, output], width, color=colour, alpha=0.55, label=plain(self.labels[output]))
-            if self.band is not None:
-                ax.vlines(places, *(end[:, output] for end in self.band), color=DARK, linewidth=1.2)
+            values = self._identified(self.values, output)
+            ax.bar(places, values, width, color=colour, alpha=0.55, label=plain(self.labels[output]))
+            for band, line in ((self.band, 1.2), (self.inner, 3.0)):
+                if band is not None:
+                    ax.vlines(places, *(self._identified(end, output) for end in band), color=DARK, linewidth=line)
         ax.axhline(0, color=DARK, linewidth=0.6)
         ax.set_xlim(-0.6, len(self.values) - 0.4)
         self._mark(ax.xaxis, 0)
@@ -159,6 +168,11 @@ class Panel:
         else:
             axis.get_major_locator().set_params(nbins=TICKS - (self.is_pair and place == 0))
 
+    def _identified(self, values: np.ndarray, output: int) -> np.ndarray:
+        """Return the values of an output, NaN where its band is infinite, because they say nothing there."""
+        shown = values[:, output]
+        return shown if self.band is None else np.where(np.isfinite(self.band[0][:, output]), shown, np.nan)
+
     def _outputs(self) -> Iterator[tuple[int, str]]:
         return ((output, COLOURS[output % len(COLOURS)]) for output in range(len(self.labels)))
 
@@ -188,12 +202,13 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
     shape = (*(len(grid) for grid in grids), -1)
     values = np.reshape(function.values, shape)
     band = None if function.lower is None else (np.reshape(function.lower, shape), np.reshape(function.upper, shape))
+    inner = None if function.noise is None else (np.reshape(function.noise[0], shape), np.reshape(function.noise[1], shape))
     title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
     missing = None if function.missing is None else np.reshape(function.missing, (3, -1))
     if missing is not None and scales == ("category",):  # a number that has two values
         grids, values = (np.append(np.asarray(grids[0], dtype=object), "missing"),), np.vstack([values, missing[:1]])
         band = None if band is None else (np.vstack([band[0], missing[1:2]]), np.vstack([band[1], missing[2:]]))
-    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels, missing)
+    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels, missing, inner)
     if not is_pair:
         panel = _clearest(panel) if panel.scales == ("category",) and len(panel.values) > MANY else panel
         return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]
@@ -277,8 +292,9 @@ def _by_value(panel: Panel) -> Panel:
 
 def _at(panel: Panel, place: np.ndarray) -> Panel:
     """Select categories of a panel, in a new order."""
-    band = None if panel.band is None else (panel.band[0][place], panel.band[1][place])
-    return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], band=band)
+    bands = {name: getattr(panel, name) for name in ("band", "inner")}
+    bands = {name: None if band is None else (band[0][place], band[1][place]) for name, band in bands.items()}
+    return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], **bands)
 
 
 def _of_output(panel: Panel, output: int) -> Panel:

@@ -402,6 +402,7 @@ class AdditiveBasis:
             steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
             peaks = self.knots_of(name)
             places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
+            places = np.append(0.0, places) if fine and peaks[0] > 0 else places
         if column.learnt is not None:
             return np.asarray(from_between(column, 2 * places - 1))
         low, high = column.bounds

@@ -13,6 +13,9 @@ __all__ = ["FINEST", "finest", "hat_columns", "place_knots", "placed", "refineme
 
 FINEST = knots(32)
 EVEN = 4  # number of even intervals whose ends are always knots, whatever the records are
+# First and last quantile of knots at quantiles: those of F. Harrell, "Regression Modeling Strategies" (2015), section 2.4.6.
+# Beyond them are few records, from which no budget tells the end of a line.
+OUTER = (0.01, 0.99)
 PRIOR = 0.01  # share of the weight that is spread evenly over the range; it places knots where the release shows no records
 
 
@@ -27,7 +30,7 @@ def hat_columns(basis: AdditiveBasis) -> np.ndarray:
     return np.concatenate([np.arange(part.start, part.stop) for part in hats])
 
 
-def placed(basis: AdditiveBasis, shares: np.ndarray) -> AdditiveBasis:
+def placed(basis: AdditiveBasis, shares: np.ndarray, at_quantiles: bool = False) -> AdditiveBasis:
     """Return the basis with the same number of knots, placed for each number where its records are.
 
     Parameters
@@ -36,14 +39,33 @@ def placed(basis: AdditiveBasis, shares: np.ndarray) -> AdditiveBasis:
         A basis with even knots.
     shares : ndarray of shape (n_numbers * len(FINEST),)
         Noisy share of the records near each knot of `FINEST`, by column.
+    at_quantiles : bool, default=False
+        Whether the knots are at quantiles alone, so that functions are constant beyond the first and the last one.
 
     Returns
     -------
     AdditiveBasis
         It depends on the arguments alone.
     """
-    by_column = zip(basis.numbers, shares.reshape(-1, FINEST.size), strict=True)
-    return replace(basis, placed={name: tuple(place_knots(part, basis.knots.size).tolist()) for name, part in by_column})
+    by_column, place = zip(basis.numbers, shares.reshape(-1, FINEST.size), strict=True), place_knots
+    if at_quantiles:
+        place = quantile_knots
+    return replace(basis, placed={name: tuple(place(part, basis.knots.size).tolist()) for name, part in by_column})
+
+
+def quantile_knots(shares: np.ndarray, size: int) -> np.ndarray:
+    """Return different knots out of `FINEST` near evenly spaced quantiles, the first and the last one not within the outer ones.
+
+    See `place_knots` for the arguments.
+    """
+    below, levels = cumulated(shares), np.linspace(*OUTER, size)
+    places = np.abs(below - levels[:, None]).argmin(axis=1)
+    places[[0, -1]] = np.searchsorted(below, levels[0], side="right") - 1, np.searchsorted(below, levels[-1])
+    for place in range(1, size):
+        places[place] = max(places[place], places[place - 1] + 1)
+    for place in range(size - 1, -1, -1):  # the last ones may be beyond the end
+        places[place] = min(places[place], FINEST.size - size + place, *places[place + 1 : place + 2] - 1)
+    return FINEST[places]
 
 
 def place_knots(shares: np.ndarray, size: int) -> np.ndarray:

@@ -15,6 +15,8 @@ GUARD = 1.05
 # Degrees of freedom of the computed noise: 1 where all of it is in directions that noise hides, and VISIBLE more where none is.
 # Measured on the same tables; fewer make intervals wider.
 VISIBLE = 19.0
+# Number of draws of the largest deviation of many combinations: its 95 % quantile has an error of about 1 %.
+DRAWS = 4000
 # Largest number of degrees of freedom: a normal law in place of a t law.
 MOST_FREEDOM = 1e6
 # Share of a variance from hidden directions beyond which a combination counts as not identified. A choice.
@@ -180,19 +182,38 @@ class Inference:
     def wald(self, rows: np.ndarray, constant: np.ndarray) -> WaldTest:
         """Return the test that all of some independent linear combinations are 0; arguments as for `contrasts`."""
         inner = self._inner(rows, constant)
-        noise, sampling, df, estimable = self._parts(inner)
-        turned = inner @ self.directions
-        computed = (turned * (self.own + self.common + self.flat)) @ turned.T + inner @ self.step_noise @ inner.T
-        covariance = computed + inner @ self.sampling @ inner.T
-        stated = (noise + sampling) / np.maximum(np.diag(covariance), 1e-300)  # with what replicates add
-        covariance = self._guard**2 * covariance * np.sqrt(np.outer(stated, stated))
-        freedom = float(_of_total(df, noise, noise + sampling).min())
+        covariance, freedom, estimable = self._jointly(inner, "confidence")
         degrees = (float(len(rows)), freedom)
         if not estimable.all():
             return WaldTest(np.nan, degrees, np.nan, False)
         values = inner @ self.estimates + self.offset / self.unit * constant
         statistic = float(values @ np.linalg.solve(covariance, values)) / len(rows)
         return WaldTest(statistic, degrees, float(stats.f.sf(statistic, *degrees)), True)
+
+    def joint_quantile(self, rows: np.ndarray, level: float, kind: str) -> float:
+        """Return how many standard errors hold all of some linear combinations at once; arguments as for `contrasts`.
+
+        The law is a t law of many dimensions, by simulation; combinations that are not estimable are left out.
+        """
+        inner = self._inner(rows, np.zeros(len(rows)))
+        covariance, freedom, estimable = self._jointly(inner, kind)
+        covariance = covariance[np.ix_(estimable, estimable)]
+        values, directions = np.linalg.eigh(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
+        rng = np.random.default_rng(0)  # no privacy noise: a simulation of it
+        roots = directions * np.sqrt(np.maximum(values, 0.0))
+        draws = np.abs(roots @ rng.normal(size=(len(values), DRAWS))).max(axis=0, initial=0.0)
+        return float(np.quantile(draws / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom), level))
+
+    def _jointly(self, inner: np.ndarray, kind: str) -> tuple[np.ndarray, float, np.ndarray]:
+        """Covariance of linear combinations, degrees of freedom of all, and which are estimable."""
+        noise, sampling, df, estimable = self._parts(inner)
+        sampling = sampling * (kind == "confidence")
+        turned = inner @ self.directions
+        computed = (turned * (self.own + self.common + self.flat)) @ turned.T + inner @ self.step_noise @ inner.T
+        covariance = computed + (kind == "confidence") * inner @ self.sampling @ inner.T
+        stated = (noise + sampling) / np.maximum(np.diag(covariance), 1e-300)  # with what replicates add
+        covariance = self._guard**2 * covariance * np.sqrt(np.outer(stated, stated))
+        return covariance, float(_of_total(df, noise, noise + sampling).min()), estimable
 
     @property
     def _guard(self) -> float:

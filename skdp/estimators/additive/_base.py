@@ -1,5 +1,6 @@
 """Define the base of the additive models: map the columns by public functions, then run an ordinary private fit."""
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,9 +16,11 @@ from skdp._validation import check_feature_bounds, check_integer, check_number, 
 from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._contradictions import of_columns
+from skdp.estimators._inference import KINDS, NOT_INFERRED, for_inference
 from skdp.estimators._plan import Plan
 from skdp.estimators._prepared_rows import named_columns_of
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
+from skdp.estimators.additive._inferred import InferredShapes, all_means, independent, intervals_for_inference
 from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
 from skdp.estimators.additive._reading import (
     Additive,
@@ -36,6 +39,7 @@ from skdp.estimators.additive._terms import (
     monotone_coefficients,
     monotone_directions,
 )
+from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Number, Schema, Term
 from skdp.preprocessing._knot_placement import finest
 from skdp.preprocessing._octave_rule import on_one_scale
@@ -59,6 +63,7 @@ class AdditiveModel(DPEstimator):
     `DPEstimator`, and define how many hats are worth their noise.
     """
 
+    inference: Any = False  # what some estimators have as a parameter
     _dyadic: ClassVar[bool] = True  # whether there are more knots below the first even one
     l1_ratio: Any = 0.0  # what other estimators have as parameters
     fit_intercept: Any = True
@@ -79,6 +84,10 @@ class AdditiveModel(DPEstimator):
         tags.input_tags.sparse = False
         tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
         return tags
+
+    def _interval_rows(self, X: Any) -> Any:
+        """Return the rows of a table whose factors have intervals."""
+        return self._rows_of(X)[:, independent(self.basis_)]
 
     @abstractmethod
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
@@ -110,17 +119,23 @@ class AdditiveModel(DPEstimator):
             monotone_directions(self.monotone, facts)
         length = None if self.data_norm is None else float(self.data_norm)
         basis = AdditiveBasis(facts, 0, pairs, self._dyadic, length)
+        if self.inference:  # so that no row is longer, and none is shortened
+            basis = replace(basis, dyadic=False, length=math.sqrt(max(len(basis.categories), 1)))
         if not isinstance(self.knots, str):
             return replace(basis, n_intervals=int(self.knots))
+        if self.inference:
+            loss: Loss = Squared() if hasattr(self, "target_bounds") else Logistic()
+            problem = Problem(n_samples, 1, loss, self._known_budget(n_samples), 1.0, 1.0)
+            return replace(basis, n_intervals=intervals_for_inference(problem, lambda m: replace(basis, n_intervals=m)))
         return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self._known_budget(n_samples), n_samples), basis))
 
     def _additive(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> Additive:
         """Return the functions, and the release that places the knots, if it is requested and noise would not dominate it."""
         basis = self._basis(n_samples, n_columns, names)
-        asked = isinstance(self.knots, str) and self.knots == "private"
+        asked = self.knots == "private" or (self.inference and self.knots == "auto")
         if not asked or drowned(self._known_budget(n_samples), n_samples, basis):
-            return Additive(basis=basis)
-        return Additive(basis=basis, front=front_of(basis), share=1 - SHARE)
+            return Additive(basis=basis, inference=bool(self.inference))
+        return Additive(basis=basis, inference=bool(self.inference), front=front_of(basis), share=1 - SHARE)
 
     def _known_budget(self, n_samples: int) -> Budget:
         """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
@@ -138,6 +153,25 @@ class AdditiveModel(DPEstimator):
         else:
             check_integer("knots", self.knots, minimum=0, maximum=MOST_INTERVALS)
         check_monotone(self.monotone)
+        if self.inference:
+            self._check_inference()
+        elif for_inference(self.solver):
+            raise ValueError(
+                f"solver={shown(self.solver)} fits coefficients that are identified; expected it with inference=True."
+            )
+
+    def _check_inference(self) -> None:
+        """Raise ValueError for what has no intervals."""
+        given = {name: getattr(self, name) for name in ("interactions", "monotone", "data_norm") if getattr(self, name)}
+        if given:
+            what = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
+            raise ValueError(f"inference=True with {what}; expected functions of single columns, without them.")
+        facts = check_public_columns(self.schema, self.feature_bounds)
+        if not (self.feature_bounds is not None if facts is None else all(column.plain for column in facts.columns.values())):
+            raise ValueError(
+                "inference=True needs bounds and categories of all columns from public knowledge, as schema or feature_bounds: "
+                "values beyond bounds that were learnt would bias confidence intervals. Expected a full schema."
+            )
 
     def _check_bounds(self) -> None:
         check_public_columns(self.schema, self.feature_bounds)
@@ -151,27 +185,33 @@ class AdditiveModel(DPEstimator):
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
         """The function of each column, by name, and of each pair, by both names: grid, values, band and importance."""
-        return self._functions(LEVEL, False)
+        return self._functions(LEVEL, False, None)
 
-    def bands(self, level: float = 0.95, *, simultaneous: bool = False) -> dict[Any, ShapeFunction]:
+    def bands(self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None) -> dict[Any, ShapeFunction]:
         """Return the functions of ``shape_functions_`` with bands of another level, or with bands for whole curves.
 
         Parameters
         ----------
         level : float, default=0.95
-            Share of the fits, with fresh noise to the same records, whose band holds the mean curve, in (0, 1).
+            Share of the fits, with fresh noise, whose band holds the curve, in (0, 1).
         simultaneous : bool, default=False
             Whether a band holds the whole curve at once, at all points of its grid, or each point by itself. Curves of different
             columns are not joint.
+        kind : {"confidence", "noise"} or None, default=None
+            "noise" is for the curve that these records would have without privacy noise. "confidence" is for the curve of the
+            population from which the records come, and needs ``inference=True``. None means the latter after such a fit, and
+            else the former.
 
         Returns
         -------
         dict of ShapeFunction
-            By the name of the column, or both names of a pair. The ends of a band are for the noise alone, not for the sampling
-            of the records; None if the solver reports no noise.
+            By the name of the column, or both names of a pair. The ends of a band are infinite where a fit for inference does
+            not identify the curve; None if the solver reports no noise.
 
         Raises
         ------
+        AttributeError
+            If ``kind`` is "confidence" and the model was not fitted for inference.
         TypeError, ValueError
             If a parameter is not valid.
 
@@ -185,7 +225,11 @@ class AdditiveModel(DPEstimator):
         check_number("level", level, above=0.0, below=1.0)
         if not isinstance(simultaneous, (bool, np.bool_)):
             raise TypeError(f"simultaneous={shown(simultaneous)}; expected True or False.")
-        return self._functions(float(level), bool(simultaneous))
+        if kind not in (None, *KINDS):
+            raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}, or None.")
+        if kind == "confidence" and not hasattr(self, "inference_"):
+            raise AttributeError(f"kind={kind!r}: {NOT_INFERRED}")
+        return self._functions(float(level), bool(simultaneous), kind)
 
     def column_tests(self) -> dict[Any, WaldTest]:
         """Return a test, for each column and named pair, that its function is constant but for the privacy noise.
@@ -211,12 +255,14 @@ class AdditiveModel(DPEstimator):
         **Privacy.** Post-processing of what was released.
         """
         shapes = self._shapes()
-        if type(shapes) is not Shapes or shapes.noise is None:
+        if not isinstance(shapes, InferredShapes) and (type(shapes) is not Shapes or shapes.noise is None):
             raise AttributeError("This model has no tests of columns: they need the joint noise of each function.")
         return {_name_of(term): shapes.test(term) for term in shapes.basis.terms}
 
-    def _functions(self, level: float, simultaneous: bool) -> dict[Any, ShapeFunction]:
+    def _functions(self, level: float, simultaneous: bool, kind: str | None) -> dict[Any, ShapeFunction]:
         shapes = self._shapes()
+        if isinstance(shapes, InferredShapes) and kind is not None:
+            shapes = replace(shapes, kind=kind)
         squeeze = len(shapes.coef) == 1
         return {_name_of(term): shapes.function(term, squeeze, level, simultaneous) for term in shapes.basis.terms}
 
@@ -252,6 +298,8 @@ class AdditiveModel(DPEstimator):
     def _shapes(self) -> Shapes:
         check_is_fitted(self)
         directions = monotone_directions(self.monotone, self.basis_.facts)
+        if (inference := getattr(self, "inference_", None)) is not None:
+            return InferredShapes(self.basis_, np.atleast_2d(self.coef_), None, directions, inference, "confidence")
         return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
@@ -260,8 +308,8 @@ class AdditiveModel(DPEstimator):
         additive = self._additive(len(columns), len(names), names)
         basis = additive.basis if additive.front is None else finest(additive.basis)
         del X
-        packs = additive.front is None and basis.packs(len(columns))
-        rows = basis.packed(columns) if packs else basis.transform(columns)
+        packs = additive.front is None and not additive.inference and basis.packs(len(columns))
+        rows = basis.packed(columns) if packs else additive.rows(basis, columns)
         checked = sparse.csr_array(rows.shape) if packs else rows  # packed rows are finite
         facts, table, labels = super()._read(self._scratch(), checked, y)  # type: ignore[safe-super]
         known = getattr(scratch, "feature_names_in_", None)
@@ -306,14 +354,16 @@ class AdditiveModel(DPEstimator):
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         additive = self._additive(n_samples, n_features)
-        basis = additive.basis
-        width = {"n_features": basis.n_features, "n_stored": basis.n_stored}
-        return {**width, "data_norm": basis.data_norm, "particular": additive}
+        width = {"n_features": additive.n_functions, "n_stored": additive.basis.n_stored}
+        return {**width, "data_norm": additive.data_norm, "particular": additive}
 
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
         """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
-        if result.moments is not None:
-            yield from of_columns(self, Additive.of(result).basis, result.moments)
+        if (moments := result.moments) is not None:
+            basis = Additive.of(result).basis
+            if self.inference:
+                moments = replace(moments, mean=all_means(basis, moments.mean), squares=None)
+            yield from of_columns(self, basis, moments)
 
     def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
         """Return a schema in which monotone columns of numbers have no indicators."""
@@ -347,7 +397,7 @@ class AdditiveModel(DPEstimator):
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         additive = Additive.of(plan.problem)
         if additive.front is not None:
-            additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle))
+            additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle, additive.inference))
         return replace(smoothed(additive.basis, super()._solved(plan, oracle, rng)), particular=additive)
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
@@ -364,12 +414,16 @@ class AdditiveModel(DPEstimator):
         none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
         hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
         numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
-        sizes = f"categories: {len(basis.categories)}; pairs: {len(basis.interactions)}; functions: {basis.n_features}"
+        sizes = f"categories: {len(basis.categories)}; pairs: {len(basis.interactions)}; functions: {additive.n_functions}"
         return {"basis": f"numbers: {numbers}; {sizes}"}
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         basis = Additive.of(result).basis
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[safe-super]
+        if self.inference:
+            coef = np.zeros((*model["coef_"].shape[:-1], basis.n_features))
+            coef[..., independent(basis)] = model["coef_"]
+            model["coef_"] = coef
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):
             shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from skdp.estimators._classifier import DPProbabilisticClassifier
+from skdp.estimators._inference import IntervalMixin
 from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
@@ -14,7 +15,7 @@ from skdp.solvers import Solver
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
 
 
-class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifier):
+class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbabilisticClassifier):
     r"""Additive logistic regression whose fitted model is differentially private.
 
     The log-odds are the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
@@ -77,6 +78,10 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
     max_sample_weight : float or None, default=None
         Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
         its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
+    inference : bool, default=False
+        Whether the fit releases, within the same epsilon, what confidence bands and tests of the population need: `bands`,
+        `column_tests` and `predict_interval` use it. The functions then have few knots, so that the budget identifies them, and
+        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -95,8 +100,10 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
         Sorted class labels.
     noise_ : CoefficientNoise
         Noise of the coefficients. Present only if the solver reports it.
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
     shape_functions_ : dict of ShapeFunction
-        The function of each column, with a band for the noise.
+        The function of each column, with a band for the noise, or after a fit for inference with a confidence band.
     baseline_ : ndarray of shape (1,)
         Raw prediction of an average record, of shape (n_classes,) for more than two classes.
     n_iter_ : int
@@ -177,6 +184,7 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
         max_sample_weight: float | None = None,
+        inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -195,6 +203,7 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
         self.classes = classes
         self.class_weight = class_weight
         self.max_sample_weight = max_sample_weight
+        self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
 
@@ -202,7 +211,7 @@ class DPAdditiveClassifier(WeightedMixin, AdditiveModel, DPProbabilisticClassifi
         return intervals_for_classes(signal, basis)
 
 
-class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
+class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegressor):
     r"""Additive regression whose fitted model is differentially private.
 
     The prediction is the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
@@ -261,6 +270,10 @@ class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
     max_sample_weight : float or None, default=None
         Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
         its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
+    inference : bool, default=False
+        Whether the fit releases, within the same epsilon, what confidence bands and tests of the population need: `bands`,
+        `column_tests` and `predict_interval` use it. The functions then have few knots, so that the budget identifies them, and
+        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -279,8 +292,10 @@ class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
         The range of predictions.
     noise_ : CoefficientNoise
         Noise of the coefficients. Present only if the solver reports it.
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
     shape_functions_ : dict of ShapeFunction
-        The function of each column, with a band for the noise.
+        The function of each column, with a band for the noise, or after a fit for inference with a confidence band.
     baseline_ : ndarray of shape (1,)
         Raw prediction of an average record.
     n_iter_ : int
@@ -357,6 +372,7 @@ class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
         data_norm: float | None = None,
         clip_norm: float | None = None,
         max_sample_weight: float | None = None,
+        inference: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -374,6 +390,7 @@ class DPAdditiveRegressor(WeightedMixin, AdditiveModel, DPRegressor):
         self.data_norm = data_norm
         self.clip_norm = clip_norm
         self.max_sample_weight = max_sample_weight
+        self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
 

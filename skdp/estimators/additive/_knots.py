@@ -3,6 +3,9 @@
 import math
 from dataclasses import replace
 
+import numpy as np
+
+from skdp.estimators.additive._inferred import fitted_first, independent
 from skdp.preprocessing import AdditiveBasis
 from skdp.preprocessing._knot_placement import finest, hat_columns, placed, refinement
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
@@ -57,7 +60,7 @@ def front_of(basis: AdditiveBasis) -> Release:
     return Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis)).size)
 
 
-def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> AdditiveBasis:
+def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle, inference: bool = False) -> AdditiveBasis:
     """Ask where the records are, place the knots, and map the rows from the finest basis to the basis with these knots.
 
     Parameters
@@ -67,7 +70,9 @@ def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> Add
     basis : AdditiveBasis
         The basis with even knots.
     oracle : Oracle
-        The oracle, which holds rows of the basis `finest`.
+        The oracle, which holds rows of the basis `finest`, for inference those that `fitted_first` names.
+    inference : bool, default=False
+        Whether the fit is for inference.
 
     Returns
     -------
@@ -75,9 +80,11 @@ def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle) -> Add
         The basis with the same number of knots, computed from the release and public facts.
     """
     fine = finest(basis)
-    sums = oracle.ask(HatSums(hat_columns(fine)))
-    found = placed(basis, sums * _share_per_unit(problem.n_samples, basis))
-    oracle.map_rows(refinement(fine, found))
+    behind = fitted_first(fine) if inference else np.arange(fine.n_features)
+    sums = oracle.ask(HatSums(np.flatnonzero(np.isin(behind, hat_columns(fine)))))
+    found = placed(basis, sums * _share_per_unit(problem.n_samples, basis), at_quantiles=inference)
+    matrix = refinement(fine, found)[behind]
+    oracle.map_rows(matrix[:, independent(found)] if inference else matrix)
     return found
 
 

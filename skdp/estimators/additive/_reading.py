@@ -1,10 +1,12 @@
 """Read the columns of the training table of an additive model, as a whole or part by part."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -12,6 +14,7 @@ from skdp._data_validation import Part, keep_names, read_numbers, refuse_dates, 
 from skdp._particular import Particular
 from skdp._validation import column_labels
 from skdp.data import Table
+from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 
 __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
@@ -25,9 +28,35 @@ class Additive(Particular):
     ----------
     basis : AdditiveBasis
         The basis functions: with even knots in `Facts` and `Problem`, and with the released knots, if any, in `SolverResult`.
+    inference : bool, default=False
+        Whether only the functions that are linearly independent are fitted.
     """
 
     basis: AdditiveBasis
+    inference: bool = False
+
+    @property
+    def n_functions(self) -> int:
+        """Number of functions that are fitted."""
+        return independent(self.basis).size if self.inference else self.basis.n_features
+
+    @property
+    def data_norm(self) -> float:
+        """Bound on the norm of a row. Fits for inference have hats, and indicators over their largest length, alone."""
+        basis = self.basis
+        return math.hypot(bool(basis.numbers), bool(basis.categories)) if self.inference else basis.data_norm
+
+    @property
+    def alike(self) -> float:
+        """Factor of the noise that hides coefficients."""
+        return ALIKE if self.inference else 1.0
+
+    def rows(self, basis: AdditiveBasis, columns: Any) -> sparse.csr_array:
+        """Return the functions of some records that are fitted, on the knots of a basis."""
+        rows = basis.transform(columns)
+        if not self.inference:
+            return rows
+        return rows[:, independent(basis) if self.front is None else fitted_first(basis)]
 
     @property
     def n_columns(self) -> int:
@@ -65,7 +94,7 @@ class FunctionReader:
         columns, names = training_columns(scratch, X, self.schema)
         if names != list(self.basis.facts.columns):
             raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
-        part = self.read(self.basis.transform(columns), y)
+        part = self.read(self.additive.rows(self.basis, columns), y)
         known = getattr(scratch, "feature_names_in_", None)
         return part._replace(facts=replace(part.facts, n_features=len(names), feature_names=known, particular=self.additive))
 

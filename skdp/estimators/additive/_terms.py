@@ -40,7 +40,8 @@ class ShapeFunction:
     lower, upper : ndarray of the same shape, or None
         95 % band for the noise that was added for privacy: at each point, it covers the mean of the curves of fits with fresh
         noise to the same records. It does not cover the variation between samples of records. None if the solver reports no
-        noise.
+        noise. After a fit for inference it is a 95 % confidence band, which covers both, and is infinite where the budget does
+        not identify the curve.
     importance : float
         Root mean square of the values over records, estimated from released frequencies.
     scales : tuple of str
@@ -49,6 +50,8 @@ class ShapeFunction:
     missing : ndarray of shape (3,), or (3, n_classes), or None, default=None
         Contribution of a missing cell of a learnt number, and the ends of its band, NaN if the solver reports no noise. None if
         noise hides that cells are missing, and for other columns: a category has its missing cells in the grid.
+    noise : pair of ndarray or None, default=None
+        Lower and upper ends of a band for the noise alone, beside a confidence band.
     """
 
     names: tuple[str, ...]
@@ -59,6 +62,7 @@ class ShapeFunction:
     importance: float
     scales: tuple[str, ...]
     missing: np.ndarray | None = None
+    noise: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +99,31 @@ class Shapes:
         grids, rows, columns = self._grids(term), self._rows(term), term.columns
         added, variances = self._added(term, grids)
         values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns] + added
-        ends = [np.full(values.shape, np.nan)] * 2
-        if self.noise is not None:
-            errors = np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
-            half = (self._quantiles(term, level) if simultaneous else float(ndtri((1 + level) / 2))) * errors
-            ends = [self._in_order(term, values + sign * half) for sign in (-1, 1)]
+        ends = self._ends(term, rows, values, variances, level, simultaneous)
         importance, scales = self._importance(term, values, rows), self.scales(term.names, grids)
-        parts, of_missing = np.stack([values, *ends]), self._has_missing(term)
+        parts, of_missing = np.stack([values, *(ends or [np.full(values.shape, np.nan)] * 2)]), self._has_missing(term)
         missing, parts = (parts[:, -1], parts[:, :-1]) if of_missing else (None, parts)
         last = () if squeeze else (self.coef.shape[0],)
         parts = parts.reshape(3, *(grid.size for grid in grids), *last)
-        lower, upper = (None, None) if self.noise is None else parts[1:]
+        lower, upper = (None, None) if ends is None else parts[1:]
         missing = None if missing is None else missing.reshape(3, *last)
         grid = grids[0] if len(grids) == 1 else grids
         return ShapeFunction(term.names, grid, parts[0], lower, upper, importance, scales, missing)
+
+    def _ends(
+        self, term: Term, rows: Any, values: np.ndarray, variances: Any, level: float, simultaneous: bool
+    ) -> list[np.ndarray] | None:
+        """Return both ends of the band on the grid; None if the noise is not known."""
+        if self.noise is None:
+            return None
+        errors = np.hypot(self._standard_errors(term, rows), np.sqrt(variances))
+        half = (self._quantiles(term, level) if simultaneous else float(ndtri((1 + level) / 2))) * errors
+        return [self._in_order(term, values + sign * half) for sign in (-1, 1)]
+
+    @property
+    def _has_means(self) -> bool:
+        """Whether the centre was released."""
+        return self.noise is not None
 
     def test(self, term: Term) -> WaldTest:
         """Return the chi-squared test, on the covariance of the noise, that the function of a term is constant."""
@@ -195,7 +210,7 @@ class Shapes:
         Between the knots of a column of 0 and 1, for example, nobody is.
         """
         (name, *others), columns = term.names, term.columns
-        if not others and name in self.basis.numbers and self.basis.n_intervals and self.noise is not None:
+        if not others and name in self.basis.numbers and self.basis.n_intervals and self._has_means:
             rows = self._functions(term, [self.basis.grid(name, fine=False)])
             values = rows @ self.coef[:, columns].T - self.coef[:, columns] @ self.centre[columns]
         return float(np.sqrt(self._weights(term, rows) @ np.square(values).mean(axis=1)))

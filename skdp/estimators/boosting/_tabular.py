@@ -144,9 +144,9 @@ class TabularModel(BoostedModel):
         """The function of each column, if an additive or a boosted model was chosen."""
         return self._model_with("shape_functions_").shape_functions_
 
-    def bands(self, level: float = 0.95, *, simultaneous: bool = False) -> Any:
+    def bands(self, level: float = 0.95, *, simultaneous: bool = False, kind: str | None = None) -> Any:
         """Return the functions with bands of another level, or for whole curves; see the chosen estimator."""
-        return self._model_with("bands").bands(level, simultaneous=simultaneous)
+        return self._model_with("bands").bands(level, simultaneous=simultaneous, kind=kind)
 
     def column_tests(self) -> Any:
         """Return a test for each column, if an additive model was chosen; see the chosen estimator."""

@@ -202,9 +202,14 @@ class InferenceDescent(WhiteningSolver):
         enough = f"; about {RECORDS[place]:,} records at this epsilon identify most" if place < len(RECORDS) else ""
         return level, found + enough
 
+    def level_with(self, problem: Problem, n_features: int) -> float:
+        """Return the first value of `outlook` for another number of features."""
+        return self._outlook_level(replace(problem, n_features=n_features))
+
     def _outlook_level(self, problem: Problem) -> float:
         limit = min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
-        return max(self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit, float(self._drowned(problem)))
+        level = self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit
+        return max(problem.particular.alike * level, float(self._drowned(problem)))
 
     def __init__(
         self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool | None = None, row_bound: float | None = None

@@ -1,0 +1,225 @@
+"""Additive models that are fitted for inference: bands and tests of the population, and what has none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from seeded import fitted
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
+from skdp.estimators.additive._inferred import CLEAR, INTERVALS, all_means, independent, intervals_for_inference
+from skdp.inspection import AdditiveDisplay
+from skdp.losses import Logistic, Squared
+from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.preprocessing._knot_placement import FINEST, OUTER, place_knots, quantile_knots
+from skdp.privacy.budget import Budget
+from skdp.solvers import InferenceDescent, Problem
+
+N = 20_000
+COLUMNS = {
+    "age": {"kind": "number", "bounds": [18, 90]},
+    "dose": {"kind": "number", "bounds": [0, 100], "scale": "log"},
+    "stage": {"kind": "category", "categories": ["I", "II", "III"]},
+    "town": {"kind": "category", "categories": ["Ulm", "other"]},
+    "noise": {"kind": "number", "bounds": [-1, 1]},
+}
+GIVEN = {
+    DPAdditiveClassifier: {"schema": {"columns": COLUMNS}, "classes": [0, 1]},
+    DPAdditiveRegressor: {"schema": {"columns": COLUMNS, "target_bounds": [-4, 4]}},
+}
+KINDS = pytest.mark.parametrize("kind", GIVEN)
+
+
+def effects(X):
+    """True functions: one has a bend, one is a line on the scale of the column, one has a step, and two are 0."""
+    bend = np.where(X["age"] < 54, X["age"] - 36, 72 - X["age"]) / 18
+    return {"age": bend, "dose": 0.4 * np.log1p(X["dose"]), "stage": 0.8 * (X["stage"] == "II")}
+
+
+def sample(seed, n=N):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(18, 90, n),
+            "dose": np.expm1(rng.uniform(0, np.log(101), n)),
+            "stage": rng.choice(["I", "II", "III"], n),
+            "town": rng.choice(["Ulm", "Bonn"], n),
+            "noise": rng.normal(0, 0.3, n).clip(-1, 1),
+        }
+    )
+    raw = sum(effects(X).values()) - 2
+    return X, raw, (rng.random(n) < 1 / (1 + np.exp(-raw))).astype(int), raw + 0.5 * rng.normal(size=n)
+
+
+def model_of(kind, seed=0, epsilon=3.0, n=N, **given):
+    X, _, labels, numbers = sample(seed, n)
+    model = kind(epsilon, **{**GIVEN[kind], "inference": True, **given})
+    return fitted(model, X, labels if kind is DPAdditiveClassifier else numbers, seed=seed)
+
+
+@pytest.mark.parametrize("n_intervals", (0, 1, 5))
+@pytest.mark.parametrize("dyadic", (False, True))
+def test_what_is_fitted_has_full_rank_and_tells_the_means_of_all_functions(n_intervals, dyadic):
+    X, *_ = sample(0, 2000)
+    basis = AdditiveBasis(Schema.read({"columns": COLUMNS}), n_intervals, dyadic=dyadic)
+    rows = basis.transform(X).toarray()
+    some = rows[:, independent(basis)]
+    both = np.column_stack([some, np.ones(len(some))])
+    assert np.linalg.matrix_rank(both) == both.shape[1]
+    spread = np.linalg.matrix_rank(np.column_stack([rows, np.ones(len(rows))]))
+    assert spread == both.shape[1]  # so that nothing is lost
+    np.testing.assert_allclose(all_means(basis, some.mean(axis=0)), rows.mean(axis=0), atol=1e-12)
+
+
+def test_values_that_no_category_lists_count_as_the_first_one():
+    model = model_of(DPAdditiveRegressor, n=5000)
+    function = model.shape_functions_["stage"]
+    assert function.grid.tolist() == ["I", "II", "III", "other"] and function.values[3] == function.values[0]
+    assert model.shape_functions_["town"].values.size == 2  # "other" is listed, and is its own
+
+
+@pytest.mark.exhaustive
+@KINDS
+def test_bands_hold_the_curves_of_the_population(kind):
+    """Forty samples and fits; `python -m benchmarks bands` has more. A share of .95 of 240 points has an error of .014."""
+    held = []
+    for seed in range(40):
+        many, *_ = sample(1000 + seed, 50_000)
+        truth = effects(many)
+        for name, function in model_of(kind, seed).bands().items():
+            known = truth.get(name, pd.Series(np.zeros(len(many))))
+            if name in ("stage", "town"):
+                groups = known.groupby(many[name]).mean() - known.mean()
+                wanted, places = groups["II" if name == "stage" else "Ulm"], [1 if name == "stage" else 0]
+            else:
+                places = np.searchsorted(function.grid, many[name].quantile([0.2, 0.5, 0.8]))
+                x = pd.DataFrame({key: np.take(function.grid, places) for key in ("age", "dose")}).assign(stage="I")
+                wanted = effects(x)[name] - known.mean() if name in truth else 0.0
+            held += np.ravel((function.lower[places] <= wanted) & (wanted <= function.upper[places])).tolist()
+    assert np.mean(held) > 0.92
+
+
+@KINDS
+def test_tests_find_what_matters_in_the_population(kind):
+    tests = model_of(kind).column_tests()
+    assert all(tests[name].pvalue < 1e-4 for name in ("age", "dose", "stage"))
+    assert min(tests["noise"].pvalue, tests["town"].pvalue) > 1e-3
+    assert tests["stage"].df[0] == 2 and tests["noise"].df[0] in INTERVALS
+
+
+@KINDS
+def test_bands_of_both_kinds_of_points_and_of_whole_curves(kind):
+    model = model_of(kind)
+    usual, noise, whole = model.bands(), model.bands(kind="noise"), model.bands(simultaneous=True)
+    for name, function in usual.items():
+        np.testing.assert_array_equal(function.values, noise[name].values)
+        inside = (function.lower <= noise[name].lower) & (noise[name].upper <= function.upper)
+        assert inside.all() and (whole[name].lower <= function.lower).all()
+        np.testing.assert_array_equal(function.noise, [noise[name].lower, noise[name].upper])
+        assert noise[name].noise is None
+        shown = model.shape_functions_[name]
+        np.testing.assert_array_equal([shown.lower, shown.upper], [function.lower, function.upper])
+    wider = [np.median((f.upper - f.lower) / (usual[name].upper - usual[name].lower)) for name, f in whole.items()]
+    assert 1.0 < min(wider) and max(wider) < 2.0
+
+
+def test_a_bend_between_knots_widens_the_confidence_band_alone():
+    """Knots at 4 intervals see that age bends, and not where; noise is around the curve that these records have."""
+    model = model_of(DPAdditiveRegressor, epsilon=9.0, n=40_000, knots=4)
+    confidence, noise = model.bands()["age"], model.bands(kind="noise")["age"]
+    line, of_line = model.bands()["noise"], model.bands(kind="noise")["noise"]
+    ratio = [np.max((a.upper - a.lower) / (b.upper - b.lower)) for a, b in ((confidence, noise), (line, of_line))]
+    assert ratio[0] > 2 * ratio[1]
+
+
+@KINDS
+def test_intervals_of_predictions_hold_the_truth(kind):
+    model, (X, raw, *_) = model_of(kind), sample(7, 500)
+    wanted = 1 / (1 + np.exp(-raw)) if kind is DPAdditiveClassifier else raw
+    low, high = model.predict_interval(X).T
+    assert np.isfinite([low, high]).all()
+    assert np.mean((low <= wanted) & (wanted <= high)) > 0.8  # of one fit: the errors of all points go together
+    middle = model.predict_proba(X)[:, 1] if kind is DPAdditiveClassifier else model.predict(X)
+    assert ((low <= middle) & (middle <= high)).all()
+
+
+def test_what_the_budget_does_not_identify_has_no_band():
+    with pytest.warns(UserWarning, match="no coefficient is identified, so that there is no interval"):
+        model = model_of(DPAdditiveClassifier, epsilon=0.1, n=3000)
+    function = model.shape_functions_["age"]
+    assert np.isinf(function.lower).all() and np.isinf(function.upper).all()
+    assert np.isnan(model.column_tests()["age"].pvalue)
+    pytest.importorskip("matplotlib").use("Agg")
+    display = AdditiveDisplay.from_estimator(model, terms=["age"])
+    assert "not identified at this budget" in [text.get_text() for text in display.axes_[0].texts]
+
+
+def test_a_model_without_inference_has_no_confidence_band():
+    model = model_of(DPAdditiveRegressor, n=3000, inference=False)
+    with pytest.raises(AttributeError, match="was not fitted for inference"):
+        model.bands(kind="confidence")
+    with pytest.raises(AttributeError, match="was not fitted for inference"):
+        model.predict_interval(sample(0, 10)[0])
+    with pytest.raises(ValueError, match="kind='both'; expected one of"):
+        model.bands(kind="both")
+    assert model.bands(kind="noise")["age"].upper is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"interactions": [("age", "dose")]}, r"inference=True with interactions="),
+        ({"monotone": {"age": 1}}, "inference=True with monotone="),
+        ({"data_norm": 1.0}, "inference=True with data_norm=1.0"),
+        ({"schema": None}, "inference=True needs bounds and categories of all columns"),
+        ({"schema": "learn"}, "inference=True needs bounds and categories of all columns"),
+        ({"schema": {"age": COLUMNS["age"]}}, "inference=True needs bounds and categories of all columns"),
+        ({"solver": "standardized_gd"}, "inference=True with solver='standardized_gd'; expected 'auto'"),
+        ({"classes": [0, 1, 2]}, "inference=True with 3 classes"),
+        ({"alpha": 0.1}, "alpha=0.1: a penalty biases intervals"),
+        ({"max_sample_weight": 1.0}, "weights"),
+        ({"inference": "yes"}, "inference='yes'; expected True or False"),
+    ],
+)
+def test_what_has_no_intervals_is_refused_before_anything_is_spent(given, message, monkeypatch):
+    monkeypatch.setattr("skdp.estimators._planned_fit.pay", lambda *_: pytest.fail("charged"), raising=False)
+    X, _, y, _ = sample(0, 3000)
+    model = DPAdditiveClassifier(**{**GIVEN[DPAdditiveClassifier], "inference": True, **given})
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(X, y)
+
+
+def test_the_solver_for_inference_needs_inference():
+    X, _, y, _ = sample(0, 3000)
+    for solver in ("inference", InferenceDescent()):
+        with pytest.raises(ValueError, match="inference=True"):
+            DPAdditiveClassifier(**GIVEN[DPAdditiveClassifier], solver=solver).fit(X, y)
+    assert DPLogisticRegression(solver="inference", feature_bounds=1.0).plan(5000, 3).solver == "inference"
+
+
+@pytest.mark.parametrize("loss", (Logistic(), Squared()))
+def test_the_number_of_knots_follows_from_public_facts(loss):
+    def chosen(n, epsilon):
+        problem = Problem(n, 1, loss, Budget.from_parameters(epsilon, 1 / n**2, "replace_one", n), 1.0, 1.0)
+        return intervals_for_inference(problem, basis_of)
+
+    def basis_of(m):
+        return AdditiveBasis(Schema.read({"columns": COLUMNS}), m, dyadic=False)
+
+    found = [chosen(n, epsilon) for n in (1000, 10_000, 100_000) for epsilon in (0.3, 1.0, 3.0)]
+    assert found[0] == INTERVALS[-1] and found[-1] == INTERVALS[0] and set(found) <= set(INTERVALS)
+    plan = DPAdditiveClassifier(3.0, **GIVEN[DPAdditiveClassifier], inference=True).plan(100_000)
+    assert "nearly all coefficients are likely to be identified" in plan.noise_size and CLEAR < 0.5
+
+
+def test_quantile_knots_are_different_increasing_and_hold_the_outer_quantiles(rng):
+    for size in (2, 3, 9, FINEST.size):
+        for _ in range(50):
+            shares = rng.normal(size=FINEST.size) * rng.choice([0, 1e-3, 1]) + 3 * (rng.random(FINEST.size) < 0.1)
+            found = quantile_knots(shares, size)
+            assert len(found) == size and (np.diff(found) > 0).all() and set(found) <= set(FINEST)
+    x = np.clip(rng.normal(0.5, 0.1, 100_000), 0, 1)
+    shares = np.array([np.interp(x, FINEST, hat).mean() for hat in np.eye(FINEST.size)])
+    found = quantile_knots(shares, 9)
+    np.testing.assert_allclose(found[1:-1], np.quantile(x, np.linspace(*OUTER, 9))[1:-1], atol=1 / 32)
+    assert found[0] <= np.quantile(x, OUTER[0]) and np.quantile(x, OUTER[1]) <= found[-1]
+    assert place_knots(shares, 9)[0] == 0  # other models have the ends of the range
