@@ -1,6 +1,7 @@
 """Measure the coverage and the width of the bands of additive and boosted models, over refits of records or over fresh ones."""
 
 import functools
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ SLOPE = 1.5  # of the log-odds of the classes by the sum of the functions
 # What the columns add, and where the confidence bands are looked at: quantiles of a column.
 EFFECTS = (lambda x: np.sin(3 * x), np.square, lambda x: 0.8 * x, np.zeros_like)
 LEVELS = np.linspace(0.06, 0.94, 23)
+TESTED = 0.05  # level of a test
 CORRELATION = 0.9  # of the first two columns
 ABOUT = """\
 Noise bands of the curves of `shape_functions_`, over {repeats} fits of the same records with fresh noise: 4 numbers, of which two
@@ -40,7 +42,8 @@ have a correlation of .9 and one has no effect, `{adjacency}`, delta = 1 / n².
 
 For models with `inference=True` the records are fresh in each fit, too, the band is the confidence band, and the curve that it
 should hold is that of the population, at 23 points between the 6 % and the 94 % quantile of each column. **estimable** is the
-share of points and fits with a band; the others are left out.
+share of points and fits with a band; the others are left out. **size** is the share of tests at the 5 % level that reject the
+true hypothesis that the last column has no effect.
 """
 
 
@@ -76,7 +79,7 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
     inference = about["model"].startswith("inferred")
     run = inferred_curves if inference else fitted_curves
     curves = Parallel(n_jobs=jobs)(delayed(run)(about, sizes, seed) for seed in range(repeats))
-    values, lower, upper = (np.array(part) for part in zip(*curves, strict=True))
+    values, lower, upper, tests = (np.array(part) for part in zip(*curves, strict=True))
     known = np.isfinite(lower)
     middle = np.zeros(values.shape[1]) if inference else values.mean(axis=0)
     spread = np.maximum(np.std(values, axis=0, ddof=1, where=known), 1e-300)
@@ -90,34 +93,39 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
         "5 %": float(low),
         "95 %": float(high),
         "estimable": float(known.mean()),
+        "size": float(np.mean(tests[np.isfinite(tests)] < TESTED)) if np.isfinite(tests).any() else math.nan,
     }
 
 
-def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fit once, with the noise of a seed; return values and ends of the bands of all curves."""
-    parts = [(f.values, f.lower, f.upper) for f in functions_of(about, sizes, seed, *table_of(about, sizes["seed"]))]
+def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Fit once, with the noise of a seed; return values and ends of the bands of all curves, and NaN."""
+    functions = model_of(about, sizes, seed, *table_of(about, sizes["seed"])).shape_functions_.values()
+    parts = [(f.values, f.lower, f.upper) for f in functions]
     values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return values, lower, upper
+    return values, lower, upper, math.nan
 
 
-def inferred_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fit fresh records once; return values and ends of the confidence bands at the points, less the true curves."""
-    functions = functions_of(about, sizes, seed, *table_of(about, (sizes["seed"], 1 + seed)))
+def inferred_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Fit fresh records once; return values and ends of the confidence bands at the points, less the true curves, and a p-value.
+
+    The latter is that of the test of the last column, which has no effect.
+    """
+    model = model_of(about, sizes, seed, *table_of(about, (sizes["seed"], 1 + seed)))
     scale = SLOPE if "classifier" in about["model"] else SIGNAL
     many, _ = table(200_000, False, sizes["seed"])
     parts = []
-    for place, (function, effect) in enumerate(zip(functions, EFFECTS, strict=True)):
+    for place, (function, effect) in enumerate(zip(model.shape_functions_.values(), EFFECTS, strict=True)):
         points = np.quantile(many[:, place], LEVELS)
         truth = scale * (effect(points) - effect(many[:, place]).mean())
         parts.append(
             [np.interp(points, function.grid, part) - truth for part in (function.values, function.lower, function.upper)]
         )
     values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return values, lower, upper
+    return values, lower, upper, list(model.column_tests().values())[-1].pvalue
 
 
-def functions_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.ndarray, y: np.ndarray) -> Any:
-    """Return the functions of a fit with the noise of a seed."""
+def model_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.ndarray, y: np.ndarray) -> Any:
+    """Return a model that is fitted with the noise of a seed."""
     given = {"feature_bounds": 1.0, "delta": 1 / about["n"] ** 2, "adjacency": sizes["adjacency"]}
     given |= (
         {"classes": [0, 1]}
@@ -126,7 +134,7 @@ def functions_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.
     )
     with warnings.catch_warnings(), noise_of(seed):
         warnings.simplefilter("ignore")
-        return MODELS[about["model"]](about["epsilon"], **given).fit(X, y).shape_functions_.values()
+        return MODELS[about["model"]](about["epsilon"], **given).fit(X, y)
 
 
 def table_of(about: dict[str, Any], seed: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +157,7 @@ def table(n: int, classes: bool, seed: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     """Return the page."""
-    measures = ("coverage", "lowest", "width", "5 %", "95 %", "estimable")
+    measures = ("coverage", "lowest", "width", "5 %", "95 %", "estimable", "size")
     lines = [row(heads := ["model", "n", "epsilon", *measures]), row(["---"] * len(heads))]
     for record in records:
         shown = [f"{record[name]:.3f}" for name in measures]
