@@ -81,7 +81,7 @@ class AdditiveDisplay:
         ----------
         estimator : DPAdditiveClassifier, DPAdditiveRegressor, DPGradientBoostingClassifier or DPGradientBoostingRegressor
             A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
-        terms : list of str or pair of str, or None, default=None
+        terms : str, list of str or pair of str, or None, default=None
             Columns and pairs to draw, in this order; of a boosted model, any pairs. None draws the most important functions of
             ``shape_functions_``.
         n_terms : int, default=12
@@ -207,7 +207,8 @@ def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
 
 def _named(known: dict[Any, Any], terms: Any, pair: Callable[[Any, Any], Any] | None) -> list[Any]:
     """Return the functions of terms; a boosted model has one of any pair."""
-    if isinstance(terms, str) or len(terms) == 0:
+    terms = [terms] if isinstance(terms, str) else terms
+    if len(terms) == 0:
         raise ValueError(f"terms={terms!r}; expected a list of some of {list(known)!r}.")
     found = []
     for term in terms:

@@ -269,7 +269,8 @@ def test_it_is_drawn_where_it_is_wanted():
     assert display.axes_.tolist() == axes.ravel().tolist()
     assert axes[0, 0].get_ylabel() == "added to the log-odds of yes"
     _, ax = pyplot.subplots()
-    assert AdditiveDisplay.from_estimator(model(), terms=["age"], ax=ax).axes_.tolist() == [ax]
+    for terms in (["age"], "age"):
+        assert AdditiveDisplay.from_estimator(model(), terms=terms, ax=ax).axes_.tolist() == [ax]
     display = AdditiveDisplay.from_estimator(model(), ax=ax)
     assert display.figure_ is ax.figure and len(display.axes_) == 4 and ax not in display.axes_
     assert not ax.axison
@@ -290,7 +291,6 @@ def test_what_the_heights_are_is_said_for_a_regressor():
         ({"terms": ["wage"]}, r"terms has 'wage'; expected some of \['age', 'job', 'gain', \('age', 'job'\)\]"),
         ({"terms": [("age", "gain")]}, r"terms has \('age', 'gain'\); expected some of"),
         ({"terms": []}, r"terms=\[\]; expected"),
-        ({"terms": "age"}, r"terms='age'; expected a list"),
         ({"terms": [3]}, r"terms has 3; expected some of"),
         ({"n_terms": 0}, "n_terms=0; expected a positive number"),
         ({"order": "size"}, "order='size'; expected 'given' or 'value'"),

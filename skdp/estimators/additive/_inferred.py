@@ -105,8 +105,11 @@ class InferredShapes(Shapes):
     kind: str
 
     def function(self, term: Term, squeeze: bool, level: float = LEVEL, simultaneous: bool = False) -> ShapeFunction:
-        """Return the function of a term, a confidence band with one for the noise beside it."""
+        """Return the function of a term, at listed categories alone, and beside a confidence band one for the noise."""
         found = super().function(term, squeeze, level, simultaneous)
+        column = self.basis.facts.columns[term.names[0]]
+        if isinstance(column, Category) and OTHER not in column.categories:
+            found = replace(found, **{name: getattr(found, name)[:-1] for name in ("grid", "values", "lower", "upper")})
         if self.kind == "noise":
             return found
         inner = replace(self, kind="noise").function(term, squeeze, level, simultaneous)

@@ -22,6 +22,9 @@ CELLS = 2**22  # largest number of entries of a dense part of a grid; a choice t
 DRAWS = 4000  # simulations of the largest deviation of a curve: its 95 % quantile has an error of about 1 %
 # Least variance of a direction in which a curve can differ from a constant, over the largest one: below it rounding decides.
 LEAST_VARIANCE = 1e-12
+# Standard deviations of its noise below which a released mean counts as 0, and least share of a point of a grid. Choices: a
+# function is large where nobody is, so that noise in these shares would make its column important.
+SEEN, LEAST_SHARE = 2.0, 1e-6
 LEAST_WEIGHT = 1e-3  # smallest relative weight of a knot in averages, because released frequencies are noisy; a choice
 
 
@@ -229,8 +232,9 @@ class Shapes:
         if len(term.names) == 1 and term.names[0] in self.basis.numbers and not self.basis.n_intervals:
             return np.full(rows.shape[0], 1 / rows.shape[0])
         means = np.maximum(self.centre[term.columns], 0.0)
+        means[means < SEEN * getattr(self.noise, "centre_noise", 0.0)] = 0.0
         weights = rows[:, self._families(term)] @ means[self._families(term)]
-        weights = np.maximum(weights, LEAST_WEIGHT * max(weights.sum(), 1e-300)) if weights.size else weights
+        weights = np.maximum(weights, LEAST_SHARE * max(weights.sum(), 1e-300)) if weights.size else weights
         return weights / weights.sum()
 
     def _families(self, term: Term) -> slice:
