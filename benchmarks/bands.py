@@ -24,6 +24,8 @@ MODELS = {
     "inferred additive regressor": functools.partial(DPAdditiveRegressor, inference=True),
     "inferred additive classifier": functools.partial(DPAdditiveClassifier, inference=True),
 }
+SAME = " of the same records"  # the same models, refitted
+MODELS |= {f"{name}{SAME}": model for name, model in MODELS.items() if name.startswith("inferred")}
 SIGNAL = 0.3  # of the targets by the sum of the functions, with errors of .2
 SLOPE = 1.5  # of the log-odds of the classes by the sum of the functions
 # What the columns add, and where the confidence bands are looked at: quantiles of a column.
@@ -42,7 +44,8 @@ have a correlation of .9 and one has no effect, `{adjacency}`, delta = 1 / n².
 
 For models with `inference=True` the records are fresh in each fit, too, the band is the confidence band, and the curve that it
 should hold is that of the population, at 23 points between the 6 % and the 94 % quantile of each column. **estimable** is the
-share of points and fits with a band; the others are left out. **size** is the share of tests at the 5 % level that reject the
+share of points and fits with a band; the others are left out. "Of the same records" are refits with fresh noise and bands of the
+noise. **size** is the share of tests at the 5 % level that reject the
 true hypothesis that the last column has no effect.
 """
 
@@ -81,7 +84,8 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
     curves = Parallel(n_jobs=jobs)(delayed(run)(about, sizes, seed) for seed in range(repeats))
     values, lower, upper, tests = (np.array(part) for part in zip(*curves, strict=True))
     known = np.isfinite(lower)
-    middle = np.zeros(values.shape[1]) if inference else values.mean(axis=0)
+    fresh = inference and not about["model"].endswith(SAME)
+    middle = np.zeros(values.shape[1]) if fresh else np.mean(values, axis=0, where=known)
     spread = np.maximum(np.std(values, axis=0, ddof=1, where=known), 1e-300)
     held, times = ((lower <= middle) & (middle <= upper) & known).sum(axis=0), known.sum(axis=0)
     widths = np.nanmedian(np.where(known, upper - lower, np.nan), axis=0) / (2 * 1.96 * spread)
@@ -108,20 +112,23 @@ def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tu
 def inferred_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Fit fresh records once; return values and ends of the confidence bands at the points, less the true curves, and a p-value.
 
-    The latter is that of the test of the last column, which has no effect.
+    The latter is that of the test of the last column, which has no effect. For the same records, bands are those of the noise,
+    and nothing is taken off.
     """
-    model = model_of(about, sizes, seed, *table_of(about, (sizes["seed"], 1 + seed)))
+    same = about["model"].endswith(SAME)
+    model = model_of(about, sizes, seed, *table_of(about, sizes["seed"] if same else (sizes["seed"], 1 + seed)))
+    functions = model.bands(kind="noise" if same else "confidence").values()
     scale = SLOPE if "classifier" in about["model"] else SIGNAL
     many, _ = table(200_000, False, sizes["seed"])
     parts = []
-    for place, (function, effect) in enumerate(zip(model.shape_functions_.values(), EFFECTS, strict=True)):
+    for place, (function, effect) in enumerate(zip(functions, EFFECTS, strict=True)):
         points = np.quantile(many[:, place], LEVELS)
-        truth = scale * (effect(points) - effect(many[:, place]).mean())
+        truth = 0.0 if same else scale * (effect(points) - effect(many[:, place]).mean())
         parts.append(
             [np.interp(points, function.grid, part) - truth for part in (function.values, function.lower, function.upper)]
         )
     values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return values, lower, upper, list(model.column_tests().values())[-1].pvalue
+    return values, lower, upper, math.nan if same else list(model.column_tests().values())[-1].pvalue
 
 
 def model_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.ndarray, y: np.ndarray) -> Any:
