@@ -51,6 +51,7 @@ BEGINNINGS = (  # of our other warnings
         "groups=None",
         "target_bounds is not given",
         "Neither threshold nor target_bounds",
+        "threshold=",
         "y has more than",
         "X has a column",
     ),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
+from sklearn.base import is_regressor
 
 from skdp.estimators._plan import Plan
 from skdp.preprocessing import AdditiveBasis
@@ -95,6 +96,8 @@ def _at_upper_end(scaling: ColumnScaling, found: ReleasedMoments) -> np.ndarray:
 
 
 def _about_targets(estimator: Any, found: ReleasedMoments) -> Iterator[str]:
+    if not is_regressor(estimator):  # the share of a class may be anything
+        return
     if found.target is not None and abs(found.target) - surely(found.target_noise, 2) >= AT_BOUND:
         end = "upper" if found.target > 0 else "lower"
         yield (
@@ -137,6 +140,22 @@ def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> 
                 "expected bounds with the values in between, in the units of the table."
             )
     yield from _about_targets(estimator, found)
+
+
+def of_first_categories(basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:
+    """Yield a sentence for each column nearly all of whose values count as its first category; arguments as for `of_columns`.
+
+    They are those of a fit for inference, in which values that are not listed do.
+    """
+    shares, doubt = found.mean * basis.length_in_force, surely(found.mean_noise, found.mean.size) * basis.length_in_force
+    for term in basis.terms:
+        column = basis.facts.columns[term.names[0]]
+        if isinstance(column, Category) and OTHER not in column.categories and shares[term.columns.start] - doubt >= OTHERS:
+            yield (
+                f"The releases show that nearly all values of column {term.names[0]!r} are its first category, "
+                f"{column.categories[0]!r}, or none of its categories; expected them to be spelt as in the table, from public "
+                "knowledge."
+            )
 
 
 def _listed(columns: np.ndarray, names: Sequence[str] | None) -> str:

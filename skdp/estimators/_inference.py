@@ -58,17 +58,18 @@ class IntervalMixin:
             If the model was not fitted for inference.
         """
         self._inferred()
-        table = self._interval_rows(X)  # type: ignore[attr-defined]
+        table, beside = self._interval_rows(X)  # type: ignore[attr-defined]
         rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
         constant = np.full(len(rows), float(self.fit_intercept))  # type: ignore[attr-defined]
-        found = self._contrasts(rows, constant, np.arange(len(rows)).astype(str), level, "confidence")
+        names, of = np.arange(len(rows)).astype(str), "predictions"
+        found = self._contrasts(rows, constant, names, level, "confidence", beside, of)
         ends = np.column_stack([found.lower, found.upper])
         return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
 
     def _algorithm(self) -> Any:
         """Return the solver, or the one for inference."""
         automatic = isinstance(self.solver, str) and self.solver == "auto"
-        return "inference" if automatic and self.inference is True else self.solver
+        return "inference" if automatic and self.inference else self.solver
 
     def _plan_of(self, facts: Facts) -> Plan:
         if self.inference and facts.classes is not None and len(facts.classes) > 2:
@@ -80,9 +81,9 @@ class IntervalMixin:
         return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
         if not isinstance(self.inference, (bool, np.bool_)):
             raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
+        super()._check_parameters()  # type: ignore[misc]
         if self.inference and not for_inference(self._algorithm()):
             raise ValueError(
                 f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
@@ -103,18 +104,27 @@ class IntervalMixin:
             raise AttributeError(NOT_INFERRED)
         return self.inference_
 
-    def _contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
+    def _contrasts(
+        self,
+        rows: np.ndarray,
+        constant: np.ndarray,
+        names: np.ndarray,
+        level: float,
+        kind: str,
+        beside: Any = 0.0,
+        of: str = "combinations of coefficients",
+    ) -> Contrasts:
         inference = self._inferred()
         check_number("level", level, above=0.0, below=1.0)
         if kind not in KINDS:
             raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
-        found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind)
+        found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind, beside)
         if not (unknown := np.count_nonzero(~found.estimable)):
             return found
         warn(
-            f"{unknown} of {len(rows)} combinations of coefficients are not identified at this budget: their intervals are "
-            "infinite, and they have no p-value. Take more records or a larger epsilon, leave out features that others nearly "
-            "determine, and leave one level of each category out, as a schema does.",
+            f"{unknown} of {len(rows)} {of} are not identified at this budget: they have no interval, and no p-value. Take more "
+            "records or a larger epsilon; leave out columns that others nearly determine. Of indicators of a category that are "
+            "columns of your own, leave one out, as a schema does.",
             LowSignalWarning,
         )
         return found
@@ -256,8 +266,8 @@ class InferenceMixin(IntervalMixin):
                 "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."
             )
 
-    def _interval_rows(self, X: Any) -> Any:
-        return self._rows_of(X)  # type: ignore[attr-defined]
+    def _interval_rows(self, X: Any) -> tuple[Any, float]:
+        return self._rows_of(X), 0.0  # type: ignore[attr-defined]
 
     def _stated(self) -> Schema | None:
         """Return the schema, with treatment coding for inference."""

@@ -96,6 +96,11 @@ def _warn_of_target(name: Any, learnt: Collection[str]) -> None:
         )
 
 
+def _robust(estimator: Any) -> bool:
+    """Return whether few targets that are far from all others should not matter."""
+    return getattr(estimator, "loss", "squared") in LOSSES_OF_A_UNIT - {"squared"}
+
+
 def _lacks_range(estimator: Any) -> bool:
     """Return whether an estimator needs a range of the target that its parameters do not give."""
     loss = getattr(estimator, "loss", None)
@@ -164,7 +169,9 @@ class Learning:
                 "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes)
+        plan = LearningPlan.make(
+            facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(estimator)
+        )
         return cls(estimator, facts, budget, plan, rest)
 
     def second(self, schema: Schema) -> Any:

@@ -127,7 +127,7 @@ class Summary:
         )
 
     def _notes(self) -> list[str]:
-        size = "of any size" if any(line.query == "Meat" for line in self.report.releases) else "of one size"
+        size = "of any size (robust errors)" if any(line.query == "Meat" for line in self.report.releases) else "of one size"
         levels = ", ".join(f"{name}={level}" for name, level in self.references.items())
         return [
             *(

@@ -399,10 +399,7 @@ class AdditiveBasis:
         if self.is_binary(name) and fine:
             return np.array(column.bounds)
         if places is None:
-            steps = np.arange(PER_HAT) / PER_HAT if fine else np.zeros(1)
-            peaks = self.knots_of(name)
-            places = np.append((peaks[:-1, None] + np.diff(peaks)[:, None] * steps).ravel(), 1.0)
-            places = np.append(0.0, places) if fine and peaks[0] > 0 else places
+            places = self.places(name, fine)
         if column.learnt is not None:
             return np.asarray(from_between(column, 2 * places - 1))
         low, high = column.bounds
@@ -411,6 +408,27 @@ class AdditiveBasis:
         low, high = (math.copysign(math.log1p(abs(end)), end) for end in column.bounds)
         logarithms = low + (high - low) * places
         return np.clip(np.copysign(np.expm1(np.abs(logarithms)), logarithms), *column.bounds)
+
+    def places(self, name: str, fine: bool = True) -> np.ndarray:
+        """Return the knots of a number, from 0 to 1, with points between them and both bounds if ``fine``.
+
+        Parameters
+        ----------
+        name : str
+            A numeric column.
+        fine : bool, default=True
+            Whether to add them.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            Increasing.
+        """
+        peaks = self.knots_of(name)
+        if not fine:
+            return peaks
+        between = (peaks[:-1, None] + np.diff(peaks)[:, None] * np.arange(PER_HAT) / PER_HAT).ravel()
+        return np.concatenate([[0.0] * int(peaks[0] > 0), between, peaks[-1:], [1.0] * int(peaks[-1] < 1)])
 
     def is_binary(self, name: str) -> bool:
         """Return whether a column is a number that has two values, as was learnt.

@@ -1,5 +1,6 @@
 """Place knots where the records are: define a fine public basis, choose among its knots, and map it to a coarse basis."""
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,19 +10,23 @@ from scipy import sparse
 from skdp._projections import onto_simplex
 from skdp.preprocessing._additive_basis import AdditiveBasis, Term, knots
 
-__all__ = ["FINEST", "finest", "hat_columns", "place_knots", "placed", "refinement"]
+__all__ = ["FINE", "FINEST", "finest", "hat_columns", "place_knots", "placed", "refinement"]
 
 FINEST = knots(32)
+FINE = knots(128)  # for knots at quantiles, which may all be within a small part of the range
 EVEN = 4  # number of even intervals whose ends are always knots, whatever the records are
+PRIOR = 0.01  # share of the weight that is spread evenly over the range; it places knots where the release shows no records
 # First and last quantile of knots at quantiles: those of F. Harrell, "Regression Modeling Strategies" (2015), section 2.4.6.
 # Beyond them are few records, from which no budget tells the end of a line.
 OUTER = (0.01, 0.99)
-PRIOR = 0.01  # share of the weight that is spread evenly over the range; it places knots where the release shows no records
+SEEN = 3.0  # standard deviations of its noise from which on a sum of shares counts; with 2, knots were where nobody is
+LITTLE_PRIOR = 1e-4  # the same for knots at quantiles, of which the outer ones are near a share of 0
 
 
-def finest(basis: AdditiveBasis) -> AdditiveBasis:
-    """Return the basis that has the fine public knots `FINEST` for all numbers; the final knots are chosen among them."""
-    return replace(basis, placed={name: tuple(FINEST.tolist()) for name in basis.numbers})
+def finest(basis: AdditiveBasis, at_quantiles: bool = False) -> AdditiveBasis:
+    """Return the basis that has fine public knots for all numbers; the final knots are chosen among them."""
+    grid = FINE if at_quantiles else FINEST
+    return replace(basis, placed={name: tuple(grid.tolist()) for name in basis.numbers})
 
 
 def hat_columns(basis: AdditiveBasis) -> np.ndarray:
@@ -30,42 +35,77 @@ def hat_columns(basis: AdditiveBasis) -> np.ndarray:
     return np.concatenate([np.arange(part.start, part.stop) for part in hats])
 
 
-def placed(basis: AdditiveBasis, shares: np.ndarray, at_quantiles: bool = False) -> AdditiveBasis:
+def placed(basis: AdditiveBasis, shares: np.ndarray, noise: float | None = None) -> AdditiveBasis:
     """Return the basis with the same number of knots, placed for each number where its records are.
 
     Parameters
     ----------
     basis : AdditiveBasis
         A basis with even knots.
-    shares : ndarray of shape (n_numbers * len(FINEST),)
-        Noisy share of the records near each knot of `FINEST`, by column.
-    at_quantiles : bool, default=False
-        Whether the knots are at quantiles alone, so that functions are constant beyond the first and the last one.
+    shares : ndarray of shape (n_numbers * n_places,)
+        Noisy share of the records near each knot of `FINEST`, or of `FINE`, by column.
+    noise : float or None, default=None
+        Standard deviation of the noise, for knots at quantiles alone, out of `FINE`: functions are constant beyond the first and
+        the last one. None places them by `place_knots`.
 
     Returns
     -------
     AdditiveBasis
         It depends on the arguments alone.
     """
-    by_column, place = zip(basis.numbers, shares.reshape(-1, FINEST.size), strict=True), place_knots
-    if at_quantiles:
-        place = quantile_knots
-    return replace(basis, placed={name: tuple(place(part, basis.knots.size).tolist()) for name, part in by_column})
+    by_column = zip(basis.numbers, shares.reshape(len(basis.numbers), -1), strict=True)
+    size = basis.knots.size
+    found = {
+        name: place_knots(part, size) if noise is None else quantile_knots(without_noise(part, noise), size)
+        for name, part in by_column
+    }
+    return replace(basis, placed={name: tuple(each.tolist()) for name, each in found.items()})
+
+
+def without_noise(shares: np.ndarray, noise: float) -> np.ndarray:
+    """Return shares with 0 where noise alone may be.
+
+    A range of places holds something if its sum stands out from the noise. It is divided as long as one of its halves does. What
+    cannot be divided counts where it is nearest to the median.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_places,)
+        Noisy shares of the records.
+    noise : float
+        Standard deviation of the noise of each.
+
+    Returns
+    -------
+    ndarray of shape (n_places,)
+        At least 0.
+    """
+    found, ranges = np.zeros(len(shares)), [(0, len(shares))]
+    median = int(np.searchsorted(np.cumsum(shares), shares.sum() / 2))
+    while ranges:
+        start, stop = ranges.pop()
+        middle = (start + stop) // 2
+        halves = [(a, b) for a, b in ((start, middle), (middle, stop)) if shares[a:b].sum() > SEEN * noise * math.sqrt(b - a)]
+        if stop - start > 1 and halves:
+            ranges += halves
+        else:
+            found[min(max(median, start), stop - 1)] = max(float(shares[start:stop].sum()), 0.0)
+    return found
 
 
 def quantile_knots(shares: np.ndarray, size: int) -> np.ndarray:
-    """Return different knots out of `FINEST` near evenly spaced quantiles, the first and the last one not within the outer ones.
+    """Return different knots out of `FINE` near evenly spaced quantiles, the first and the last one not within the outer ones.
 
     See `place_knots` for the arguments.
     """
-    below, levels = cumulated(shares), np.linspace(*OUTER, size)
+    below, levels = cumulated(shares, FINE, LITTLE_PRIOR), np.linspace(*OUTER, size)
     places = np.abs(below - levels[:, None]).argmin(axis=1)
     places[[0, -1]] = np.searchsorted(below, levels[0], side="right") - 1, np.searchsorted(below, levels[-1])
     for place in range(1, size):
         places[place] = max(places[place], places[place - 1] + 1)
     for place in range(size - 1, -1, -1):  # the last ones may be beyond the end
-        places[place] = min(places[place], FINEST.size - size + place, *places[place + 1 : place + 2] - 1)
-    return FINEST[places]
+        places[place] = min(places[place], FINE.size - size + place, *places[place + 1 : place + 2] - 1)
+    return FINE[places]
 
 
 def place_knots(shares: np.ndarray, size: int) -> np.ndarray:
@@ -97,13 +137,13 @@ def place_knots(shares: np.ndarray, size: int) -> np.ndarray:
     return FINEST[chosen]
 
 
-def cumulated(shares: np.ndarray) -> np.ndarray:
+def cumulated(shares: np.ndarray, grid: np.ndarray = FINEST, prior: float = PRIOR) -> np.ndarray:
     """Return the share of the records below each knot, from 0 to 1; records at a knot count half.
 
     To reduce the noise, the shares are projected onto non-negative shares that add up to 1.
     """
-    even = np.diff(np.concatenate([[0.0], (FINEST[:-1] + FINEST[1:]) / 2, [1.0]]))
-    likely = (1 - PRIOR) * onto_simplex(shares, 1.0) + PRIOR * even
+    even = np.diff(np.concatenate([[0.0], (grid[:-1] + grid[1:]) / 2, [1.0]]))
+    likely = (1 - prior) * onto_simplex(shares, 1.0) + prior * even
     below = np.cumsum(likely) - likely / 2
     below[[0, -1]] = 0.0, 1.0
     return below

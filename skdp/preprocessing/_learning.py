@@ -105,6 +105,8 @@ class LearningPlan:
         Columns whose cells are true, false or missing, by their types.
     codes : frozenset of str, default=frozenset()
         Columns of which the user says that they are categories, which are codes as a rule.
+    robust : bool, default=False
+        Whether targets that are far from most others are outliers, and not in their range.
     """
 
     n_samples: int
@@ -117,6 +119,7 @@ class LearningPlan:
     rounding_allowances: tuple[float, ...]
     truths: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
+    robust: bool = False
 
     @classmethod
     def make(
@@ -128,6 +131,7 @@ class LearningPlan:
         mu: float | None = None,
         truths: frozenset[str] = frozenset(),
         codes: frozenset[str] = frozenset(),
+        robust: bool = False,
     ) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
@@ -154,7 +158,7 @@ class LearningPlan:
             counting_allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
             for release in releases
         )
-        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths, codes)
+        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths, codes, robust)
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
@@ -220,7 +224,9 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
             columns[name] = common_buckets(counted, sigma, codes=True)
         else:
             columns[name] = (place_truths if name in plan.truths else RULES[text])(counted, sigma)
-    target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True) if plan.target else None
+    target = None
+    if plan.target:
+        target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
         return Learnt(columns, target)
     places = dict(zip(plan.are_text, query.places(), strict=True))

@@ -43,6 +43,9 @@ TRIM = 0.005
 UNSEEN, TARGET_UNSEEN = 0.25, 0.02
 # Noise of a bin, as a share of the records, from which on limits are one octave, and two, beyond the core: it hides a tail.
 FURTHER = (0.004, 0.015)
+# Largest difference of neighbouring octaves of one group of magnitudes, for a robust loss. A choice: outliers from a wrong unit
+# are hundreds or thousands of times as large as other values, and noise hides single octaves.
+APART = 3
 # Standard deviations of the noise above which the octaves beyond the core must be for the range of a target to reach there: the
 # noise of a model is in proportion to this range. Of 0, .5, 1 and 2 (0 for always), chosen on bike and eight made-up targets at
 # signals where noise hides a tail: R2 changed by -.0015 (amounts, whose R2 is .2) to +.0023, on average by +.0003. For other
@@ -193,7 +196,7 @@ def number_or_text(shares: np.ndarray, sigma: float) -> "Finding | tuple[Categor
     return place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma)
 
 
-def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Finding:
+def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust: bool = False) -> Finding:
     """Return what the first histogram of a column of numbers tells.
 
     Parameters
@@ -204,6 +207,8 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
         Standard deviation of their noise.
     target : bool, default=False
         Whether the column is to be predicted: nothing of it is cut off or set on a logarithmic scale.
+    robust : bool, default=False
+        Whether magnitudes that are far from most others are cut off all the same, for a robust loss.
 
     Returns
     -------
@@ -217,6 +222,8 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     mass = np.where(found, np.maximum(shares[:-1], 0.0), 0.0)
     total = float(mass.sum())
     zeros = float(mass[OCTAVES] / max(total, 1 - missing, 1e-9))
+    if robust:
+        found &= _together(mass, found)
     low, high = _ends(mass, found, 0.0 if target else TRIM)
     if low == high == 0.0:  # zero is all that shows
         return Finding("constant", (0.0, 0.0), (0.0, 0.0), 0.0, missing, zeros, square=STEP_SQUARE)
@@ -240,6 +247,19 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False) -> Fin
     skewed = most - half >= SKEWED and not both_signs and not target and sigma <= FURTHER[1]  # else noise hides one sign
     unit = 2.0 ** (LOWEST + tenth - 1) if skewed else 0.0
     return Finding("linear", limits, core, sum(core) / 2, missing, zeros, logarithm=unit)
+
+
+def _together(mass: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return which bins are among those of similar magnitudes that hold the most records; 0 is."""
+    sizes, beside = (part[OCTAVES + 1 :] + part[:OCTAVES][::-1] for part in (mass, found))
+    places = np.flatnonzero(beside)
+    if not places.size:
+        return np.ones(found.size, dtype=bool)
+    groups = np.split(places, np.flatnonzero(np.diff(places) > APART) + 1)
+    largest = max(groups, key=lambda group: float(sizes[group].sum()))
+    kept = np.zeros(sizes.size, dtype=bool)
+    kept[largest] = True
+    return np.concatenate([kept[::-1], [True], kept])
 
 
 def missing_share(shares: np.ndarray, sigma: float) -> float:

@@ -1,6 +1,7 @@
 """Computes confidence intervals and tests for linear combinations of released coefficients, from releases alone."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -116,8 +117,8 @@ class Inference:
         Whether anything is: False where, for example, noise hides whether there are records of both classes.
     offset, unit : float, default=0.0, 1.0
         A raw prediction t means ``offset + unit * t`` in the units of the targets.
-    constant : float, default=1.0
-        Coefficient of the intercept in the rows behind the geometry.
+    centre_noise : float, default=0.0
+        Standard deviation of the noise of each coordinate of the centre of the geometry.
     """
 
     geometry: Standardization
@@ -133,8 +134,11 @@ class Inference:
     identified: bool = True
     offset: float = 0.0
     unit: float = 1.0
+    centre_noise: float = 0.0
 
-    def contrasts(self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str) -> Contrasts:
+    def contrasts(
+        self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str, beside: Any = 0.0
+    ) -> Contrasts:
         """Return estimates, intervals and tests of linear combinations of the coefficients.
 
         Parameters
@@ -149,6 +153,8 @@ class Inference:
             Probability that an interval holds its combination, in (0, 1).
         kind : {"confidence", "noise"}
             "noise" leaves out the sampling of the records.
+        beside : ndarray of shape (m,) or float, default=0.0
+            Squares of what else an estimate may be off by, in the units of y or log-odds.
 
         Returns
         -------
@@ -158,7 +164,7 @@ class Inference:
         with np.errstate(over="ignore", invalid="ignore"):
             inner = self._inner(rows, constant)
             noise, sampling, df, estimable = self._parts(inner)
-            total = noise + sampling * (kind == "confidence")
+            total = noise + sampling * (kind == "confidence") + beside / np.square(self._guard * self.unit)
             errors = self._guard * self.unit * np.sqrt(total)
             estimate = self.unit * (inner @ self.estimates) + self.offset * constant
         freedom = _of_total(df, noise, total)
@@ -181,6 +187,8 @@ class Inference:
 
     def wald(self, rows: np.ndarray, constant: np.ndarray) -> WaldTest:
         """Return the test that all of some independent linear combinations are 0; arguments as for `contrasts`."""
+        if not len(rows):
+            return WaldTest(np.nan, (0.0, np.inf), np.nan, False)
         inner = self._inner(rows, constant)
         covariance, freedom, estimable = self._jointly(inner, "confidence")
         degrees = (float(len(rows)), freedom)
@@ -197,7 +205,8 @@ class Inference:
         """
         inner = self._inner(rows, np.zeros(len(rows)))
         covariance, freedom, estimable = self._jointly(inner, kind)
-        covariance = covariance[np.ix_(estimable, estimable)]
+        varies = estimable & (np.diag(covariance) > 0)
+        covariance = covariance[np.ix_(varies, varies)]
         values, directions = np.linalg.eigh(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
         rng = np.random.default_rng(0)  # no privacy noise: a simulation of it
         roots = directions * np.sqrt(np.maximum(values, 0.0))

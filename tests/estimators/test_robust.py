@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ def table(rng):
     return X, y, np.where(np.arange(4000) % 10 == 0, 8.0, y)
 
 
+@pytest.mark.filterwarnings("ignore:threshold=1 is small for a range of y:UserWarning")
 @pytest.mark.parametrize("bounds", (None, (-10.0, 10.0)))
 @pytest.mark.parametrize("loss", KINDS)
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
@@ -47,6 +49,7 @@ def test_outliers_move_it_less_than_least_squares(loss, bounds, adjacency, table
     assert np.linalg.lstsq(np.column_stack([X, np.ones(4000)]), spoilt)[0][-1] > 0.7
 
 
+@pytest.mark.filterwarnings("ignore:threshold=0.5 is small for a range of y:UserWarning")
 @pytest.mark.parametrize("loss", KINDS)
 @pytest.mark.parametrize("bounds, unit", ((None, 0.5), ((-3.0, 5.0), 4.0), ((0.0, 1.0), 0.5)))
 def test_the_threshold_is_in_the_units_of_the_targets(loss, bounds, unit):
@@ -80,6 +83,30 @@ def test_the_range_of_y_is_learnt_with_the_columns(kind, loss, table):
     low, high = model.target_bounds_
     assert 0 < low < high < 20_000
     assert model.privacy_report_.public["n_releases"] > 3
+
+
+@pytest.mark.filterwarnings("ignore:Noise hides where the numbers to predict lie:UserWarning")
+@pytest.mark.parametrize("loss", KINDS)
+def test_targets_of_a_wrong_unit_are_not_in_the_range_that_is_learnt(loss, table):
+    X, y, _ = table
+    y = 5000 + 100 * y
+    wrong = np.where(np.arange(4000) % 20 == 0, 1000 * y, y)
+    model = DPRobustRegressor(5.0, loss=loss).fit(pd.DataFrame(X).add_prefix("x"), wrong)
+    assert model.target_bounds_[1] < 50_000 and np.sqrt(np.mean((model.predict(pd.DataFrame(X).add_prefix("x")) - y) ** 2)) < 200
+
+
+@pytest.mark.parametrize("loss", KINDS)
+def test_a_threshold_that_does_not_reach_from_the_middle_of_the_range_is_named(loss):
+    def told(**given):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            DPRobustRegressor(loss=loss, target_bounds=(0, 20_000), **given).plan(5000, 3)
+        return [
+            str(one.message) for one in seen if "threshold=1000 is small for a range of y from 0 to 20000" in str(one.message)
+        ]
+
+    assert bool(told(threshold=1000.0)) == (loss != "huber")
+    assert not told() and not told(threshold=3000.0)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")

@@ -15,7 +15,7 @@ from skdp._data_validation import Facts, Part, read_unlabelled
 from skdp._validation import check_feature_bounds, check_integer, check_number, shown
 from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
-from skdp.estimators._contradictions import of_columns
+from skdp.estimators._contradictions import of_columns, of_first_categories
 from skdp.estimators._inference import KINDS, NOT_INFERRED, for_inference
 from skdp.estimators._plan import Plan
 from skdp.estimators._prepared_rows import named_columns_of
@@ -41,11 +41,10 @@ from skdp.estimators.additive._terms import (
 )
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Number, Schema, Term
-from skdp.preprocessing._knot_placement import finest
 from skdp.preprocessing._octave_rule import on_one_scale
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.summation import chunk_rows
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, WaldTest, signal_to_noise
@@ -85,9 +84,15 @@ class AdditiveModel(DPEstimator):
         tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
         return tags
 
-    def _interval_rows(self, X: Any) -> Any:
-        """Return the rows of a table whose factors have intervals."""
-        return self._rows_of(X)[:, independent(self.basis_)]
+    def _interval_rows(self, X: Any) -> tuple[Any, Any]:
+        """Return the rows of a table whose factors have intervals, and the squares of what predictions may be off by besides."""
+        columns, shapes = self._columns_to_predict(X), self._shapes()
+        assert isinstance(shapes, InferredShapes)
+        beside: Any = 0.0
+        for values in self.basis_.values_of(columns):
+            if values.place is not None:
+                beside = beside + shapes.bends(values.term, (1 + values.place) / 2)
+        return self.basis_.transform(columns)[:, independent(self.basis_)], beside
 
     @abstractmethod
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
@@ -119,8 +124,9 @@ class AdditiveModel(DPEstimator):
             monotone_directions(self.monotone, facts)
         length = None if self.data_norm is None else float(self.data_norm)
         basis = AdditiveBasis(facts, 0, pairs, self._dyadic, length)
-        if self.inference:  # so that no row is longer, and none is shortened
-            basis = replace(basis, dyadic=False, length=math.sqrt(max(len(basis.categories), 1)))
+        if self.inference:  # so that no row is longer, and none is shortened: with hats, there are no scaled values
+            ones = len(basis.facts.columns) if self.knots == 0 else max(len(basis.categories), 1)
+            basis = replace(basis, dyadic=False, length=math.sqrt(ones))
         if not isinstance(self.knots, str):
             return replace(basis, n_intervals=int(self.knots))
         if self.inference:
@@ -135,7 +141,7 @@ class AdditiveModel(DPEstimator):
         asked = self.knots == "private" or (self.inference and self.knots == "auto")
         if not asked or drowned(self._known_budget(n_samples), n_samples, basis):
             return Additive(basis=basis, inference=bool(self.inference))
-        return Additive(basis=basis, inference=bool(self.inference), front=front_of(basis), share=1 - SHARE)
+        return Additive(basis=basis, inference=bool(self.inference), front=front_of(basis, bool(self.inference)), share=1 - SHARE)
 
     def _known_budget(self, n_samples: int) -> Budget:
         """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
@@ -145,6 +151,12 @@ class AdditiveModel(DPEstimator):
             return budget if budget.delta else Budget.from_parameters(self.epsilon, None, self.adjacency, n_samples)
 
     def _check_parameters(self) -> None:
+        if self.inference:
+            self._check_inference()
+        elif for_inference(self.solver):
+            raise ValueError(
+                f"solver={shown(self.solver)} fits coefficients that are identified; expected it with inference=True."
+            )
         super()._check_parameters()
         check_interactions(self.interactions)
         if isinstance(self.knots, str):
@@ -165,12 +177,15 @@ class AdditiveModel(DPEstimator):
         given = {name: getattr(self, name) for name in ("interactions", "monotone", "data_norm") if getattr(self, name)}
         if given:
             what = ", ".join(f"{name}={shown(value)}" for name, value in given.items())
-            raise ValueError(f"inference=True with {what}; expected functions of single columns, without them.")
+            raise ValueError(
+                f"inference=True with {what}, which intervals do not allow; expected it without {' and '.join(given)}."
+            )
         facts = check_public_columns(self.schema, self.feature_bounds)
         if not (self.feature_bounds is not None if facts is None else all(column.plain for column in facts.columns.values())):
             raise ValueError(
-                "inference=True needs bounds and categories of all columns from public knowledge, as schema or feature_bounds: "
-                "values beyond bounds that were learnt would bias confidence intervals. Expected a full schema."
+                "inference=True needs bounds and categories of all columns from public knowledge, given to the estimator itself, "
+                'also in a pipeline, as schema={"columns": {...}} or feature_bounds: values beyond bounds that were learnt would '
+                "bias confidence intervals."
             )
 
     def _check_bounds(self) -> None:
@@ -193,7 +208,8 @@ class AdditiveModel(DPEstimator):
         Parameters
         ----------
         level : float, default=0.95
-            Share of the fits, with fresh noise, whose band holds the curve, in (0, 1).
+            Share of the fits whose band holds the curve, in (0, 1): fits with fresh noise to the same records for "noise", and to
+            fresh records for "confidence".
         simultaneous : bool, default=False
             Whether a band holds the whole curve at once, at all points of its grid, or each point by itself. Curves of different
             columns are not joint.
@@ -232,13 +248,17 @@ class AdditiveModel(DPEstimator):
         return self._functions(float(level), bool(simultaneous), kind)
 
     def column_tests(self) -> dict[Any, WaldTest]:
-        """Return a test, for each column and named pair, that its function is constant but for the privacy noise.
+        """Return a test, for each column and named pair, that its function is constant.
+
+        After a fit for inference the hypothesis is that the column has no effect in the population from which the records come.
+        Else it is that the function of these records is constant but for the privacy noise.
 
         Returns
         -------
         dict of WaldTest
             By the name of the column, or both names of a pair. The statistic is chi-squared over its degrees of freedom, on the
-            covariance of the noise.
+            covariance of the noise; after a fit for inference, it has an F law, and is NaN, with ``estimable=False``, where the
+            budget does not identify all of the function.
 
         Raises
         ------
@@ -247,17 +267,24 @@ class AdditiveModel(DPEstimator):
 
         Notes
         -----
-        The hypothesis is about these records: fits to them, with fresh noise, have a mean function that is constant. A small
-        p-value says that the privacy noise alone does not make the function that was released. It says nothing about other
-        samples of records: in a large table, chance makes functions of columns without any effect in the population, and this
-        test finds them. Noise that is stated too large, as it is for most tables, makes p-values too large.
+        Without ``inference=True`` the hypothesis is about these records: fits to them, with fresh noise, have a mean function
+        that is constant. A small p-value says that the privacy noise alone does not make the function that was released. It says
+        nothing about other samples of records: in a large table, chance makes functions of columns without any effect in the
+        population, and this test finds them. Noise that is stated too large, as it is for most tables, makes p-values too large.
 
         **Privacy.** Post-processing of what was released.
         """
         shapes = self._shapes()
         if not isinstance(shapes, InferredShapes) and (type(shapes) is not Shapes or shapes.noise is None):
             raise AttributeError("This model has no tests of columns: they need the joint noise of each function.")
-        return {_name_of(term): shapes.test(term) for term in shapes.basis.terms}
+        found = {_name_of(term): shapes.test(term) for term in shapes.basis.terms}
+        if unknown := [name for name, test in found.items() if not test.estimable]:
+            warn(
+                f"The functions of {unknown} are not identified at this budget, or only in part: they have no test. Take more "
+                "records, a larger epsilon, fewer columns, or bounds closer to where the records are, from public knowledge.",
+                LowSignalWarning,
+            )
+        return found
 
     def _functions(self, level: float, simultaneous: bool, kind: str | None) -> dict[Any, ShapeFunction]:
         shapes = self._shapes()
@@ -299,14 +326,15 @@ class AdditiveModel(DPEstimator):
         check_is_fitted(self)
         directions = monotone_directions(self.monotone, self.basis_.facts)
         if (inference := getattr(self, "inference_", None)) is not None:
-            return InferredShapes(self.basis_, np.atleast_2d(self.coef_), None, directions, inference, "confidence")
+            n = self.privacy_report_.public["n_samples"]
+            return InferredShapes(self.basis_, np.atleast_2d(self.coef_), None, directions, inference, "confidence", n)
         return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
         _check_number(len(columns))
         additive = self._additive(len(columns), len(names), names)
-        basis = additive.basis if additive.front is None else finest(additive.basis)
+        basis = additive.behind
         del X
         packs = additive.front is None and not additive.inference and basis.packs(len(columns))
         rows = basis.packed(columns) if packs else additive.rows(basis, columns)
@@ -320,7 +348,7 @@ class AdditiveModel(DPEstimator):
         _check_number(n_samples)
         names = labels_of_columns(table) if facts is None else list(facts.columns)
         additive = self._additive(n_samples, len(names), names)
-        basis = additive.basis if additive.front is None else finest(additive.basis)
+        basis = additive.behind
         return FunctionReader(n_samples, additive, basis, facts, self._target_reader())
 
     def _columns(self, scratch: Any, X: Any) -> tuple[Any, list[str]]:
@@ -348,7 +376,7 @@ class AdditiveModel(DPEstimator):
         if facts.partitions is None:
             return facts, public
         additive = self._additive(facts.n_samples, facts.n_features)
-        basis = additive.basis if additive.front is None else finest(additive.basis)
+        basis = additive.behind
         number = -(-facts.n_samples // chunk_rows(basis.n_features))
         return replace(facts, partitions=replace(facts.partitions, number=number, bytes_per_pass=None)), public
 
@@ -363,6 +391,7 @@ class AdditiveModel(DPEstimator):
             basis = Additive.of(result).basis
             if self.inference:
                 moments = replace(moments, mean=all_means(basis, moments.mean), squares=None)
+                yield from of_first_categories(basis, moments)
             yield from of_columns(self, basis, moments)
 
     def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:

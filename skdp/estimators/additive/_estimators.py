@@ -55,7 +55,8 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
         model is linear in the numbers. "auto" takes between 4 and 16, the more the smaller the noise is, and none when noise
         would dominate. "private" has the same number of knots: five are even, the others follow the distribution of the records,
         which a release with 5 % of the budget estimates. It is meant for bounds that are known to fit the values badly. Of six
-        tables, it gained .02 to .03 of AUC on one and up to .015 on another, and lost up to .014 on the others.
+        tables, it gained .02 to .03 of AUC on one and up to .015 on another, and lost up to .014 on the others. With
+        ``inference=True``, "auto" and "private" have 4 to 8 intervals between quantiles, which the same release estimates.
     monotone : dict or None, default=None
         Columns of numbers, by name or position, whose function may only rise (1) or only fall (-1). Isotonic regression makes the
         released function monotone, at no cost in budget; functions of pairs stay unchanged.
@@ -81,7 +82,8 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
     inference : bool, default=False
         Whether the fit releases, within the same epsilon, what confidence bands and tests of the population need: `bands`,
         `column_tests` and `predict_interval` use it. The functions then have few knots, so that the budget identifies them, and
-        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge.
+        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge. Errors of
+        a number count as symmetric: with skewed ones, such as costs, bands are not for the mean.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
@@ -273,7 +275,8 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     inference : bool, default=False
         Whether the fit releases, within the same epsilon, what confidence bands and tests of the population need: `bands`,
         `column_tests` and `predict_interval` use it. The functions then have few knots, so that the budget identifies them, and
-        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge.
+        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge. Errors of
+        a number count as symmetric: with skewed ones, such as costs, bands are not for the mean.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.

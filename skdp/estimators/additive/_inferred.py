@@ -8,7 +8,6 @@ import numpy as np
 
 from skdp.estimators.additive._terms import LEVEL, ShapeFunction, Shapes
 from skdp.preprocessing import AdditiveBasis, Category, Term
-from skdp.preprocessing._additive_basis import PER_HAT
 from skdp.preprocessing._schema import OTHER
 from skdp.solvers import Contrasts, Inference, InferenceDescent, Problem, WaldTest
 
@@ -18,13 +17,14 @@ __all__ = ["ALIKE", "InferredShapes", "all_means", "fitted_first", "independent"
 # budget tells more about each; between the knots, a function is a line. With 2 and 3 intervals, bands held .4 to .9 of the points
 # of a curve with two bends (log-odds, 5000 records, epsilon 1), because no knot shows these.
 INTERVALS = 8, 6, 5, 4
-# Largest level of `InferenceDescent.outlook` with which a number of intervals is taken, if it is not the last one. In 32 cells of
-# 16 fits (4 numbers, two of them correlated by .9; numbers and classes; 10 000 and 30 000 records; epsilon .5 to 3; 4 to 8
-# intervals), all points of all curves were identified up to .43, .13 to .9 of them from there to 1, and half or fewer beyond.
-CLEAR = 0.45
-# Factor of that level: hats of neighbouring knots are alike, so that noise hides coefficients earlier than the outlook knows. In
-# the same cells, the outlook without it was .18, .4 and .9 where all, two thirds and a tenth of the points were identified.
-ALIKE = 2.5
+# Largest level of `InferenceDescent.outlook` with which a number of intervals is taken, if it is not the last one, and factor of
+# that level: hats of neighbouring knots are alike, so that noise hides coefficients earlier than the outlook knows. In 50 cells
+# of 12 or 16 fits (4 numbers, two of them correlated by .9; numbers and classes; 10 000 to 30 000 records; epsilon .5 to 3; 4 to
+# 8 intervals), all points of all curves were identified up to .48, .13 to .9 of them from .52 to 1, and half or fewer beyond.
+CLEAR, ALIKE = 0.49, 2.8
+# How far records beyond an outer knot pull the function there, over its change in the outer interval: with 1 % of the records of
+# a normal column beyond, and 12 % in the outer interval, least squares gives .05.
+PULL = 0.06
 
 
 def independent(basis: AdditiveBasis) -> np.ndarray:
@@ -99,10 +99,13 @@ class InferredShapes(Shapes):
         Parts of the covariance of the `independent` coefficients.
     kind : {"confidence", "noise"}
         What the bands are for.
+    n_samples : int
+        Number of records.
     """
 
     inference: Inference
     kind: str
+    n_samples: int
 
     def function(self, term: Term, squeeze: bool, level: float = LEVEL, simultaneous: bool = False) -> ShapeFunction:
         """Return the function of a term, at listed categories alone, and beside a confidence band one for the noise."""
@@ -128,38 +131,71 @@ class InferredShapes(Shapes):
     def _ends(
         self, term: Term, rows: Any, values: np.ndarray, variances: Any, level: float, simultaneous: bool
     ) -> list[np.ndarray] | None:
-        found = self._contrasts(term, rows.toarray() - self.centre[term.columns], level)
-        half = (found.upper - found.lower) / 2
-        if simultaneous and found.estimable.any():
-            wide = self._factors(term, rows.toarray() - self.centre[term.columns])
-            half = self.inference.joint_quantile(wide, level, self.kind) * found.standard_error
+        factors, beside = rows.toarray() - self.centre[term.columns], np.array([self._of_centre(term, values, rows)])
         if self.kind == "confidence":
-            half = half * np.sqrt(1 + self._bends(term, len(half)) / np.square(found.standard_error))
+            beside = beside + self.bends(term)
+        found = self._contrasts(term, factors, level, beside)
+        if not simultaneous or not found.estimable.any():
+            return [found.lower[:, None], found.upper[:, None]]
+        half = self.inference.joint_quantile(self._factors(term, factors), level, self.kind) * found.standard_error
         return [values - half[:, None], values + half[:, None]]
 
-    def _bends(self, term: Term, n_points: int) -> np.ndarray:
-        """Return the squared distance of a bent function from one that is a line between knots, at the points of the grid.
+    def _of_centre(self, term: Term, values: np.ndarray, rows: Any) -> float:
+        """Return the variance of the function of the average record, from which a function is taken off."""
+        noise = np.square(self.coef[:, term.columns]).sum() * self.inference.centre_noise**2
+        sampling = self._importance(term, values, rows) ** 2 / self.n_samples
+        return float(noise + sampling * (self.kind == "confidence"))
 
-        The nearest such function is off by a twelfth of the second derivative times the squared distance of the knots. The second
-        derivative follows from the slopes on both sides of a knot; the larger one at both ends of an interval counts.
+    def bends(self, term: Term, places: np.ndarray | None = None) -> np.ndarray:
+        """Return the squared distance of a true function from one that is a line between knots and a constant beyond them.
+
+        Between knots, the nearest such function is off by a twelfth of the second derivative times the squared distance of the
+        knots. The second derivative follows from the slopes on both sides of a knot; the largest one near an interval counts.
+        Beyond the outer knots, a true function may go on with the slope and the second derivative next to them; the few records
+        there pull the function at these knots.
+
+        Parameters
+        ----------
+        term : Term
+            A term of one column.
+        places : ndarray of shape (n_points,) or None, default=None
+            Where a number lies between its bounds, from 0 to 1. None takes the points of the grid.
+
+        Returns
+        -------
+        ndarray of shape (n_points,), or of shape (1,) for a category
+            Squares, at least 0.
         """
-        peaks = self.basis.knots_of(term.names[0]) if term.names[0] in self.basis.numbers else np.empty(0)
+        if term.names[0] not in self.basis.numbers:
+            return np.zeros(1)
+        places = self.basis.places(term.names[0]) if places is None else places
+        peaks = self.basis.knots_of(term.names[0])
         if not self.basis.n_intervals or len(peaks) < 3:
-            return np.zeros(n_points)
-        rows = self._functions(term, [self.basis.grid(term.names[0], fine=False)]).toarray()
+            return np.zeros(len(places))
         gaps = np.diff(peaks)
+        bends, slopes = self._derivatives(term, gaps)
+        offs = bends * gaps**2 / 12
+        offs[[0, -1]] += PULL * slopes * gaps[[0, -1]]
+        offs = np.max([offs, np.append(offs[1:], 0.0), np.append(0.0, offs[:-1])], axis=0)  # an error at a knot is in both
+        found = offs[np.clip(np.searchsorted(peaks, places, side="right") - 1, 0, len(gaps) - 1)]
+        for end, beyond in ((0, np.maximum(peaks[0] - places, 0.0)), (-1, np.maximum(places - peaks[-1], 0.0))):
+            found = found + beyond * (slopes[end] + bends[end] * (gaps[end] + beyond) / 2)
+        return np.asarray(np.square(found))
+
+    def _derivatives(self, term: Term, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sizes of the second derivatives near each interval, less their noise, and of both outer slopes."""
+        rows = self._functions(term, [self.basis.grid(term.names[0], fine=False)]).toarray()
         slopes = np.diff(rows, axis=0) / gaps[:, None]
         found = self._contrasts(term, 2 * np.diff(slopes, axis=0) / (gaps[:-1] + gaps[1:])[:, None], LEVEL)
         squares = np.where(found.estimable, np.square(found.estimate) - np.square(found.standard_error), 0.0)
         squares = np.maximum(np.append(squares, squares[-1:]), np.append(squares[:1], squares))
-        offs = np.maximum(squares, 0.0) * gaps**4 / 144
-        offs = np.max([offs, np.append(offs[1:], 0.0), np.append(0.0, offs[:-1])], axis=0)  # an error at a knot is in both
-        first = n_points - PER_HAT * len(gaps) - 1
-        return np.asarray(offs[np.clip((np.arange(n_points) - first) // PER_HAT, 0, len(offs) - 1)])
+        outer = self._contrasts(term, slopes[[0, -1]], LEVEL)
+        ends = np.where(outer.estimable, np.hypot(outer.estimate, outer.standard_error), 0.0)
+        return np.sqrt(np.maximum(squares, 0.0)), ends
 
-    def _contrasts(self, term: Term, rows: np.ndarray, level: float) -> Contrasts:
+    def _contrasts(self, term: Term, rows: np.ndarray, level: float, beside: Any = 0.0) -> Contrasts:
         wide = self._factors(term, rows)
-        return self.inference.contrasts(wide, np.zeros(len(wide)), np.arange(len(wide)), level, self.kind)
+        return self.inference.contrasts(wide, np.zeros(len(wide)), np.arange(len(wide)), level, self.kind, beside)
 
     def _factors(self, term: Term, rows: np.ndarray) -> np.ndarray:
         """Return factors of the `independent` coefficients from those of the coefficients of a term."""

@@ -50,14 +50,12 @@ def drowned(budget: Budget, n_samples: int, basis: AdditiveBasis) -> bool:
     """Return whether noise would dominate the release that places knots, or there are none to place; from public facts."""
     if not basis.n_intervals or basis.knots.size < 4 or not basis.numbers:
         return True
-    mu = math.sqrt(SHARE) * gaussian_mu(budget.epsilon, budget.delta)
-    noise = HatSums.relative_sensitivity[budget.adjacency] / mu
-    return noise * _share_per_unit(n_samples, basis) > DROWNED
+    return _noise(budget) * _share_per_unit(n_samples, basis) > DROWNED
 
 
-def front_of(basis: AdditiveBasis) -> Release:
-    """Return the release that places the knots."""
-    return Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis)).size)
+def front_of(basis: AdditiveBasis, inference: bool = False) -> Release:
+    """Return the release that places the knots, for inference at quantiles."""
+    return Release(HatSums, Gaussian(), 1.0, hat_columns(finest(basis, inference)).size)
 
 
 def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle, inference: bool = False) -> AdditiveBasis:
@@ -79,13 +77,20 @@ def release_knots(problem: Problem, basis: AdditiveBasis, oracle: Oracle, infere
     AdditiveBasis
         The basis with the same number of knots, computed from the release and public facts.
     """
-    fine = finest(basis)
+    fine = finest(basis, inference)
     behind = fitted_first(fine) if inference else np.arange(fine.n_features)
     sums = oracle.ask(HatSums(np.flatnonzero(np.isin(behind, hat_columns(fine)))))
-    found = placed(basis, sums * _share_per_unit(problem.n_samples, basis), at_quantiles=inference)
+    unit = _share_per_unit(problem.n_samples, basis)
+    found = placed(basis, sums * unit, _noise(problem.budget) * unit if inference else None)
     matrix = refinement(fine, found)[behind]
     oracle.map_rows(matrix[:, independent(found)] if inference else matrix)
     return found
+
+
+def _noise(budget: Budget) -> float:
+    """Return the standard deviation of the noise of a sum of hats."""
+    mu = math.sqrt(SHARE) * gaussian_mu(budget.epsilon, budget.delta)
+    return HatSums.relative_sensitivity[budget.adjacency] / mu
 
 
 def _share_per_unit(n_samples: int, basis: AdditiveBasis) -> float:

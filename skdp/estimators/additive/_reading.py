@@ -16,6 +16,7 @@ from skdp._validation import column_labels
 from skdp.data import Table
 from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
+from skdp.preprocessing._knot_placement import finest
 
 __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
 
@@ -36,6 +37,11 @@ class Additive(Particular):
     inference: bool = False
 
     @property
+    def behind(self) -> AdditiveBasis:
+        """The functions behind the oracle at first: with fine knots, if a release places others among them."""
+        return self.basis if self.front is None else finest(self.basis, self.inference)
+
+    @property
     def n_functions(self) -> int:
         """Number of functions that are fitted."""
         return independent(self.basis).size if self.inference else self.basis.n_features
@@ -43,8 +49,10 @@ class Additive(Particular):
     @property
     def data_norm(self) -> float:
         """Bound on the norm of a row. Fits for inference have hats, and indicators over their largest length, alone."""
-        basis = self.basis
-        return math.hypot(bool(basis.numbers), bool(basis.categories)) if self.inference else basis.data_norm
+        if not self.inference:
+            return self.basis.data_norm
+        hats = bool(self.basis.numbers and self.basis.n_intervals)
+        return math.hypot(hats, bool(self.basis.categories) or not hats)
 
     @property
     def alike(self) -> float:

@@ -281,6 +281,7 @@ class InferenceDescent(WhiteningSolver):
             step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
             sampling=sampling,
             identified=not self._drowned(problem) and self._shows_both_classes(problem, centre),
+            centre_noise=0.0 if centre.released is None else centre.released.mean_noise,
         )
         coef = outer_coefficients(problem, frame.geometry, estimates)
         return SolverResult(coef, self._n_steps(problem), moments=centre.released, inference=inference)
