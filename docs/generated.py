@@ -36,6 +36,7 @@ EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of mode
         "bounds",
         "ledger",
         "odds_ratios",
+        "confidence_bands",
         "publish_score",
         "additive_adult",
         "additive_bike",
