@@ -20,6 +20,7 @@ PRIOR = 0.01  # share of the weight that is spread evenly over the range; it pla
 # Beyond them are few records, from which no budget tells the end of a line.
 OUTER = (0.01, 0.99)
 SEEN = 3.0  # standard deviations of its noise from which on a sum of shares counts; with 2, knots were where nobody is
+BESIDE, ROUNDS = 1, 50  # places on either side over which one value spreads, and rounds until shares are even; choices
 LITTLE_PRIOR = 1e-4  # the same for knots at quantiles, of which the outer ones are near a share of 0
 
 
@@ -96,9 +97,14 @@ def without_noise(shares: np.ndarray, noise: float) -> np.ndarray:
 def quantile_knots(shares: np.ndarray, size: int) -> np.ndarray:
     """Return different knots out of `FINE` near evenly spaced quantiles, the first and the last one not within the outer ones.
 
-    See `place_knots` for the arguments.
+    A place with many records counts as one knot's share, so that no two knots are at the same value of a column of few values:
+    the hat of one of them would have no records. See `place_knots` for the arguments.
     """
-    below, levels = cumulated(shares, FINE, LITTLE_PRIOR), np.linspace(*OUTER, size)
+    shares = np.maximum(shares, 0.0)
+    for _ in range(ROUNDS):
+        beside = np.convolve(shares, np.ones(2 * BESIDE + 1), "same")
+        shares = shares * np.minimum(1.0, shares.sum() / size / np.maximum(beside, 1e-300))
+    below, levels = cumulated(shares / max(shares.sum(), 1e-300), FINE, LITTLE_PRIOR), np.linspace(*OUTER, size)
     places = np.abs(below - levels[:, None]).argmin(axis=1)
     places[[0, -1]] = np.searchsorted(below, levels[0], side="right") - 1, np.searchsorted(below, levels[-1])
     for place in range(1, size):

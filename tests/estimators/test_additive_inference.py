@@ -284,4 +284,10 @@ def test_quantile_knots_are_different_increasing_and_hold_the_outer_quantiles(rn
     found = quantile_knots(shares, 9)
     np.testing.assert_allclose(found[1:-1], np.quantile(x, np.linspace(*OUTER, 9))[1:-1], atol=1 / 128)
     assert found[0] <= np.quantile(x, OUTER[0]) and np.quantile(x, OUTER[1]) <= found[-1]
+    counts = np.zeros(FINE.size)  # few values, of which one has most records
+    values = np.searchsorted(FINE, np.arange(1, 15) / 15)
+    counts[values] = [1, 1, 1, 2, 60, 3, 2, 9, 1, 9, 3, 4, 2, 2]
+    inner = quantile_knots(counts / counts.sum(), 9)[1:-1]
+    nearest = np.abs(inner[:, None] - FINE[values]).argmin(axis=1)
+    assert np.abs(inner - FINE[values][nearest]).max() <= 1 / 128 and len(set(nearest)) == len(inner)
     assert place_knots(np.ones(FINEST.size), 9)[0] == 0  # other models have the ends of the range
