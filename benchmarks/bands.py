@@ -45,8 +45,7 @@ have a correlation of .9 and one has no effect, `{adjacency}`, delta = 1 / n².
 For models with `inference=True` the records are fresh in each fit, too, the band is the confidence band, and the curve that it
 should hold is that of the population, at 23 points between the 6 % and the 94 % quantile of each column. **estimable** is the
 share of points and fits with a band; the others are left out. "Of the same records" are refits with fresh noise and bands of the
-noise. **size** is the share of tests at the 5 % level that reject the
-true hypothesis that the last column has no effect.
+noise. **size** is the share of tests at the 5 % level that reject the true hypothesis that the last column has no effect.
 """
 
 
@@ -77,7 +76,7 @@ def measure(models: list[str], sizes: dict[str, Any], repeats: int, jobs: int | 
                 (out / "bands.md").write_text(markdown(records, settings), encoding="utf-8")
 
 
-def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int | None) -> dict[str, float]:
+def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int | None) -> dict[str, Any]:
     """Return coverage and widths of one model, over the points of its curves."""
     inference = about["model"].startswith("inferred")
     run = inferred_curves if inference else fitted_curves
@@ -97,7 +96,7 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
         "5 %": float(low),
         "95 %": float(high),
         "estimable": float(known.mean()),
-        "size": float(np.mean(tests[np.isfinite(tests)] < TESTED)) if np.isfinite(tests).any() else math.nan,
+        "size": float(np.mean(tests[np.isfinite(tests)] < TESTED)) if np.isfinite(tests).any() else None,
     }
 
 
@@ -170,6 +169,6 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     measures = ("coverage", "lowest", "width", "5 %", "95 %", "estimable", "size")
     lines = [row(heads := ["model", "n", "epsilon", *measures]), row(["---"] * len(heads))]
     for record in records:
-        shown = [f"{record[name]:.3f}" for name in measures]
+        shown = ["-" if record[name] is None else f"{record[name]:.3f}" for name in measures]
         lines.append(row([record["model"], str(record["n"]), f"{record['epsilon']:g}", *shown]))
     return "\n".join(["# Bands of curves", "", ABOUT.format(**settings), *lines]) + "\n"
