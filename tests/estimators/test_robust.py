@@ -109,6 +109,7 @@ def test_a_threshold_that_does_not_reach_from_the_middle_of_the_range_is_named(l
     assert not told() and not told(threshold=3000.0)
 
 
+@pytest.mark.filterwarnings("ignore:threshold=.* is small for a range of y:UserWarning")
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("loss", KINDS)
 @pytest.mark.parametrize("bounds", (None, (90.0, 120.0)))
