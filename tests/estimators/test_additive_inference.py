@@ -134,18 +134,18 @@ def test_a_bend_between_knots_widens_the_confidence_band_alone():
     assert ratio[0] > 2 * ratio[1]
 
 
-@pytest.mark.parametrize("knots", (0, 1, 2, "auto"))
-@pytest.mark.parametrize("columns", (("age", "dose", "stage", "town"), ("age", "dose"), ("stage", "town"), ("age",)))
-def test_no_row_is_longer_than_the_norm_that_the_oracle_enforces(knots, columns):
+def test_no_row_is_longer_than_the_norm_that_the_oracle_enforces():
     """A row that is shortened is another one, which would bias intervals."""
     X, *_ = sample(0, 500)
     ends = pd.DataFrame({"age": [-1e9, 18, 90, 1e9], "dose": [0, 1e9, 100, 0], "stage": ["I", "X", "III", "II"], "town": "Ulm"})
-    schema = {"columns": {name: COLUMNS[name] for name in columns}}
-    model = DPAdditiveClassifier(9.0, schema=schema, inference=True, knots=knots)
-    additive = model._additive(500, len(columns), list(columns))
-    for table in (X, ends):
-        rows = additive.rows(additive.behind, table[list(columns)])
-        assert np.sqrt(rows.power(2).sum(axis=1)).max() <= additive.data_norm * (1 + 1e-12)
+    for columns in (["age", "dose", "stage", "town"], ["age", "dose"], ["stage", "town"], ["age"]):
+        for knots in (0, 1, 2, "auto"):
+            schema = {"columns": {name: COLUMNS[name] for name in columns}}
+            model = DPAdditiveClassifier(9.0, schema=schema, inference=True, knots=knots)
+            additive = model._additive(500, len(columns), columns)
+            for table in (X, ends):
+                rows = additive.rows(additive.behind, table[columns])
+                assert np.sqrt(rows.power(2).sum(axis=1)).max() <= additive.data_norm * (1 + 1e-12), (columns, knots)
 
 
 def test_a_table_whose_columns_say_nothing_has_finite_and_infinite_ends_and_no_error():
