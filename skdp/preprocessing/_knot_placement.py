@@ -21,7 +21,7 @@ PRIOR = 0.01  # share of the weight that is spread evenly over the range; it pla
 OUTER = (0.01, 0.99)
 SEEN = 3.0  # standard deviations of its noise from which on a sum of shares counts; with 2, knots were where nobody is
 BESIDE, ROUNDS = 1, 50  # places on either side over which one value spreads, and rounds until shares are even; choices
-LITTLE_PRIOR = 1e-4  # the same for knots at quantiles, of which the outer ones are near a share of 0
+LITTLE_PRIOR = 1e-4  # in place of PRIOR for knots at quantiles, of which the outer ones are near a share of 0
 
 
 def finest(basis: AdditiveBasis, at_quantiles: bool = False) -> AdditiveBasis:

@@ -206,6 +206,8 @@ class Inference:
         inner = self._inner(rows, np.zeros(len(rows)))
         covariance, freedom, estimable = self._jointly(inner, kind)
         varies = estimable & (np.diag(covariance) > 0)
+        if not varies.any():
+            return float(stats.norm.ppf((1 + level) / 2))
         covariance = covariance[np.ix_(varies, varies)]
         values, directions = np.linalg.eigh(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
         rng = np.random.default_rng(0)  # no privacy noise: a simulation of it

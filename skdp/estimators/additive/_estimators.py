@@ -140,8 +140,9 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     chosen adjacency: public functions map each record by itself, and the fitted attributes are computed from the releases of the
     schedule on the mapped records and from public values. Hats have a bounded norm by construction, and rows that are longer than
-    the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats are released
-    first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. The following are
+    the bound are scaled down to it. No knot depends on the records unless ``knots="private"`` or ``inference=True``: then sums
+    of hats are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases.
+    Fits for inference make the releases of `skdp.solvers.InferenceDescent` besides. The following are
     public: the shape of X, its column names and their dtypes, the schema or the bounds, the class labels, all parameters and the
     number of steps. The guarantee assumes that the numbers in X are finite, or missing where the schema has a ``fill``, and that
     every label is one of the classes. It treats one record as one person. Two fits spend twice the budget; ``score`` on training
@@ -333,8 +334,9 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     chosen adjacency: public functions map each record by itself, and the fitted attributes are computed from the releases of the
     schedule on the mapped records and from public values. Hats have a bounded norm by construction, and rows that are longer than
-    the bound are scaled down to it. No knot depends on the records unless ``knots="private"``: then sums of hats are released
-    first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases. The following are
+    the bound are scaled down to it. No knot depends on the records unless ``knots="private"`` or ``inference=True``: then sums
+    of hats are released first, with sensitivity 1 (``sqrt(2)`` under ``replace_one``), and map the rows of all further releases.
+    Fits for inference make the releases of `skdp.solvers.InferenceDescent` besides. The following are
     public: the shape of X, its column names and their dtypes, the schema or the bounds, ``target_bounds``, all parameters and the
     number of steps. The guarantee assumes that y is finite and that the numbers in X are finite, or missing where the schema has
     a ``fill``. It treats one record as one person. Two fits spend twice the budget; ``score`` on training records is not private.
