@@ -123,6 +123,8 @@ def test_bands_of_both_kinds_of_points_and_of_whole_curves(kind):
         np.testing.assert_array_equal([shown.lower, shown.upper], [function.lower, function.upper])
     wider = [np.median((f.upper - f.lower) / (usual[name].upper - usual[name].lower)) for name, f in whole.items()]
     assert 1.0 < min(wider) and max(wider) < 2.0
+    nothing = np.zeros((2, independent(model.basis_).size))  # as of a curve of which the centre alone is not exact
+    assert model.inference_.joint_quantile(nothing, 0.95, "noise") == pytest.approx(1.96, abs=0.001)
 
 
 def test_a_bend_between_knots_widens_the_confidence_band_alone():
