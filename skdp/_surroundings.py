@@ -35,6 +35,10 @@ LEARNERS = {  # of something from the training records, with what to do instead
         "labels of records, and keeps them,",
         "a fit on the labelled ones",
     ),
+    ("sklearn.feature_selection", ("RFECV", "SequentialFeatureSelector")): (
+        "which columns to keep, by exact scores,",
+        "columns that are named from public knowledge",
+    ),
     ("sklearn.multiclass", ("OneVsOneClassifier",)): (
         "the number of records of each class, which the reports of its fits show,",
         "DPLogisticRegression alone, which takes several classes",

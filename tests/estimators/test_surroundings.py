@@ -12,6 +12,7 @@ from packaging.version import Version
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, StackingRegressor, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
@@ -75,6 +76,11 @@ def warned(work):
         (lambda jobs: RANSACRegressor(NUMBERS, min_samples=50, max_trials=1), "RANSACRegressor learns which records"),
         (lambda jobs: SelfTrainingClassifier(MODEL), "SelfTrainingClassifier learns labels"),
         (lambda jobs: OneVsOneClassifier(MODEL), "OneVsOneClassifier learns the number of records"),
+        (lambda jobs: RFECV(MODEL, cv=KFold(2), n_jobs=jobs), "RFECV learns which columns to keep"),
+        (
+            lambda jobs: SequentialFeatureSelector(MODEL, n_features_to_select=1, cv=KFold(2), n_jobs=jobs),
+            "SequentialFeatureSelector learns which columns",
+        ),
     ),
 )
 def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
