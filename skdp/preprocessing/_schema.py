@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -393,7 +394,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
     if unknown := sorted(set(map(str, given)) - known):
-        raise ValueError(f"{where} has {unknown}; expected keys among {sorted(known)}.")
+        written = sorted(known - PARTICULAR)  # by people
+        likely = [near for key in unknown for near in get_close_matches(key, written, 1)]
+        meant = f", perhaps {likely}" if likely else ""
+        raise ValueError(f"{where} has {unknown}; expected keys among {written}{meant}.")
 
 
 def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:

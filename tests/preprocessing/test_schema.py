@@ -134,7 +134,7 @@ def test_no_row_is_longer_than_one(rng):
         ([], "expected a path to a JSON file, or a dict"),
         ({}, "columns=None"),
         (changed("columns", value={}), "columns={}"),
-        (changed("colums", value={}), r"\['colums'\]; expected keys among"),
+        (changed("colums", value={}), r"\['colums'\]; expected keys among .*, perhaps \['columns'\]"),
         (changed("columns", "age", value={"kind": "numeric"}), "column 'age': .*kind is one of"),
         (changed("columns", "age", "bounds", value=[]), "not filled in yet: bounds of 'age'; expected"),
         (changed("columns", "age", "bounds", value=[3, 3]), "column 'age': bounds"),
