@@ -7,7 +7,6 @@ from itertools import cycle
 import pytest
 import sklearn
 from packaging.version import Version
-from sklearn.base import clone
 
 import benchmarks.audit
 import benchmarks.histogram_audits
@@ -20,7 +19,7 @@ from skdp.audit import audit
 from skdp.audit._attack import planned
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SOLVERS, GradientDescent, InferenceDescent
+from skdp.solvers import SOLVERS, GradientDescent
 from skdp.testing import reproducible_noise
 
 pytestmark = pytest.mark.skipif(
@@ -65,8 +64,6 @@ FAINT = {"moments": 2500}  # runs for a solver whose final model alone shows lit
 
 
 def attacked(estimator, n_runs):
-    if isinstance(estimator.solver, InferenceDescent):  # a quarter of the replicates, of which each is alike
-        estimator.set_params(solver=clone(estimator.solver).set_params(n_replicates=3))
     return audit(estimator, *TABLE, n_runs=n_runs, confidence=CONFIDENCE, n_jobs=1, random_state=0)  # pytest runs two at a time
 
 
