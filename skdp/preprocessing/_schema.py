@@ -44,7 +44,7 @@ PARTICULAR = {
 OF_FILE = {"columns", "target", "classes", "target_bounds", "description"}  # keys of a schema as a file holds it
 ANY = {"kind", "description", "exact"}
 KEYS = {
-    "number": {"bounds", "scale", "fill"} | ANY | PARTICULAR,
+    "number": {"bounds", "scale", "fill"} | ANY,
     "category": {"categories", "buckets", "missing", "codes"} | ANY,
     "ignore": {"bounds", "scale", "fill", "categories"} | ANY,  # a template may have left any of these keys
 }
@@ -256,7 +256,7 @@ class Schema:
             raise TypeError(f"{where} is a {type(source).__name__}; expected a path to a JSON file, or a dict.")
         if columns_and_target(source)[0] is source and source and all(_states(facts) for facts in source.values()):
             source = {"columns": source}
-        _check_keys(where, source, OF_FILE)
+        _check_keys(where, source, OF_FILE, set())
         given = source.get("columns")
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"{where}: columns={shown(given)}; expected an object from column name to its facts.")
@@ -392,12 +392,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _check_keys(where: str, given: Mapping[str, Any], known: set[str]) -> None:
-    if unknown := sorted(set(map(str, given)) - known):
-        written = sorted(known - PARTICULAR)  # by people
-        likely = [near for key in unknown for near in get_close_matches(key, written, 1)]
+def _check_keys(where: str, given: Mapping[str, Any], known: set[str], learnt: set[str]) -> None:
+    """Raise an error that names unknown keys, and those that people write; ``learnt`` ones are allowed besides."""
+    if unknown := sorted(set(map(str, given)) - known - learnt):
+        likely = [near for key in unknown for near in get_close_matches(key, sorted(known), 1)]
         meant = f", perhaps {likely}" if likely else ""
-        raise ValueError(f"{where} has {unknown}; expected keys among {written}{meant}.")
+        raise ValueError(f"{where} has {unknown}; expected keys among {sorted(known)}{meant}.")
 
 
 def _check_filled_in(where: str, source: Mapping[str, Any]) -> None:
@@ -436,7 +436,7 @@ def _column(where: str, facts: Any) -> Number | Category | None:
             f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}, or for an "
             'estimator, which can learn the column, the word "learn", "number", "category" or "either" alone.'
         )
-    _check_keys(where, facts, KEYS[facts["kind"]])
+    _check_keys(where, facts, KEYS[facts["kind"]], PARTICULAR if facts["kind"] == "number" else set())
     if not isinstance(facts.get("exact", False), bool):
         raise ValueError(f"{where}: exact={shown(facts['exact'])}; expected true or false.")
     if facts["kind"] == "ignore":

@@ -135,6 +135,8 @@ def test_no_row_is_longer_than_one(rng):
         ({}, "columns=None"),
         (changed("columns", value={}), "columns={}"),
         (changed("colums", value={}), r"\['colums'\]; expected keys among .*, perhaps \['columns'\]"),
+        (changed("columns", "age", "bound", value=[0, 1]), r"\['bound'\]; expected .*'scale'\], perhaps \['bounds'\]"),
+        (changed("columns", "age", value={"kind": "category", "mising": 1}), r"'missing'\], perhaps \['missing'\]"),
         (changed("columns", "age", value={"kind": "numeric"}), "column 'age': .*kind is one of"),
         (changed("columns", "age", "bounds", value=[]), "not filled in yet: bounds of 'age'; expected"),
         (changed("columns", "age", "bounds", value=[3, 3]), "column 'age': bounds"),
