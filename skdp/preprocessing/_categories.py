@@ -1,7 +1,7 @@
 """Map values to public categories, and all other values to one more category."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,11 +12,12 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["KnownCategories", "category_names", "spelling"]
+__all__ = ["KnownCategories", "category_names", "of_each", "spelling"]
 
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
 LARGEST_INTEGER = 2**53
+UNLIKE = {str, type(None), int, float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
 
 
 class KnownCategories(StatelessTransformer):
@@ -106,9 +107,8 @@ class KnownCategories(StatelessTransformer):
         others = self._others(X.shape[1])
         for column, categories in enumerate(self._lists(X.shape[1])):
             known = {spelling: name for name in category_names(categories) for spelling in _spellings(name)}
-            name_of = np.frompyfunc(partial(_name, known, others[column]), 1, 1)
             with np.errstate(all="ignore"):  # a warning would reveal a NaN
-                named[:, column] = name_of(X[:, column])
+                named[:, column] = of_each(partial(_name, known, others[column]), X[:, column].tolist())
         return named
 
     def _lists(self, n_columns: int) -> list[Any]:
@@ -119,6 +119,43 @@ class KnownCategories(StatelessTransformer):
     def _others(self, n_columns: int) -> list[Any]:
         given = self.other
         return [*given] if isinstance(given, list) and len(given) == n_columns else [given] * n_columns
+
+
+def of_each(function: Callable[[Any], Any], cells: list[Any]) -> list[Any]:
+    """Return a function of the spelling of each cell; where equal cells have the same spelling, it is worked out once for them.
+
+    Parameters
+    ----------
+    function : callable
+        Maps a cell to what its spelling gives.
+    cells : list
+        Cells.
+
+    Returns
+    -------
+    list
+        What the function gives for each cell.
+    """
+    return list(map(Known(function).__getitem__ if set(map(type, cells)) <= UNLIKE else function, cells))
+
+
+class Known(dict[Any, Any]):
+    """Works out a function of each value once.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __missing__(self, value: Any) -> Any:
+        found = self._function(value)
+        if value == value:  # each NaN is another key
+            self[value] = found
+        return found
 
 
 def _name(known: dict[str, str], other: str, value: Any) -> str:

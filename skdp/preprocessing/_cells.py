@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.preprocessing._categories import spelling
+from skdp.preprocessing._categories import of_each, spelling
 from skdp.privacy.queries.column_histograms import BUCKETS
 
 __all__ = [
@@ -41,7 +41,6 @@ OTHERS = re.compile(
 SMALL = re.compile("0|[1-9][0-9]{0,2}")  # integers that may be buckets themselves
 EPOCH = datetime(1970, 1, 1)
 DAY = 86400.0  # seconds
-UNLIKE = {str, type(None), float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
 MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)  # a datetime is a date
 WIDE = ("Int128", "UInt128")  # types of polars that NumPy has not
 
@@ -106,9 +105,7 @@ def bucket_cells(column: Any) -> np.ndarray:
     values = _values(column)
     if values.dtype.kind in "mM":
         values = _seconds(values)  # objects would be whole numbers of a unit, which one record may change
-    cells = values.astype(object).tolist()
-    known = KnownBuckets() if set(map(type, cells)) <= UNLIKE else None
-    return np.array(list(map(_bucket if known is None else known.__getitem__, cells)), dtype=np.float64)
+    return np.array(of_each(_bucket, values.astype(object).tolist()), dtype=np.float64)
 
 
 def hash_bucket(cell: Any) -> int | None:
@@ -165,14 +162,6 @@ def either_cells(column: Any) -> np.ndarray:
 def _finite(numbers: np.ndarray) -> np.ndarray:
     """Return numbers with NaN for infinite ones, and 0.0 for -0.0: categories of pandas have the one that comes first."""
     return np.where(np.isinf(numbers), np.nan, numbers + 0.0)
-
-
-class KnownBuckets(dict[Any, float]):
-    """Works out the bucket of each value once; for types of which equal values have the same spelling."""
-
-    def __missing__(self, value: Any) -> float:
-        self[value] = _bucket(value)
-        return self[value]
 
 
 def columns_of(X: Any) -> Iterator[Any]:

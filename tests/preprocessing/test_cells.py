@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._cells import bucket_cells, either_cells, hash_bucket, is_number, number_cells
 
 TEXTS = ["a", " a ", "A", "", "1", 1, 1.0, True, np.True_, np.int8(1), "1.0", None, math.nan, pd.NA, pd.NaT, -0.0, 0, 0.5, 2**60]
@@ -44,10 +45,14 @@ def objects(cells):
     return column
 
 
+def known_cells(column):
+    return KnownCategories([["0", "1", "a", "True"]]).fit_transform(column[:, None])[:, 0]
+
+
 @pytest.mark.parametrize(
     "read, cells",
-    ((bucket_cells, TEXTS), (number_cells, NUMBERS), (either_cells, TEXTS + NUMBERS)),
-    ids=("text", "numbers", "either"),
+    ((bucket_cells, TEXTS), (number_cells, NUMBERS), (either_cells, TEXTS + NUMBERS), (known_cells, TEXTS)),
+    ids=("text", "numbers", "either", "known"),
 )
 def test_a_cell_is_read_alone(read, cells, rng):
     alone = np.concatenate([read(objects([cell])) for cell in cells])
