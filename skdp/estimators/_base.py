@@ -188,6 +188,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     def _run(self, plan: Plan, rows: Any, noise: NoiseSource, rng: np.random.Generator, progress: Progress) -> SolverResult:
         """Solve the problem through the oracle; ``rng`` is for public choices."""
         oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
+        del rows  # the oracle may replace them
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle
             result = self._solved(plan, oracle, rng)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.preprocessing import OneHotEncoder, SplineTransformer
+from sklearn.preprocessing import SplineTransformer
 
 from skdp._data_validation import MISSING, quoting_no_data
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._cells import bucket_cells, number_cells
 from skdp.preprocessing._columns import SchemaColumns
-from skdp.preprocessing._learnt_columns import between_bounds, bucket_indicators, from_between, number_indicators
+from skdp.preprocessing._learnt_columns import between_bounds, bucket_codes, from_between, number_indicators
 from skdp.preprocessing._scaling import BoundedScaler
 from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
 from skdp.privacy.data.packed_rows import MOST_KNOTS, STEPS, PackedCategory, PackedNumber, PackedRows, code_of
@@ -296,17 +296,16 @@ class AdditiveBasis:
         return max((self.n_functions(name) for name in self.categories), default=0) <= MOST_CODES
 
     def packed(self, X: Any) -> PackedRows:
-        """Return the functions of each record in two bytes per cell; see `transform` for X and for errors.
+        """Return the functions of each record in one or two bytes per cell; see `transform` for X and for errors.
 
         Numbers are rounded to 2048 even steps between two knots.
         """
-        columns, found = self._columns(X), []
-        codes = np.empty((len(columns), len(next(iter(columns.values())))), dtype=np.uint16)
-        for place, (name, column) in enumerate(columns.items()):
-            with np.errstate(all="ignore"):  # an error would reveal a value
-                packed, codes[place] = self._packed_column(name, self.terms[place].columns.start, column)
-            found.append(packed)
-        return PackedRows(found, codes, self.n_features)
+        with np.errstate(all="ignore"):  # an error would reveal a value
+            packed = [
+                self._packed_column(name, term.columns.start, column)
+                for term, (name, column) in zip(self.terms, self._columns(X).items(), strict=True)
+            ]
+        return PackedRows([column for column, _ in packed], [codes for _, codes in packed], self.n_features)
 
     def values_of(self, X: Any) -> Iterator[TermValues]:
         """Yield what the functions of each term are made of; see `transform` for X and for errors."""
@@ -534,7 +533,8 @@ class AdditiveBasis:
     def _packed_column(self, name: str, first: int, column: Any) -> tuple[PackedCategory | PackedNumber, np.ndarray]:
         """Return the public facts of a column whose features start at ``first``, and the code of each cell."""
         if name in self.categories:
-            return PackedCategory(first, self.n_functions(name), 1 / self._length), self._indicators(name, column).indices
+            size = self.n_functions(name)
+            return PackedCategory(first, size, 1 / self._length), self._codes(name, column).astype(np.min_scalar_type(size - 1))
         facts, peaks = self._number(name), 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
         (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
         knots = peaks if np.abs(peaks - zero).min() < NEAR else np.union1d(peaks, [zero])
@@ -564,13 +564,18 @@ class AdditiveBasis:
         return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
+        codes = self._codes(name, column)
+        return sparse.csr_array((np.ones(codes.size), codes, np.arange(codes.size + 1)), (codes.size, self.n_functions(name)))
+
+    def _codes(self, name: str, column: Any) -> np.ndarray:
+        """Return which indicator of each cell of a category is 1."""
         facts = self.facts.columns[name]
         assert isinstance(facts, Category)
         if facts.buckets is not None:
-            return sparse.csr_array(bucket_indicators(facts, bucket_cells(single(column))))
+            return bucket_codes(facts, bucket_cells(single(column)))
         known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
-        encoder = OneHotEncoder(categories=[encoded(facts.categories)]).set_output(transform="default")
-        return sparse.csr_array(encoder.fit_transform(np.asarray(known, dtype=object)))
+        places = {category: place for place, category in enumerate(encoded(facts.categories))}
+        return np.fromiter(map(places.__getitem__, known[:, 0]), dtype=np.int32, count=len(known))
 
 
 def single(table: Any) -> Any:

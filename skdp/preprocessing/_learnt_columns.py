@@ -12,12 +12,13 @@ from skdp._validation import column_labels
 from skdp.preprocessing._base import StatelessTransformer
 from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
 from skdp.preprocessing._schema import OTHER, Category, LearntScale, Number
+from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
 __all__ = [
     "HashedCategories",
     "LearntNumbers",
     "between_bounds",
-    "bucket_indicators",
+    "bucket_codes",
     "from_between",
     "number_indicators",
     "separator_of",
@@ -121,7 +122,7 @@ class HashedCategories(ColumnMap):
     _column = staticmethod(bucket_cells)
 
     def _block(self, facts: Category, cells: np.ndarray) -> np.ndarray:
-        return bucket_indicators(facts, cells)
+        return np.eye(len(parts_of(facts)))[bucket_codes(facts, cells)]
 
 
 def number_indicators(facts: Number, cells: np.ndarray) -> np.ndarray:
@@ -144,8 +145,8 @@ def number_indicators(facts: Number, cells: np.ndarray) -> np.ndarray:
     return np.hstack([(cells[:, None] == np.array(learnt.integers)) * learnt.weight, missing])
 
 
-def bucket_indicators(facts: Category, cells: np.ndarray) -> np.ndarray:
-    """Return the indicators of hash buckets, of missing cells if they have one, and of all others.
+def bucket_codes(facts: Category, cells: np.ndarray) -> np.ndarray:
+    """Return which indicator of each cell is 1: that of a hash bucket, of missing cells if they have one, or of all others.
 
     Parameters
     ----------
@@ -156,12 +157,13 @@ def bucket_indicators(facts: Category, cells: np.ndarray) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n_samples, n_indicators)
-        0 or 1.
+    ndarray of int of shape (n_samples,)
+        Numbers of indicators.
     """
-    kept = [cells == bucket for bucket in facts.buckets or ()] + [np.isnan(cells)] * facts.missing
-    others = np.logical_not(np.any(kept, axis=0)) if kept else np.ones(cells.shape, dtype=bool)
-    return np.column_stack([*kept, others]).astype(np.float64)
+    kept = [*(facts.buckets or ()), *[BUCKETS] * facts.missing]
+    places = np.full(BUCKETS + 1, len(kept))
+    places[kept] = np.arange(len(kept))
+    return np.take(places, bucket_bins(cells))
 
 
 def between_bounds(facts: Number, cells: np.ndarray) -> np.ndarray:

@@ -161,7 +161,8 @@ def test_two_values_are_drawn_as_two_bars(type_, frame, y):
         assert function.grid.tolist() == [low, low + 1] and function.scales == ("category",)
         place = list(X).index(name)
         np.testing.assert_allclose(function.values, model.explain(two)[:, place], atol=1e-12)
-        assert labels[name] == [str(low), str(low + 1)] and bars[name] == 2
+        expected = [str(low), str(low + 1)] + ["missing"] * (name == "member" and type_ == "boolean")
+        assert labels[name] == expected and bars[name] == len(expected)
     assert model.shape_functions_["height"].scales == model.shape_functions_["member", "codes"].scales[:1] == ("linear",)
     assert Schema.read(model.schema_.to_dict()) == model.schema_ and "binary" not in model.schema_.to_dict()["columns"]["height"]
 

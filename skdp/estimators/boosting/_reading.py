@@ -141,7 +141,7 @@ class TreeReader:
             facets, table = self._shapley(number)
             for start in range(0, bins.shape[1], BLOCK):
                 part = slice(start, start + BLOCK)
-                leaf = leaves(bins[:, part], columns, self._splits[number])
+                leaf = leaves(bins, columns, self._splits[number], part)
                 for facet, values in zip(facets, table, strict=True):
                     total[facet.column, :, part] += values[:, leaf]
         return total.transpose(2, 0, 1)

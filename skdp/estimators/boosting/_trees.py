@@ -117,7 +117,7 @@ class Trees:
         def add(start: int) -> None:
             part = slice(start, start + size)
             for columns, splits, values in deeper:
-                total[:, part] += np.take(values, leaves(bins[:, part], columns, splits), axis=1)
+                total[:, part] += np.take(values, leaves(bins, columns, splits, part), axis=1)
 
         with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
             list(pool.map(add, range(0, bins.shape[1], size)))

@@ -1,7 +1,7 @@
 """Holds the bins of the cells of all records and a score of each record, to which trees are added."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ import numpy as np
 from skdp.privacy.data.kernels import Kernel, Records
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
 
-__all__ = ["BinnedRecords", "leaves"]
+__all__ = ["BinnedRecords", "Columns", "leaves"]
+
+Columns = Sequence[np.ndarray] | np.ndarray  # one array to a column
 
 
 class BinnedRecords:
@@ -17,8 +19,8 @@ class BinnedRecords:
 
     Parameters
     ----------
-    bins : ndarray of unsigned int of shape (n_columns, n_samples)
-        Bin of each cell.
+    bins : sequence of ndarray of unsigned int of shape (n_samples,)
+        Bin of each cell, column by column.
     targets : ndarray of shape (n_samples,)
         Class numbers, or numbers.
     scores : ndarray of float32 of shape (n_outputs, n_samples)
@@ -31,7 +33,7 @@ class BinnedRecords:
 
     def __init__(
         self,
-        bins: np.ndarray,
+        bins: Columns,
         targets: np.ndarray,
         scores: np.ndarray,
         presence: np.ndarray | None,
@@ -40,8 +42,8 @@ class BinnedRecords:
         self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._presence, self._chunk_rows = presence, chunk_rows
-        self._last: tuple[np.ndarray, ...] | None = None  # bins, a tree, and the leaves of these records in it
-        self.n_features, self.n_samples = bins.shape
+        self._last: tuple[Any, ...] | None = None  # bins, a tree, and the leaves of these records in it
+        self.n_features, self.n_samples = len(bins), len(targets)
 
     @property
     def summation_error(self) -> float:
@@ -150,9 +152,9 @@ class BinnedRecords:
         """Return the leaf of each record; the last tree's are kept, because a tree is added after its leaves are summed."""
         last = self._last
         if last is None or last[0] is not self._bins or not all(map(np.array_equal, last[1:3], (columns, splits))):
-            found = np.concatenate([leaves(self._bins[:, part], columns, splits) for part in self._parts()])
+            found = np.concatenate([leaves(self._bins, columns, splits, part) for part in self._parts()])
             last = self._last = self._bins, columns.copy(), splits.copy(), found
-        return last[3]
+        return np.asarray(last[3])
 
     def _summed(self, term: Callable[[slice], np.ndarray]) -> np.ndarray:
         total = TreeSum(self._chunk_rows)
@@ -168,29 +170,31 @@ class BinnedRecords:
         return Records(targets, np.ones(len(targets)) if present is None else present, None, present)
 
 
-def leaves(bins: np.ndarray, columns: np.ndarray, splits: np.ndarray) -> np.ndarray:
+def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice = slice(None)) -> np.ndarray:
     """Return the number of the leaf of each record in an oblivious tree, whose splits are the same on all paths.
 
     Parameters
     ----------
-    bins : ndarray of unsigned int of shape (n_columns, m)
-        Bin of each cell.
+    bins : sequence of ndarray of unsigned int of shape (n_samples,)
+        Bin of each cell, column by column.
     columns : ndarray of int of shape (depth,)
         Column of each split.
     splits : ndarray of bool of shape (depth, n_bins)
         Side of each bin.
+    part : slice, default=slice(None)
+        The records, m of them.
 
     Returns
     -------
     ndarray of int of shape (m,)
         Bit d of the number is the side of split d.
     """
-    leaf = np.zeros(bins.shape[1], dtype=np.min_scalar_type((1 << len(columns)) - 1))
+    leaf = np.zeros(bins[0][part].size, dtype=np.min_scalar_type((1 << len(columns)) - 1))
     for depth, (column, sides) in enumerate(zip(columns.tolist(), splits, strict=True)):
         first = int(sides.argmax())
         if sides[first:].all():  # a cut of a number; comparing is faster than looking up
-            above = bins[column] >= first
+            above = bins[column][part] >= first
         else:
-            above = np.take(sides, bins[column])
+            above = np.take(sides, bins[column][part])
         leaf |= np.left_shift(above, depth, dtype=leaf.dtype, casting="unsafe")
     return leaf

@@ -1,4 +1,4 @@
-"""Holds rows of functions of single columns as two bytes per cell, and computes with them block by block."""
+"""Holds rows of functions of single columns as one or two bytes per cell, and computes with them block by block."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.bins import EDGES, FINEST, NEXT_EDGE, ROUNDING, Bins
+from skdp.privacy.data.summation import BLOCK
 
 __all__ = ["MOST_KNOTS", "STEPS", "PackedBlock", "PackedCategory", "PackedNumber", "PackedRows", "code_of"]
 
@@ -39,11 +40,11 @@ class PackedCategory:
 
     def cells(self, codes: np.ndarray) -> Any:
         """Return what the other methods take."""
-        return codes.astype(np.intp)
+        return codes
 
     def entries(self, codes: Any) -> Iterator[tuple[Any, Any]]:
         """Yield features and values of each cell."""
-        yield self.first + codes, self.weight
+        yield self.first + codes.astype(np.intp), self.weight
 
     def add_products(self, codes: Any, coef: np.ndarray, total: np.ndarray) -> None:
         """Add to ``total``, of shape (m,), the products with coefficients of shape (n_features,)."""
@@ -165,7 +166,7 @@ class PackedNumber:
         found = NEXT_EDGE[(places * FINEST + ROUNDING).astype(np.intp)]
         if missing:
             found[-1] = EDGES.size + 1
-        return found.take(codes)
+        return np.concatenate([found.take(codes[start : start + BLOCK]) for start in range(0, codes.size, BLOCK)])
 
     @property
     def _hats(self) -> slice:
@@ -205,21 +206,21 @@ def code_of(places: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 class PackedRows:
-    """Holds the rows of a table as a code of two bytes for each cell of the columns that their features are functions of.
+    """Holds the rows of a table as a code for each cell of the columns that their features are functions of.
 
     Parameters
     ----------
     columns : sequence of PackedCategory or PackedNumber
         Public facts of each column, in the order of their features.
-    codes : ndarray of uint16 of shape (n_columns, n_samples)
-        Code of each cell. Not shared: `into_bins` overwrites it.
+    codes : list of ndarray of shape (n_samples,)
+        Code of each cell, column by column: uint16 for a number, and any unsigned type for a category. `into_bins` empties it.
     n_features : int
         Number of features.
     """
 
-    def __init__(self, columns: Sequence[Any], codes: np.ndarray, n_features: int) -> None:
-        self.columns, self.shape = tuple(columns), (codes.shape[1], n_features)
-        self._codes: np.ndarray | None = codes
+    def __init__(self, columns: Sequence[Any], codes: list[np.ndarray], n_features: int) -> None:
+        self.columns, self.shape = tuple(columns), (len(codes[0]), n_features)
+        self._codes = codes
 
     @cached_property
     def n_stored(self) -> int:
@@ -244,20 +245,17 @@ class PackedRows:
         return rows
 
     def _cells(self, part: slice | np.ndarray) -> Iterator[tuple[Any, Any]]:
-        if self._codes is None:
+        if not self._codes:
             raise RuntimeError(GONE)
         for column, codes in zip(self.columns, self._codes, strict=True):
             yield column, column.cells(codes[part])
 
-    def into_bins(self, bins: Bins) -> np.ndarray:
-        """Return the bins of all cells (n_columns, n_samples) in the memory of the codes; there are no rows after it."""
-        if self._codes is None:
+    def into_bins(self, bins: Bins) -> list[np.ndarray]:
+        """Return the bins of the cells of each column, which take the place of its codes; there are no rows after it."""
+        if not self._codes:
             raise RuntimeError(GONE)
-        codes, self._codes = self._codes, None
-        found = codes.reshape(-1).view(bins.empty(0).dtype)[: codes.size].reshape(codes.shape)  # a bin is no wider than a code
-        for place, column in enumerate(self.columns):
-            found[place] = column.bins(codes[place].copy(), bins.columns[place].missing)  # overwrites columns that were read
-        return found
+        pairs = zip(self.columns, bins.columns, strict=True)
+        return [column.bins(self._codes.pop(0), facts.missing) for column, facts in pairs]
 
 
 class PackedBlock:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp.privacy.data.binned_records import Columns
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.packed_rows import PackedRows
 from skdp.privacy.data.summation import BLOCK, TreeSum
@@ -123,6 +124,15 @@ class Storage:
         else:
             yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
 
+    def unpacked(self) -> Iterator[Part]:
+        """Yield the rows of each block, in several runs where packed rows, of which four copies may be at work, need much memory.
+
+        A term takes part in fewer additions than in a block as a whole, or one more, which `ADDITIONS` has room for.
+        """
+        length = max(1, CELLS // (4 * self.table.n_stored)) if self.packed else BLOCK
+        for part in self.parts():
+            yield from pieces(part, length)
+
     def rows(self, part: Part) -> Any:
         """Return float64 rows: a view for a run of rows if the dtype allows it, else a copy (samples, scaled columns)."""
         if self.packed:
@@ -139,10 +149,10 @@ class Storage:
         """Return float64 rows for products alone: packed rows are not unpacked."""
         return self.table.block(part) if self.packed and isinstance(part, slice) else self.rows(part)
 
-    def bins(self, bins_of: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return what a function of rows in CSR returns for all of them; packed rows are given up for it."""
+    def bins(self, bins_of: Callable[[Any], np.ndarray]) -> Columns:
+        """Return what a function of rows in CSR returns for all of them, column by column; packed rows are given up for it."""
         if self.packed:
-            return np.asarray(self.table.into_bins(bins_of))
+            return list(self.table.into_bins(bins_of))
         found = np.empty((0, 0))
         for part in self.parts():
             block = bins_of(self.rows(part))
@@ -269,7 +279,7 @@ def entry_sums(blocks: Storage, scales: np.ndarray, chunk_rows: int, weights: np
             total[:, columns] = [entries.T @ counts for entries in (chunk, squared(chunk))]
         return total
     sums = TreeSum(chunk_rows)
-    for part in blocks.parts():
+    for part in blocks.unpacked():
         block = scaled(blocks.rows(part), scales[part])
         counts = np.ones(block.shape[0]) if weights is None else weights[part]
         sums.add(np.array([entries.T @ counts for entries in (block, squared(block))]), block.shape[0])
@@ -288,7 +298,7 @@ def row_norms(blocks: Storage) -> np.ndarray:
         for _, chunk in blocks.columns():
             squares += row_squares(chunk)
     else:
-        for part in blocks.parts():
+        for part in blocks.unpacked():
             squares[part] = squares_in_order(blocks.rows(part))
     return np.sqrt(squares, out=squares)
 
@@ -300,7 +310,7 @@ def largest_entries(blocks: Storage, limits: np.ndarray) -> np.ndarray:
         for columns, chunk in blocks.columns():
             np.maximum(largest, _largest(chunk, limits[columns]), out=largest)
     else:
-        for part in blocks.parts():
+        for part in blocks.unpacked():
             largest[part] = _largest(blocks.rows(part), limits)
     return largest
 
@@ -409,20 +419,29 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
 
 
 def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    squares, products = np.zeros((2, blocks.n_samples))
     sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
-    chunks = blocks.columns() if blocks.by_column else ((part, blocks.rows(part)) for part in blocks.parts())
-    for part, chunk in chunks:
-        rows, columns = (slice(None), part) if blocks.by_column else (part, slice(None))
-        clipped = scaled(chunk, scales[rows])
-        if not centre.any():
-            clipped.data *= of_entries(clipped, scale[columns])
-            squares[rows] += row_squares(clipped)
-            continue
-        squares[rows] += squared(clipped) @ sizes[columns]
-        products[rows] += clipped @ (sizes * centre)[columns]
-    if not centre.any():
-        return squares
     error = 4 * (blocks.n_features + 8) * 2.0**-53
     lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # bound for the underflow of squares
-    return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
+
+    def parts_of(chunk: Any, columns: slice) -> tuple[np.ndarray, np.ndarray | float]:
+        if not centre.any():
+            chunk.data *= of_entries(chunk, scale[columns])
+            return row_squares(chunk), 0.0
+        return squared(chunk) @ sizes[columns], chunk @ (sizes * centre)[columns]
+
+    def together(squares: np.ndarray, products: np.ndarray | float) -> np.ndarray:
+        if not centre.any():
+            return squares
+        return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
+
+    found = np.zeros(blocks.n_samples)
+    if not blocks.by_column:
+        for part in blocks.unpacked():
+            found[part] = together(*parts_of(scaled(blocks.rows(part), scales[part]), slice(None)))
+        return found
+    products = np.zeros(blocks.n_samples)
+    for columns, chunk in blocks.columns():
+        squares, product = parts_of(scaled(chunk, scales), columns)
+        found += squares
+        products += product
+    return together(found, products)

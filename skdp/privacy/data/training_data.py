@@ -292,7 +292,9 @@ class TrainingData:
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
-                norms = np.sqrt(standardized_squares(self._blocks, self._scales, centre, scale) + constant)
+                norms = standardized_squares(self._blocks, self._scales, centre, scale)
+                norms += constant
+                np.sqrt(norms, out=norms)
                 view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             if self._presence is not None:
                 view._inverse_norms[self._presence == 0] = 0.0

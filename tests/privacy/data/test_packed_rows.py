@@ -50,7 +50,7 @@ def records(rng, n=N):
 def test_rows_are_those_of_the_basis_rounded_to_steps(basis, rng):
     frame = records(rng)
     expected, packed = basis.transform(frame).toarray(), basis.packed(frame)
-    assert packed._codes.nbytes == 2 * frame.size and packed.shape == expected.shape
+    assert all(codes.nbytes <= 2 * len(frame) for codes in packed._codes) and packed.shape == expected.shape
     rows = np.vstack([packed.rows(part).toarray() for part in PARTS])
     np.testing.assert_allclose(rows, expected, atol=2 / 4096)
     of_kind = basis.terms[2].columns
@@ -81,8 +81,8 @@ def test_bins_are_those_of_predictions_at_edges_too(basis, rng):
     frame = records(rng)
     bins, packed = bins_of(basis), basis.packed(frame)
     found, expected = packed.into_bins(bins), bins(basis.transform(frame))
-    assert found.dtype == expected.dtype
-    differ = (found != expected).mean(axis=1)
+    assert all(codes.nbytes == len(frame) for codes in found)
+    differ = (np.array(found) != expected).mean(axis=1)
     assert differ[1] < 0.01 and not np.delete(differ, 1).any()  # a cell next to an edge may be rounded across it
     with pytest.raises(RuntimeError, match="have become bins"):
         packed.rows(PARTS[0])
