@@ -218,11 +218,11 @@ class Learning:
         _warn_of_target(getattr(y, "name", None), self.facts.are_text)
         targets, classes = self._checked(X, y)
         estimator._check_beside(self.facts.n_samples, **beside)
-        return self.both(self.facts.rows(X, targets), classes, lambda: (X, y), told, **beside)
+        return self.both(lambda: self.facts.rows(X, targets), classes, lambda: (X, y), told, **beside)
 
     def both(
         self,
-        cells: Any,
+        cells_of: Callable[[], Any],
         classes: np.ndarray | None,
         table_of: Callable[[], tuple[Any, Any]],
         given: tuple[Any, Any] = (None, None),
@@ -232,8 +232,8 @@ class Learning:
 
         Parameters
         ----------
-        cells : ColumnCells or PartitionedCells
-            What the first stage counts.
+        cells_of : callable
+            Returns the ColumnCells or PartitionedCells that the first stage counts, and which nothing holds after it.
         classes : ndarray or None
             Labels of the target.
         table_of : callable
@@ -248,7 +248,7 @@ class Learning:
         estimator
             The fitted one.
         """
-        estimator = self.estimator
+        estimator, cells = self.estimator, cells_of()
         inner, facts, plan = self.second_plan(classes)
         if classes is not None and inner._label_set() is None:
             warn_of_many_labels(classes)
@@ -478,7 +478,7 @@ class LearningInPartitions:
                 cells.rows.close()  # no further release counts them; workers keep them, because Dask may lose what is read anew
                 return same, None
 
-            return learning.both(cells.rows, cells.labels, again)
+            return learning.both(lambda: cells.rows, cells.labels, again)
 
     def _refuse_groups(self) -> None:
         """Raise TypeError for an estimator that takes groups."""

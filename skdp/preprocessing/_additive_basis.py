@@ -573,7 +573,7 @@ class AdditiveBasis:
         assert isinstance(facts, Category)
         if facts.buckets is not None:
             return bucket_codes(facts, bucket_cells(single(column)))
-        known = KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column)
+        known = np.asarray(KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column), dtype=object)
         places = {category: place for place, category in enumerate(encoded(facts.categories))}
         return np.fromiter(map(places.__getitem__, known[:, 0]), dtype=np.int32, count=len(known))
 

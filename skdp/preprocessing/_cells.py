@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from skdp.preprocessing._categories import of_each, spelling
+from skdp.privacy.data.column_cells import finite_cells
 from skdp.privacy.queries.column_histograms import BUCKETS
 
 __all__ = [
     "bucket_cells",
+    "column_values",
     "columns_of",
     "either_cells",
     "hash_bucket",
@@ -82,7 +84,7 @@ def number_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples,)
         Numbers or NaN.
     """
-    return _finite(_numbers(_values(column)))
+    return finite_cells(_numbers(column_values(column)))
 
 
 def bucket_cells(column: Any) -> np.ndarray:
@@ -102,7 +104,7 @@ def bucket_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples,)
         Numbers from 0 to 255, or NaN.
     """
-    values = _values(column)
+    values = column_values(column)
     if values.dtype.kind in "mM":
         values = _seconds(values)  # objects would be whole numbers of a unit, which one record may change
     return np.array(of_each(_bucket, values.astype(object).tolist()), dtype=np.float64)
@@ -152,16 +154,11 @@ def either_cells(column: Any) -> np.ndarray:
     ndarray of shape (n_samples, 2)
         The number of each cell, NaN where it is no number; and the bucket of its spelling, NaN where it is a number or empty.
     """
-    values = _values(column)
+    values = column_values(column)
     numbers = _numbers(values)
     none, buckets = np.isnan(numbers), np.full(numbers.shape, math.nan)
     buckets[none] = bucket_cells(values[none])
-    return np.column_stack([_finite(numbers), buckets])
-
-
-def _finite(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers with NaN for infinite ones, and 0.0 for -0.0: categories of pandas have the one that comes first."""
-    return np.where(np.isinf(numbers), np.nan, numbers + 0.0)
+    return np.column_stack([finite_cells(numbers), buckets])
 
 
 def columns_of(X: Any) -> Iterator[Any]:
@@ -169,7 +166,7 @@ def columns_of(X: Any) -> Iterator[Any]:
     yield from (X[name] for name in X.columns) if hasattr(X, "columns") else np.asarray(X).T
 
 
-def _values(column: Any) -> np.ndarray:
+def column_values(column: Any) -> np.ndarray:
     """Return the cells as a vector; those that hold several numbers each, or are wider than NumPy's, are objects.
 
     Dates and durations are those of NumPy: making objects of them fails for a date that Python or pandas has not.

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -14,7 +14,16 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._validation import column_labels, shown
-from skdp.preprocessing._cells import bucket_cells, either_cells, is_date, is_number, is_truth, number_cells, without_cells
+from skdp.preprocessing._cells import (
+    bucket_cells,
+    column_values,
+    either_cells,
+    is_date,
+    is_number,
+    is_truth,
+    number_cells,
+    without_cells,
+)
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, columns_and_target, read_json
@@ -128,12 +137,21 @@ class FrameFacts:
 
     def rows(self, X: Any, targets: np.ndarray | None) -> ColumnCells:
         """Return the records as the oracle gets them; errors quote no data."""
-        cells = quoting_no_data(X, lambda: self.cells(X))
-        if len(cells) != self.n_samples:
+        cells = quoting_no_data(X, lambda: list(self._kept(X)))
+        if any(len(column) != self.n_samples for column in cells):
             raise ValueError(
                 "The shape of X has another number of records than its columns; expected a frame that does not change."
             )
-        return ColumnCells(cells, targets)
+        return ColumnCells(cells or np.empty((self.n_samples, 0)), targets)
+
+    def _kept(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the cells of each column in few bytes: numbers as the frame holds them, and buckets in two bytes."""
+        for name, text in self.are_text.items():
+            values = column_values(X[name]) if text is False else None
+            if values is not None and values.dtype.kind in "biuf":
+                yield values
+            else:
+                yield from np.atleast_2d(READERS[text](X[name]).astype(np.float16 if text else np.float64, copy=False).T)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -6,30 +6,30 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ColumnCells"]
+__all__ = ["ColumnCells", "finite_cells"]
 
 
 class ColumnCells:
-    """Holds the cells of a table, any float64 numbers, for queries that count them in bins.
+    """Holds the cells of a table, any real numbers, for queries that count them in bins.
 
-    Rows are not clipped: a cell adds 1 to at most one bin, whatever it holds. A missing cell is NaN, and infinite cells are
-    allowed. A column of text holds the number of a hash bucket per cell. The map from a spelling to its bucket is public and maps
-    each cell alone. So it is applied before the table is put here, and costs nothing.
+    Rows are not clipped: a cell adds 1 to at most one bin, whatever it holds. A missing cell is NaN, and so is an infinite one. A
+    column of text holds the number of a hash bucket per cell. The map from a spelling to its bucket is public and maps each cell
+    alone. So it is applied before the table is put here, and costs nothing.
 
     Parameters
     ----------
-    cells : ndarray of shape (n_samples, n_features)
-        The cells, in float64.
+    cells : ndarray of shape (n_samples, n_features), or list of ndarray of shape (n_samples,)
+        The cells, or those of each column; of any real type, which is float64 when they are counted.
     targets : ndarray of shape (n_samples,) or None, default=None
         Numbers to predict; None if no query counts them.
     """
 
     summation_error = 0.0  # sums of integers below 2**53 are exact
 
-    def __init__(self, cells: np.ndarray, targets: np.ndarray | None = None) -> None:
-        self._cells, self._targets = cells, targets
+    def __init__(self, cells: np.ndarray | list[np.ndarray], targets: np.ndarray | None = None) -> None:
+        self._columns, self._targets = cells.T if isinstance(cells, np.ndarray) else cells, targets
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
-        self.n_samples, self.n_features = cells.shape
+        self.n_samples, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
 
     def reduced(self, query: Any) -> np.ndarray:
         """Return the un-noised sum of a query over all records."""
@@ -70,7 +70,7 @@ class ColumnCells:
         ndarray of shape (size,)
             Counts, without null records.
         """
-        return self._counts(bins(*(self._cells[:, column] for column in columns)), size)
+        return self._counts(bins(*(finite_cells(self._columns[column]) for column in columns)), size)
 
     def target_counts(self, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
         """Return the number of targets in each bin, as `counts` does for a column."""
@@ -80,3 +80,11 @@ class ColumnCells:
 
     def _counts(self, places: np.ndarray, size: int) -> np.ndarray:
         return np.bincount(places, weights=self._presence, minlength=size + 1)[:size].astype(np.float64)
+
+
+def finite_cells(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers in float64, with NaN for infinite ones, and 0.0 for -0.0, since categories of pandas have either of them."""
+    cells = numbers.astype(np.float64)
+    cells += 0.0
+    cells[np.isinf(cells)] = np.nan
+    return cells

@@ -9,7 +9,7 @@ from seeded import source
 
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.data.column_cells import ColumnCells, finite_cells
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
@@ -107,7 +107,7 @@ def test_buckets_outside_the_range_are_cut_to_it():
 
 def test_a_cell_of_either_kind_has_one_bin(rng):
     """That of its number, or after those that of its bucket, whatever the two columns of the table hold."""
-    values, buckets = (rng.choice(HOSTILE, 2000) for _ in range(2))
+    values, buckets = (finite_cells(rng.choice(HOSTILE, 2000)) for _ in range(2))
     places = either_bins(values, buckets)
     text = np.isnan(values) & ~np.isnan(buckets)
     np.testing.assert_array_equal(places[~text], octave_bins(values)[~text])
