@@ -38,6 +38,11 @@ class PackedCategory:
 
     n_stored = 1
 
+    @property
+    def codes(self) -> np.ndarray:
+        """All codes, in their order."""
+        return np.arange(self.size, dtype=np.min_scalar_type(self.size - 1))
+
     def cells(self, codes: np.ndarray) -> Any:
         """Return what the other methods take."""
         return codes
@@ -103,6 +108,11 @@ class PackedNumber:
         """Number of features that may differ from 0 at once."""
         return 1 + 2 * (len(self.hats) > 0) + (self.further.size > 0)
 
+    @property
+    def codes(self) -> np.ndarray:
+        """All codes, in their order."""
+        return np.arange((self.knots.size - 1) * STEPS + 1 + self.further.size, dtype=np.uint16)
+
     def cells(self, codes: np.ndarray) -> NumberCells:
         """Return what the other methods take."""
         there, kinds, last = None, None, (self.knots.size - 1) * STEPS
@@ -160,13 +170,13 @@ class PackedNumber:
 
         Half a step is added, so that a cell at an edge is above it, as it is where a prediction bins it.
         """
-        cells = self.cells(np.arange((self.knots.size - 1) * STEPS + 1 + self.further.size, dtype=np.uint16))
+        cells = self.cells(self.codes)
         half = np.append(np.diff(self.knots), 0.0)[cells.left] * ((1 + ROUNDING) / (2 * STEPS))
         places = np.clip((self._between(self.knots, cells) + half + 1) / 2, 0.0, 1.0)
         found = NEXT_EDGE[(places * FINEST + ROUNDING).astype(np.intp)]
         if missing:
             found[-1] = EDGES.size + 1
-        return np.concatenate([found.take(codes[start : start + BLOCK]) for start in range(0, codes.size, BLOCK)])
+        return np.concatenate([found.take(codes[part]) for part in runs(codes.size)])
 
     @property
     def _hats(self) -> slice:
@@ -203,6 +213,11 @@ def code_of(places: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """
     steps = np.interp(places, knots, np.arange(knots.size) * float(STEPS))
     return np.rint(steps, out=steps).astype(np.uint16)
+
+
+def runs(n_samples: int) -> Iterator[slice]:
+    """Yield all rows, some at a time."""
+    yield from (slice(start, start + BLOCK) for start in range(0, n_samples, BLOCK))
 
 
 class PackedRows:
@@ -249,6 +264,15 @@ class PackedRows:
             raise RuntimeError(GONE)
         for column, codes in zip(self.columns, self._codes, strict=True):
             yield column, column.cells(codes[part])
+
+    def squares(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the sum of the squares of the features of each row, times sizes of shape (n_features,); unpacks no row."""
+        total = np.zeros(self.shape[0])
+        for column, codes in zip(self.columns, self._codes, strict=True):
+            of_codes = sum(sizes[features] * np.square(found) for features, found in column.entries(column.cells(column.codes)))
+            for part in runs(total.size):
+                total[part] += np.take(of_codes, codes[part])
+        return total
 
     def into_bins(self, bins: Bins) -> list[np.ndarray]:
         """Return the bins of the cells of each column, which take the place of its codes; there are no rows after it."""

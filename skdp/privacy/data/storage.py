@@ -125,11 +125,11 @@ class Storage:
             yield from (self.sample[start : start + BLOCK] for start in range(0, max(1, self.sample.size), BLOCK))
 
     def unpacked(self) -> Iterator[Part]:
-        """Yield the rows of each block, in several runs where packed rows, of which four copies may be at work, need much memory.
+        """Yield the rows of each block, in several runs where packed rows need much memory, once they are in CSR.
 
         A term takes part in fewer additions than in a block as a whole, or one more, which `ADDITIONS` has room for.
         """
-        length = max(1, CELLS // (4 * self.table.n_stored)) if self.packed else BLOCK
+        length = max(1, CELLS // (2 * self.table.n_stored)) if self.packed else BLOCK
         for part in self.parts():
             yield from pieces(part, length)
 
@@ -294,11 +294,13 @@ def dense(block: Any) -> np.ndarray:
 def row_norms(blocks: Storage) -> np.ndarray:
     """Return the norm of each row, infinite where its square overflows."""
     squares = np.zeros(blocks.n_samples)
-    if blocks.by_column:
+    if blocks.packed and blocks.sample is None:
+        squares = blocks.table.squares(np.ones(blocks.n_features))
+    elif blocks.by_column:
         for _, chunk in blocks.columns():
             squares += row_squares(chunk)
     else:
-        for part in blocks.unpacked():
+        for part in blocks.parts():
             squares[part] = squares_in_order(blocks.rows(part))
     return np.sqrt(squares, out=squares)
 
@@ -434,9 +436,15 @@ def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, sca
             return squares
         return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
 
+    if blocks.packed and blocks.sample is None:
+        found, shifts = blocks.table.squares(sizes), (sizes * centre)[:, None]
+        for part in blocks.parts():
+            products = (blocks.factor(part) @ shifts)[:, 0]
+            found[part] = together(np.square(scales[part]) * found[part], scales[part] * products)
+        return found
     found = np.zeros(blocks.n_samples)
     if not blocks.by_column:
-        for part in blocks.unpacked():
+        for part in blocks.parts():
             found[part] = together(*parts_of(scaled(blocks.rows(part), scales[part]), slice(None)))
         return found
     products = np.zeros(blocks.n_samples)

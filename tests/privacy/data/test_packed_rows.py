@@ -105,7 +105,7 @@ def test_answers_are_those_of_the_unpacked_table(rng):
         np.testing.assert_allclose(first.sum(coef, kernel), second.sum(coef, kernel), atol=1e-9)
         np.testing.assert_allclose(first.moments(), second.moments(), atol=1e-9)
         np.testing.assert_allclose(first.gram(coef, kernel), second.gram(coef, kernel), atol=1e-9)
-        np.testing.assert_array_equal(first._inverse_norms, second._inverse_norms)
+        np.testing.assert_allclose(first._inverse_norms, second._inverse_norms, rtol=1e-14)
         views = [rows.standardized(np.full(basis.n_features, 0.1), np.full(basis.n_features, 2.0)) for rows in (first, second)]
         np.testing.assert_allclose(views[0]._inverse_norms, views[1]._inverse_norms, rtol=1e-12)
     assert one.summation_error == two.summation_error
