@@ -194,7 +194,7 @@ def test_a_list_of_names_tests_several_columns_at_once():
     model = of(LOGISTIC, CLASSES, pd.DataFrame(X, columns=NAMES))
     for names in (["age", "dose"], ("age", "dose")):
         assert model.wald_test(names) == model.wald_test(np.eye(3)[:2])
-        assert model.contrast(names).estimate.tolist() == model.coef_[0, :2].tolist()
+        np.testing.assert_allclose(model.contrast(names).estimate, model.coef_[0, :2], rtol=1e-12)
     with pytest.raises(ValueError, match=r"^L='other' is no column"):
         model.wald_test(["age", "other"])
     for mixed in (["age", {"dose": 1}], [["age"]], np.array(["age"])):
@@ -403,7 +403,7 @@ def test_combinations_are_checked(model, y):
 
 def test_a_plan_says_what_a_fit_for_inference_releases():
     report = LOGISTIC.plan(5000, 3)
-    assert report.solver == "inference" and [line.query for line in report.releases][-1] == "Bread"
+    assert report.solver == "inference" and [line.query for line in report.releases][-2:] == ["Bread", "Meat"]
     assert "inference=True" in str(report)
     assert report.solver_reason == "chosen by inference=True"
 

@@ -66,14 +66,14 @@ def test_the_schedule_spends_the_budget_in_the_stated_shares(loss, robust, inter
     assert [name for name, *_ in spent].count("ResidualSizes") == (2 if isinstance(loss, Squared) else 0)
 
 
-@pytest.mark.parametrize(("n", "d"), [(5000, 5), (5000, 20), (1000, 5), (60_000, 20)])
+@pytest.mark.parametrize(("n", "d"), [(5000, 5), (3000, 20), (5000, 20), (1000, 5), (60_000, 20)])
 @pytest.mark.parametrize("loss", (Squared(), Logistic()), ids=("numbers", "classes"))
-def test_the_meat_is_released_for_numbers_where_its_noise_is_small(loss, n, d):
+def test_the_meat_is_released_where_its_noise_is_small(loss, n, d):
     """Intervals do not hold for errors of different sizes without it; where its noise is large, that of the steps is larger."""
     setting = problem(loss, n=n, d=d)
     edge = gaussian_mu(setting.budget.epsilon, setting.budget.delta) * n / (d + 1) ** 1.5
     released = [release.query.__name__ for _, release in InferenceDescent().schedule(setting).entries]
-    assert ("Meat" in released) == (isinstance(loss, Squared) and edge > 40), edge
+    assert ("Meat" in released) == (edge > (19 if isinstance(loss, Squared) else 11)), edge
     assert InferenceDescent(robust=False).schedule(setting).entries != InferenceDescent(robust=True).schedule(setting).entries
 
 
