@@ -15,7 +15,7 @@ from skdp import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.estimators.boosting._rule import rule_of
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
 from skdp.testing import reproducible_noise
 
 N, DELTA = 3000, 1e-7
@@ -70,11 +70,13 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
         accountant.compose(GaussianDpEvent(line.noise_multiplier / relative), line.count)
         squares[line.query] = squares.get(line.query, 0.0) + line.count * (relative / line.noise_multiplier) ** 2
     assert next(asked, None) is None and len(heard) == report.public["n_releases"]
-    assert [type(query) for query, _, _ in heard][-1002:] == [BinCounts, *[LeafSums] * 1000, TreeWeight]
+    after = [BinCounts, *[LeafSums] * 1000, TreeWeight, *[ResidualSum] * (kind is DPGradientBoostingRegressor)]
+    assert [type(query) for query, _, _ in heard][-len(after) :] == after
     assert accountant.get_epsilon(DELTA) == pytest.approx(8.0, rel=2e-3)
     total = gaussian_mu(8.0, DELTA) ** 2
     assert squares["BinCounts"] / total == pytest.approx(0.03, rel=1e-4)
     assert squares["TreeWeight"] / total == pytest.approx(0.04, rel=1e-4)
+    assert squares.get("ResidualSum", 0.01 * total) / total == pytest.approx(0.01, rel=1e-4)
     assert sum(squares.values()) == pytest.approx(total, rel=1e-4)
     for answers in noise.values():  # within six standard deviations of their spread
         answers = np.concatenate(answers).ravel()
@@ -91,8 +93,18 @@ def test_residuals_are_clipped_by_their_released_scale(width, heard, rng):
         model.fit(X, np.sign(X[:, 0] * X[:, 1]) * 0.2)
     norms = {query.clip_norm for query, _, _ in heard if isinstance(query, LeafSums)}
     (norm,) = norms
-    assert 0.06 < norm * width < 0.24 and heard[-1][0].limit == pytest.approx(norm * 2.5 / 0.6)
+    assert 0.06 < norm * width < 0.24 and heard[-2][0].limit == pytest.approx(norm * 2.5 / 0.6)
     assert model.score(X, np.sign(X[:, 0] * X[:, 1]) * 0.2) > 0.8
+
+
+def test_skewed_targets_have_their_mean(rng):
+    """Leaf sums clip residuals, which alone would predict a law with a long tail too low."""
+    X = rng.uniform(-1, 1, (N, 2))
+    y = 0.02 * np.exp(0.3 * X[:, 0] + 1.2 * rng.normal(size=N))
+    model = DPGradientBoostingRegressor(50.0, delta=DELTA, feature_bounds=1.0, target_bounds=(-1, 1), random_state=0)
+    with reproducible_noise(0):
+        mean = model.fit(X, y).predict(X).mean()
+    assert mean == pytest.approx(np.clip(y, -1, 1).mean(), rel=0.05)
 
 
 def test_a_scale_of_residuals_that_is_not_released_is_a_usual_one():

@@ -18,14 +18,14 @@ from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._reading import Additive
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
-from skdp.estimators.boosting._rule import Rule, least_ratio, rule_of
+from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, Rule, least_ratio, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
 from skdp.preprocessing._additive_basis import TermValues
 from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.engines.in_threads import in_order
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, Loss, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, Loss, ResidualSum, TreeWeight
 from skdp.solvers import Problem, SolverResult
 
 __all__ = ["BoostedModel"]
@@ -47,11 +47,14 @@ class Boosted(Additive):
         The trees of a `SolverResult`.
     gains : ndarray of shape (n_columns,) or None, default=None
         Mean gain of a split of each column.
+    offset : ndarray of shape (n_outputs,) or float, default=0.0
+        What is added to all raw predictions, in the units of the solver.
     """
 
     rule: Rule | None = None
     trees: Trees | None = None
     gains: np.ndarray | None = None
+    offset: Any = 0.0
 
 
 class BoostedModel(AdditiveModel):
@@ -204,8 +207,8 @@ class BoostedModel(AdditiveModel):
         result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, gains = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, particular=replace(boosted, trees=trees, gains=gains))
+        trees, gains, offset = Boosting(plan, oracle, rng, result).trees()
+        return replace(result, particular=replace(boosted, trees=trees, gains=gains, offset=offset))
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super()._model(plan, result, facts)
@@ -213,7 +216,9 @@ class BoostedModel(AdditiveModel):
             return {**model, "trees_": None}
         found = Boosted.of(result)
         assert found.trees is not None
-        model["intercept_"] = model["intercept_"] + self._shift(facts)
+        model["intercept_"] = (
+            model["intercept_"] + self._shift(facts) + np.reshape(self._units()[1] * found.offset, np.shape(model["intercept_"]))
+        )
         return {**model, "trees_": found.trees.scaled(self._units()[1]), "_gains": found.gains}
 
     def _shift(self, facts: Facts) -> Any:
@@ -328,8 +333,8 @@ class Boosting:
             for _, release in plan.schedule.entries
         }
 
-    def trees(self) -> tuple[Trees, np.ndarray]:
-        """Return the trees and the gain of each column.
+    def trees(self) -> tuple[Trees, np.ndarray, np.ndarray]:
+        """Return the trees, the gain of each column, and an offset.
 
         Returns
         -------
@@ -337,6 +342,8 @@ class Boosting:
             The trees, with their weight.
         gains : ndarray of shape (n_columns,)
             Mean gain of a split of each column.
+        offset : ndarray of shape (n_outputs,)
+            What is added to all raw predictions.
         """
         rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
         self._oracle.bin_rows(self._bins, self._coef)
@@ -359,7 +366,18 @@ class Boosting:
             spread.append(share * noise / n)
         shares = np.concatenate(marginals.shares).astype(np.float32)
         background = Background(shares, np.array(spread, dtype=np.float32), rule.curvature, step)
-        return self._gathered(made, background).scaled(self._weight()), gains.means
+        weight = self._weight()
+        return self._gathered(made, background).scaled(weight), gains.means, self._offset(weight)
+
+    def _offset(self, weight: float) -> np.ndarray:
+        """Return the mean residual, shrunk by what noise adds to its square (James and Stein 1961); 0 if none is released."""
+        n_outputs = self._problem.loss.n_outputs
+        if not self._rule.of_offset:
+            return np.zeros(n_outputs)
+        query = ResidualSum(self._problem.loss, weight, LARGEST_RESIDUAL)
+        sums, noise = self._oracle.ask(query), self._noise_of(query)
+        squares = max(float(np.square(sums).sum()), 1e-300)
+        return np.asarray(sums / self._problem.n_samples * max(0.0, 1 - n_outputs * noise**2 / squares))
 
     def _weight(self) -> float:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
@@ -368,7 +386,7 @@ class Boosting:
         bend = max(at_none - at_all, 2 * self._noise_of(query))
         return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
 
-    def _noise_of(self, query: BinCounts | LeafSums | TreeWeight) -> float:
+    def _noise_of(self, query: BinCounts | LeafSums | ResidualSum | TreeWeight) -> float:
         """Return the standard deviation of the noise of an answer."""
         return self._multipliers[type(query)] * query.clip_norm
 

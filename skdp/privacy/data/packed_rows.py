@@ -235,6 +235,8 @@ class PackedRows:
 
     def __init__(self, columns: Sequence[Any], codes: list[np.ndarray], n_features: int) -> None:
         self.columns, self.shape = tuple(columns), (len(codes[0]), n_features)
+        if any(len(column) != self.shape[0] for column in codes):
+            raise ValueError("The columns have different numbers of cells; expected a cell of each record in each of them.")
         self._codes = codes
 
     @cached_property
@@ -260,15 +262,18 @@ class PackedRows:
         return rows
 
     def _cells(self, part: slice | np.ndarray) -> Iterator[tuple[Any, Any]]:
+        for column, codes in zip(self.columns, self._given(), strict=True):
+            yield column, column.cells(codes[part])
+
+    def _given(self) -> list[np.ndarray]:
         if not self._codes:
             raise RuntimeError(GONE)
-        for column, codes in zip(self.columns, self._codes, strict=True):
-            yield column, column.cells(codes[part])
+        return self._codes
 
     def squares(self, sizes: np.ndarray) -> np.ndarray:
         """Return the sum of the squares of the features of each row, times sizes of shape (n_features,); unpacks no row."""
         total = np.zeros(self.shape[0])
-        for column, codes in zip(self.columns, self._codes, strict=True):
+        for column, codes in zip(self.columns, self._given(), strict=True):
             of_codes = sum(sizes[features] * np.square(found) for features, found in column.entries(column.cells(column.codes)))
             for part in runs(total.size):
                 total[part] += np.take(of_codes, codes[part])
@@ -276,10 +281,8 @@ class PackedRows:
 
     def into_bins(self, bins: Bins) -> list[np.ndarray]:
         """Return the bins of the cells of each column, which take the place of its codes; there are no rows after it."""
-        if not self._codes:
-            raise RuntimeError(GONE)
-        pairs = zip(self.columns, bins.columns, strict=True)
-        return [column.bins(self._codes.pop(0), facts.missing) for column, facts in pairs]
+        codes, pairs = self._given(), zip(self.columns, bins.columns, strict=True)
+        return [column.bins(codes.pop(0), facts.missing) for column, facts in pairs]
 
 
 class PackedBlock:

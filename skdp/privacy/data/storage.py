@@ -129,9 +129,9 @@ class Storage:
 
         A term takes part in fewer additions than in a block as a whole, or one more, which `ADDITIONS` has room for.
         """
-        length = max(1, CELLS // (2 * self.table.n_stored)) if self.packed else BLOCK
+        whole = not self.packed or self.sample is not None
         for part in self.parts():
-            yield from pieces(part, length)
+            yield from (part,) if whole else pieces(part, max(1, CELLS // (2 * self.table.n_stored)))
 
     def rows(self, part: Part) -> Any:
         """Return float64 rows: a view for a run of rows if the dtype allows it, else a copy (samples, scaled columns)."""

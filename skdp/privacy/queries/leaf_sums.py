@@ -1,4 +1,4 @@
-"""Asks for what boosting needs of binned records: counts of bins, sums over leaves, and the weight of all trees."""
+"""Asks for what boosting needs of binned records: counts of bins, sums over leaves, the weight of all trees, and an offset."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.kernels import Records
 from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
 
-__all__ = ["BinCounts", "LeafSums", "TreeWeight"]
+__all__ = ["BinCounts", "LeafSums", "ResidualSum", "TreeWeight"]
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,52 @@ class TreeWeight(SumQuery):
             clip_residuals(_residuals(self.loss, scores, records), records.inverse_norms, 1.0) for scores in (base, base + trees)
         ]
         return np.clip(np.stack([np.einsum("ij,ij->i", h, one) for one in at], axis=1), -self.limit, self.limit)
+
+
+@dataclass(frozen=True)
+class ResidualSum(SumQuery):
+    """Sums clipped residuals of the model with the weight of its trees.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the scores.
+    weight : float
+        Weight of all trees, from earlier releases.
+    clip_norm : float
+        Bound on the norm of one record's residuals.
+    """
+
+    loss: Loss
+    weight: float
+    clip_norm: float
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+
+    @property
+    def size(self) -> int:
+        """Number of outputs."""
+        return self.loss.n_outputs
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the weight."""
+        return (np.array([self.weight]),)
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return the clip norm c under ``zero_out`` and 2c under ``replace_one``.
+
+        Proof. Scores depend on the record and on earlier releases, so shared records contribute the same and cancel. A record
+        adds a vector of norm at most c by clipping, and a null record nothing. Residuals of norm c and opposite signs attain it.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: BinnedRecords) -> np.ndarray:  # type: ignore[override]
+        """Return the un-noised sum."""
+        return rows.sums(self._clipped)
+
+    def _clipped(self, base: np.ndarray, trees: np.ndarray, records: Records) -> np.ndarray:
+        residuals = _residuals(self.loss, base + self.weight * trees, records)
+        return clip_residuals(residuals, records.inverse_norms, self.clip_norm)
 
 
 def _residuals(loss: Loss, scores: np.ndarray, records: Records) -> np.ndarray:

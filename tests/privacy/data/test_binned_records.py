@@ -17,7 +17,7 @@ from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 N, D, SIZES = 2 * BLOCK + 100, 3, (6, 6, 6)
@@ -51,6 +51,7 @@ def questions(loss, *trees):
     yield from (LeafSums(loss, columns, splits, 0.5) for columns, splits, _ in trees)
     yield BinCounts(SIZES)
     yield TreeWeight(loss, 3.0)
+    yield ResidualSum(loss, 0.7, 1.0)
 
 
 @pytest.mark.parametrize("depth", (1, 2, 7, 8, 9, 10))

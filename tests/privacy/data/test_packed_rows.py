@@ -12,6 +12,7 @@ from skdp import DPAdditiveRegressor, DPGradientBoostingClassifier
 from skdp.preprocessing._additive_basis import AdditiveBasis
 from skdp.preprocessing._bins import bins_of
 from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.privacy.data.packed_rows import PackedCategory, PackedRows
 from skdp.privacy.data.storage import Storage
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
@@ -88,6 +89,8 @@ def test_bins_are_those_of_predictions_at_edges_too(basis, rng):
         packed.rows(PARTS[0])
     with pytest.raises(RuntimeError, match="have become bins"):
         packed.into_bins(bins)
+    with pytest.raises(RuntimeError, match="have become bins"):
+        packed.squares(np.ones(basis.n_features))
 
 
 def test_answers_are_those_of_the_unpacked_table(rng):
@@ -112,6 +115,19 @@ def test_answers_are_those_of_the_unpacked_table(rng):
     by_column = Storage(packed, by_column=True)
     np.testing.assert_array_equal(by_column.table.toarray(), whole.toarray())
     np.testing.assert_allclose(Storage(packed).mapped(whole.T[:, :3]).table.toarray(), (whole @ whole.T[:, :3]).toarray())
+
+
+def test_columns_of_different_lengths_are_refused():
+    """A frame may lie: cells beyond the last record would count it several times."""
+    columns, codes = [PackedCategory(0, 2, 1.0), PackedCategory(2, 2, 1.0)], [np.zeros(n, np.uint8) for n in (BLOCK, 3 * BLOCK)]
+    with pytest.raises(ValueError, match="different numbers of cells"):
+        PackedRows(columns, codes, 4)
+
+
+def test_an_empty_sample_has_an_answer(rng):
+    for X in (AdditiveBasis(FACTS, 4).packed(records(rng)), rng.uniform(-1, 1, (N, 3))):
+        rows = TrainingData(X, np.zeros(N, dtype=int), data_norm=1.0, by_row=True).subset(np.array([], dtype=int))
+        assert not rows.moments().any()
 
 
 def test_public_facts_decide():

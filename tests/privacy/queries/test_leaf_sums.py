@@ -15,7 +15,7 @@ from skdp.privacy.data.binned_records import BinnedRecords, leaves
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, TreeWeight, leaf_sums
+from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight, leaf_sums
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 SIZES, DEPTH, H, C = (4, 3, 5), 3, 3.0, 0.5
@@ -27,6 +27,7 @@ HOSTILE = np.array(
 LOSSES = {"two": Logistic(), "three": Multinomial(3), "numbers": Squared()}
 QUERIES = {f"leaf sums, {name}": LeafSums(loss, COLUMNS, SPLITS, C) for name, loss in LOSSES.items()}
 QUERIES |= {f"weight, {name}": TreeWeight(loss, H) for name, loss in LOSSES.items()} | {"counts": BinCounts(SIZES)}
+QUERIES |= {f"residuals, {name}": ResidualSum(loss, 0.7, C) for name, loss in LOSSES.items()}
 every_query = pytest.mark.parametrize("name", QUERIES)
 every_adjacency = pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 
@@ -127,6 +128,7 @@ TWINS = {
     [
         *((f"leaf sums, {loss}", twin) for loss in LOSSES for twin in ("not clipped", "in two leaves")),
         *((f"weight, {loss}", "slopes") for loss in LOSSES),
+        *((f"residuals, {loss}", "not clipped") for loss in LOSSES),
         ("counts", "in two bins"),
     ],
 )
@@ -159,6 +161,8 @@ def test_they_are_what_they_say(loss, rng):
     h *= np.minimum(1, H / np.linalg.norm(h, axis=1, keepdims=True))
     expected = [np.sum(h * residuals(before, 1.0)), np.sum(h * residuals(before + table._trees.T, 1.0))]
     np.testing.assert_allclose(TreeWeight(query.loss, H).evaluate(table), expected, rtol=1e-9, atol=1e-9)
+    expected = residuals(before + 0.7 * table._trees.T.astype(np.float64), C).sum(axis=0)
+    np.testing.assert_allclose(ResidualSum(query.loss, 0.7, C).evaluate(table), expected, rtol=1e-9, atol=1e-9)
     counts = np.concatenate([np.bincount(bins[:, place], minlength=size) for place, size in enumerate(SIZES)])
     np.testing.assert_array_equal(BinCounts(SIZES).evaluate(table), counts)
     assert BinCounts(SIZES).size == counts.size == 12
