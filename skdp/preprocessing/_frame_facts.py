@@ -26,7 +26,7 @@ from skdp.preprocessing._cells import (
 )
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema, columns_and_target, read_json
+from skdp.preprocessing._schema import EXAMPLES, Category, LearntScale, Number, Schema, columns_and_target, read_json
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import warn
 
@@ -326,7 +326,7 @@ def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
             else:
                 Schema.read({"columns": {name: facts}}, [name])
         elif not isinstance(facts, str) or facts not in SHORT:
-            raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected a dict of facts or one of {list(SHORT)}.")
+            raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected {EXAMPLES}, or one of {list(SHORT)}.")
     return kinds
 
 

@@ -18,6 +18,7 @@ from skdp.preprocessing._categories import KnownCategories, category_names
 
 __all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "columns_and_target", "encoded", "read_json", "template"]
 
+EXAMPLES = "{'kind': 'number', 'bounds': [low, high]} or {'kind': 'category', 'categories': [one, another]}"
 OTHER = "other"
 LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
 MOST_INTEGERS = 64  # with an indicator each
@@ -433,7 +434,7 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         return None
     if not isinstance(facts, Mapping) or facts.get("kind") not in [*KEYS]:  # a list is not hashable
         raise ValueError(
-            f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}, or for an "
+            f"{where}: {shown(facts)}; expected an object whose kind is one of {sorted(KEYS)}, such as {EXAMPLES}, or for an "
             'estimator, which can learn the column, the word "learn", "number", "category" or "either" alone.'
         )
     _check_keys(where, facts, KEYS[facts["kind"]], PARTICULAR if facts["kind"] == "number" else set())

@@ -127,7 +127,10 @@ def refuse_release(monkeypatch):
         (DPLogisticRegression(schema="learn", data_norm=1.0), "data_norm=1.0 beside schema"),
         (DPLogisticRegression(schema="learn", feature_bounds=1.0), "feature_bounds=1.0 beside schema"),
         (DPLogisticRegression(schema={"no such": "category"}), "which X does not have"),
-        (DPLogisticRegression(schema={"hour": "text"}), "expected a dict of facts or one of"),
+        (
+            DPLogisticRegression(schema={"hour": "text"}),
+            r"expected \{'kind': 'number', 'bounds': \[low, high\]\} or .*, or one of",
+        ),
         (DPLogisticRegression(schema={"gaps": {"kind": "number", "bounds": [-9, 9]}}), "contains NaN"),
         (DPLogisticRegression(schema="learn", classes=["a", "b"]), "labels outside classes"),
         (DPLogisticRegression(schema="learn", alpha=-1), "alpha=-1"),

@@ -281,7 +281,8 @@ class AdditiveModel(DPEstimator):
         if unknown := [name for name, test in found.items() if not test.estimable]:
             warn(
                 f"The functions of {unknown} are not identified at this budget, or only in part: they have no test. Take more "
-                "records, a larger epsilon, fewer columns, or bounds closer to where the records are, from public knowledge.",
+                "records, a larger epsilon, fewer columns, or bounds closer to where the records are, from public knowledge; "
+                "describe a column of two values as a category.",
                 LowSignalWarning,
             )
         return found

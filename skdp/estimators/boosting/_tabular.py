@@ -328,7 +328,8 @@ class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
         ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
+        must not be computed from the data. None takes the range in ``schema``, or learns it, inside the budget, together with the
+        columns of a data frame. For an array it means (-1, 1) and warns.
     schema : "learn", path-like, dict, Schema or None, default=None
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
         numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
