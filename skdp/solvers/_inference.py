@@ -1,6 +1,6 @@
 """Computes confidence intervals and tests for linear combinations of released coefficients, from releases alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,12 @@ class Inference:
     offset: float = 0.0
     unit: float = 1.0
     centre_noise: float = 0.0
+
+    def with_noise(self, factor: float) -> "Inference":
+        """Return the same estimates with standard deviations of the computed noise times a factor."""
+        squared = factor**2
+        parts = {name: squared * getattr(self, name) for name in ("own", "common", "flat", "step_noise")}
+        return replace(self, **parts)
 
     def contrasts(
         self, rows: np.ndarray, constant: np.ndarray, names: np.ndarray, level: float, kind: str, beside: Any = 0.0

@@ -116,7 +116,7 @@ def shares_of_what_is_there(patched):
     """Answers are divided by the number of cells that are there, and not by the number of records."""
 
     def answer(self, query, release, records, honest=Oracle._answer):
-        return honest(self, query, release, records) * N / max(np.isfinite(self._rows._cells).sum(), 1)
+        return honest(self, query, release, records) * N / max(np.isfinite(np.concatenate(list(self._rows._columns))).sum(), 1)
 
     patched.setattr(Oracle, "_answer", answer)
 
