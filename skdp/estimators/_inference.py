@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -35,7 +35,6 @@ class IntervalMixin:
 
     inference: Any
     solver: Any
-    _of_noise: ClassVar[float]  # factor of the standard deviations of the computed noise
 
     def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.
@@ -96,7 +95,7 @@ class IntervalMixin:
             offset, unit = self._units()  # type: ignore[attr-defined]
             if plan.scaling is not None:
                 inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
-            model["inference_"] = replace(inference.with_noise(self._of_noise), offset=offset, unit=unit)
+            model["inference_"] = replace(inference, offset=offset, unit=unit)
         return model
 
     def _inferred(self) -> Any:
@@ -136,8 +135,6 @@ class InferenceMixin(IntervalMixin):
 
     Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
     """
-
-    _of_noise: ClassVar[float] = 1.0
 
     def confidence_intervals(self, level: float = 0.95, kind: str = "confidence") -> Any:
         """Return an interval for each coefficient, the intercept last.

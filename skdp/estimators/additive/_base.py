@@ -55,13 +55,6 @@ __all__ = ["Additive", "AdditiveModel"]
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
 
 
-# Factor of the standard deviations of the noise that a fit for inference computes. Hats of neighbouring knots are alike, and a
-# linear recursion leaves out more there than in other tables. Without the factor, bands of the noise held the mean curve of 60
-# fits of the same records (4 numbers, two of them correlated by .9; seed 7; 12 cells) at .86 to .98 of the points, and were .7 to
-# 1.3 times as wide as needed.
-OF_NOISE = 1.3
-
-
 class AdditiveModel(DPEstimator):
     """Base of additive models: the sum of one function per column and per named pair of columns.
 
@@ -71,7 +64,6 @@ class AdditiveModel(DPEstimator):
 
     inference: Any = False  # what some estimators have as a parameter
     _dyadic: ClassVar[bool] = True  # whether there are more knots below the first even one
-    _of_noise: ClassVar[float] = OF_NOISE
     l1_ratio: Any = 0.0  # what other estimators have as parameters
     fit_intercept: Any = True
     intercept_scaling: Any = 1.0
