@@ -123,8 +123,8 @@ class IntervalMixin:
             return found
         warn(
             f"{unknown} of {len(rows)} {of} are not identified at this budget: they have no interval, and no p-value. Take more "
-            "records or a larger epsilon; leave out rare levels, and columns that others nearly determine; spell categories as "
-            "cells do. Of indicators of a category that are columns of your own, leave one out, as a schema does.",
+            "records or a larger epsilon; leave out rare levels and columns that others nearly determine; spell categories as "
+            "the cells do. Of indicators of a category that are columns of your own, leave one out, as a schema does.",
             LowSignalWarning,
         )
         return found

@@ -1,6 +1,7 @@
 """Additive models that are fitted for inference: bands and tests of the population, and what has none."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
-from skdp.estimators.additive._inferred import CLEAR, INTERVALS, all_means, independent, intervals_for_inference
+from skdp.estimators.additive._inferred import CLEAR, INTERVALS, OF_NOISE, all_means, independent, intervals_for_inference
 from skdp.inspection import AdditiveDisplay
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Schema
@@ -70,6 +71,23 @@ def test_what_is_fitted_has_full_rank_and_tells_the_means_of_all_functions(n_int
     spread = np.linalg.matrix_rank(np.column_stack([rows, np.ones(len(rows))]))
     assert spread == both.shape[1]  # so that nothing is lost
     np.testing.assert_allclose(all_means(basis, some.mean(axis=0)), rows.mean(axis=0), atol=1e-12)
+
+
+@KINDS
+def test_bands_count_more_noise_than_tests(kind):
+    """By a factor that refits of the same records set."""
+    model = model_of(kind)
+    shapes, raw = replace(model._shapes(), kind="noise"), model.inference_
+    for name in ("own", "common", "flat", "step_noise"):
+        np.testing.assert_allclose(getattr(shapes._louder, name), OF_NOISE**2 * getattr(raw, name))
+    (term,) = (term for term in shapes.basis.terms if term.names == ("age",))
+    usual = replace(shapes)
+    vars(usual)["_louder"] = raw
+    wide, narrow = (one.function(term, True) for one in (shapes, usual))
+    ratio = (wide.upper - wide.lower) / (narrow.upper - narrow.lower)
+    assert 1 < ratio.min() <= ratio.max() <= OF_NOISE  # less than the factor: the noise of the means is as it was
+    np.testing.assert_array_equal(model.bands(kind="noise")["age"].upper, wide.upper)
+    assert model.column_tests()["age"] == usual.test(term)
 
 
 def test_values_that_no_category_lists_count_as_the_first_one():

@@ -487,6 +487,8 @@ def test_no_frame_outside_the_gate_holds_the_records_once_they_are_charged(frame
     finally:
         sys.setprofile(None)
     assert found == {"privacy/data/column_cells.py"}
+    numbers = [frame[name].to_numpy() for name in frame if frame[name].dtype == np.float64]
+    assert numbers and all(any(np.shares_memory(one, cells) for cells in held[0]._columns) for one in numbers)  # no copy
 
 
 def test_messages_of_the_gate_quote_nothing(frame, monkeypatch):

@@ -77,6 +77,22 @@ def test_the_meat_is_released_where_its_noise_is_small(loss, n, d):
     assert InferenceDescent(robust=False).schedule(setting).entries != InferenceDescent(robust=True).schedule(setting).entries
 
 
+@pytest.mark.parametrize("n", (1000, 1500, 3000, 8000))
+def test_steps_of_classes_are_short_where_enough_is_left_of_them(n):
+    """Their noise in a raw prediction is .15 log-odds, or up to .25 where the path would end before 8 mean curvatures."""
+    setting, solver, usual, geometry = problem(Logistic(), n=n, d=5), InferenceDescent(), 0.22, frame(np.ones(6), np.zeros(6))
+    steps = solver._steps_of(setting, geometry, 3.0, BoundedProper(), 0.5, False)
+    noise = math.sqrt(steps.length * geometry.size * steps.noise**2 / (2 * usual))
+    path, wanted = steps.length * usual * steps.n_steps, solver._path(setting)
+    if path == pytest.approx(wanted):
+        assert noise < 0.15
+    elif noise == pytest.approx(0.15):
+        assert 8 <= path < wanted
+    else:
+        assert 0.15 < noise < 0.25 + 1e-9
+        assert path == pytest.approx(8) or (noise == pytest.approx(0.25) and path < 8)
+
+
 def test_without_noise_it_is_least_squares_with_the_sandwich_of_statsmodels():
     X, y, _ = sample()
     model = noiseless(DPLinearRegression, X, y, robust=True)
