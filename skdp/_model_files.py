@@ -70,6 +70,7 @@ TRUSTED = (
     "skdp.solvers._coefficient_noise.CoefficientNoise",
     "skdp.solvers._inference.Inference",
     "skdp.solvers._uncertainty.Uncertainty",
+    "skdp.solvers.adaptive._covariance.Unlearnt",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",

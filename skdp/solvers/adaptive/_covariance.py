@@ -9,7 +9,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["Curvature", "Steps", "estimated_bread", "estimated_meat"]
+__all__ = ["Curvature", "Steps", "Unlearnt", "estimated_bread", "estimated_meat"]
 
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns (docs/user_guide/confidence_intervals.md has those of the check).
@@ -32,6 +32,8 @@ LEAK = 0.3
 # Plausible curvatures in standard deviations of their noise, with weights: a normal law in five points.
 PLACES = np.array([-1.64, -0.8, 0.0, 0.8, 1.64])
 WEIGHTS = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
+# Curvatures over the mean one at which what steps leave undone is computed; between them, it is interpolated.
+TABULATED = np.geomspace(LEAST, 10.0, 60)
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,59 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
+class Unlearnt:
+    """What the steps leave undone of a linear combination, by the curvature along the combination itself.
+
+    Noise mixes eigenvectors of different curvatures, so that a flat one may be in none of those that it shows. The noise of the
+    curvature along one given combination is small beside that of eigenvalues. Without this, intervals of the largest effect of
+    a level, with a curvature of .15 over the mean one, held .61 of 300 samples (logistic, 20 columns, epsilon 1), now .97.
+
+    Parameters
+    ----------
+    released, variances : ndarray of shape (k, k)
+        Released mean second derivatives, and the variances of their noise.
+    newton : ndarray of shape (k, k)
+        Matrix of the Newton step.
+    curvatures, rest : ndarray of shape (n_tabulated,)
+        Increasing curvatures, and the factor of the start that is in the mean of the iterates.
+    size : float
+        Mean square of a coefficient.
+    """
+
+    released: np.ndarray
+    variances: np.ndarray
+    newton: np.ndarray
+    curvatures: np.ndarray
+    rest: np.ndarray
+    size: float
+
+    def along(self, rows: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+        """Return the squared bias of linear combinations of coefficients, shape (m,), averaged over plausible curvatures.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, k)
+            Factors of the coefficients.
+        estimates : ndarray of shape (k,)
+            Coefficients.
+        """
+        lengths = np.square(rows).sum(axis=1)
+        units = rows / np.sqrt(np.maximum(lengths, 1e-300))[:, None]
+        curvature, newton = (((units @ matrix) * units).sum(axis=1) for matrix in (self.released, self.newton))
+        spread = np.sqrt(_quadratic(self.variances, np.square(units).T))
+        plausible = np.maximum(curvature + PLACES[:, None] * spread, self.curvatures[0])
+        left = np.interp(plausible, self.curvatures, self.rest) * (1 - newton * plausible)
+        return np.asarray((WEIGHTS @ np.square(left)) * np.maximum(self.size * lengths, np.square(rows @ estimates)))
+
+
+@dataclass(frozen=True, eq=False)
 class Curvature:
     """Eigenvalues and eigenvectors of an estimated matrix of second derivatives, with the noise that is left.
 
     Parameters
     ----------
+    released : ndarray of shape (k, k)
+        The matrix with its noise.
     variances : ndarray of shape (k, k)
         Variances of the entries.
     values : ndarray of shape (k,)
@@ -115,6 +165,7 @@ class Curvature:
         Squared part of the direction behind the column that the eigenvector of the row may have.
     """
 
+    released: np.ndarray
     variances: np.ndarray
     values: np.ndarray
     directions: np.ndarray
@@ -172,6 +223,13 @@ class Curvature:
             common += weight * np.square(rest) * (noise_of_pilot + np.square(rest_of_pilot) * size)
         return own, common
 
+    def unlearnt(self, pilot: Steps, steps: Steps, size: float) -> Unlearnt:
+        """Return what descents from a pilot leave undone; arguments as for `errors`."""
+        curvatures = TABULATED * self.mean
+        none = np.zeros(curvatures.size)
+        rest = pilot.response(curvatures, none)[0] * steps.response(curvatures, none)[0]
+        return Unlearnt(self.released, self.variances, self.newton, curvatures, rest, size)
+
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return the covariance of ``E @ move`` for the error E of the matrix, whose entries are independent."""
         squares = np.square(move)
@@ -204,7 +262,7 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
     values, directions = np.linalg.eigh(released)
     cleaned, shown, edges, leaks = _along_eigenvectors(values, directions, variances)
     floored = np.maximum(cleaned, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
-    return Curvature(variances, cleaned, directions, shown, floored, mean, leaks)
+    return Curvature(released, variances, cleaned, directions, shown, floored, mean, leaks)
 
 
 def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:

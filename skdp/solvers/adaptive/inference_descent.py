@@ -288,6 +288,7 @@ class InferenceDescent(WhiteningSolver):
             flat=bread.shown * (bread.leaks[:, ~bread.shown] @ (own / self.n_replicates + common)[~bread.shown]),
             step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
             sampling=sampling,
+            unlearnt=bread.unlearnt(pilot, steps, square),
             identified=not self._drowned(problem) and self._shows_both_classes(problem, centre),
             centre_noise=0.0 if centre.released is None else centre.released.mean_noise,
         )

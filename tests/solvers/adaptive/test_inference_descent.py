@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.queries import Standardization, Whitening, symmetric
 from skdp.solvers import InferenceDescent, Problem
 from skdp.solvers._inference import Inference
-from skdp.solvers.adaptive._covariance import Steps, estimated_bread, estimated_meat
+from skdp.solvers.adaptive._covariance import Steps, Unlearnt, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._whitening import Frame
 
 N, D = 4000, 4
@@ -310,8 +311,27 @@ def test_a_combination_that_leaves_the_visible_directions_is_not_estimable():
         np.zeros(k),
         none,
         np.eye(k),
+        Unlearnt(np.eye(k), none, none, np.array([0.1, 1.0]), np.zeros(2), 1.0),
     )
     aside = np.array([0.0, 0.04, 0.06, 1.0])
     rows = np.column_stack([np.sqrt(1 - aside), np.zeros(4), np.sqrt(aside)])
     found = inference.contrasts(rows, np.zeros(4), np.array(list("abcd")), 0.95, "confidence")
     np.testing.assert_array_equal(found.estimable, [True, True, False, False])
+
+
+def test_what_steps_leave_undone_is_that_of_the_curvature_along_a_combination():
+    """A flat coefficient, whose direction no eigenvector shows, has the squared bias that noiseless steps have."""
+    truth, curvatures, newton = np.array([2.0, 0.1, -3.0]), np.array([1.0, 0.6, 0.1]), np.eye(3) / 0.8
+    pilot, steps = Steps(0.3, 0.8, 12, 30, 0.0), Steps(0.2, 0.8, 14, 40, 0.0)
+    first, _ = pilot.run(lambda theta: curvatures * (theta - truth), np.zeros(3))
+    middle, slope = steps.run(lambda theta: curvatures * (theta - truth), first)
+    estimates = middle - newton @ slope
+    grid = np.geomspace(0.05, 10, 60)
+    rest = pilot.response(grid, np.zeros(60))[0] * steps.response(grid, np.zeros(60))[0]
+    unlearnt = Unlearnt(np.diag(curvatures), np.zeros((3, 3)), newton, grid, rest, 0.0)
+    rows = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 5], [0, 0, 0]])
+    found = unlearnt.along(rows, truth)
+    assert abs(estimates - truth)[2] > 0.5 > 0.01 > abs(estimates - truth)[0]
+    np.testing.assert_allclose(found, np.square(rows @ (estimates - truth)), rtol=0.02, atol=1e-6)
+    wide = replace(unlearnt, variances=np.full((3, 3), 0.01)).along(rows, truth)  # a convex function of an uncertain curvature
+    assert wide[1] > found[1] and replace(unlearnt, size=100.0).along(rows, truth)[2] > found[2]
