@@ -1,5 +1,6 @@
 """Additive models that are fitted for inference: bands and tests of the population, and what has none."""
 
+import math
 import warnings
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
 from skdp.estimators.additive._inferred import CLEAR, INTERVALS, OF_NOISE, all_means, independent, intervals_for_inference
+from skdp.estimators.additive._knots import MOST_OF_KNOTS, moves
 from skdp.inspection import AdditiveDisplay
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Schema
@@ -88,6 +90,26 @@ def test_bands_count_more_noise_than_tests(kind):
     assert 1 < ratio.min() <= ratio.max() <= OF_NOISE  # less than the factor: the noise of the means is as it was
     np.testing.assert_array_equal(model.bands(kind="noise")["age"].upper, wide.upper)
     assert model.column_tests()["age"] == usual.test(term)
+
+
+@KINDS
+def test_bands_of_noise_count_that_of_the_knots_where_a_function_bends(kind):
+    """In proportion to the noise of the release that placed them; knots in even places have none."""
+    shapes = replace(model_of(kind)._shapes(), kind="noise")
+    budget = Budget(1.0, 1e-6, "replace_one")
+    sizes = [moves(budget, n, shapes.basis) for n in (1000, 20_000, 40_000)]
+    assert sizes[0] == MOST_OF_KNOTS and sizes[1] == pytest.approx(2 * sizes[2]) and 0 < shapes.moved <= MOST_OF_KNOTS
+    assert (
+        moves(budget, 1000, replace(shapes.basis, placed={})) == moves(Budget(math.inf, 0.0, "zero_out"), 1000, shapes.basis) == 0
+    )
+    still = replace(shapes, moved=0.0)
+    for term in shapes.basis.terms:
+        wide, narrow = (one.function(term, True) for one in (shapes, still))
+        bends, known = shapes.bends(term), np.isfinite(wide.upper)
+        size = len(wide.upper)
+        grown = (np.square(wide.upper - wide.values) - np.square(narrow.upper - narrow.values))[known]
+        bends = np.broadcast_to(bends[-size:] if bends.size > 1 else bends, size)[known]
+        assert ((grown > 0) == (bends > 0)).all() and (term.names[0] == "age") <= (bends > 0).any()
 
 
 def test_values_that_no_category_lists_count_as_the_first_one():

@@ -21,7 +21,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._prepared_rows import named_columns_of
 from skdp.estimators._public_columns import check_interactions, check_public_columns, named_pairs, public_columns
 from skdp.estimators.additive._inferred import InferredShapes, all_means, independent, intervals_for_inference
-from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
+from skdp.estimators.additive._knots import SHARE, drowned, front_of, moves, release_knots
 from skdp.estimators.additive._reading import (
     Additive,
     FunctionReader,
@@ -327,8 +327,9 @@ class AdditiveModel(DPEstimator):
         check_is_fitted(self)
         directions = monotone_directions(self.monotone, self.basis_.facts)
         if (inference := getattr(self, "inference_", None)) is not None:
-            n = self.privacy_report_.public["n_samples"]
-            return InferredShapes(self.basis_, np.atleast_2d(self.coef_), None, directions, inference, "confidence", n)
+            n, coef = self.privacy_report_.public["n_samples"], np.atleast_2d(self.coef_)
+            moved = moves(self.privacy_report_.budget, n, self.basis_)
+            return InferredShapes(self.basis_, coef, None, directions, inference, "confidence", n, moved)
         return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
