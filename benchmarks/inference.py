@@ -35,7 +35,8 @@ bread; and cells of seed 7 with independent columns (5 at epsilon 1, 20 at 3) we
 - **coverage**: share of the 95 % intervals that hold the true coefficient, over all coefficients and repetitions in which they
   are estimable; **lowest**: of the single coefficient, of those that are estimable in at least 30 % of the repetitions, with the
   lowest share; **chance**: the share that the lowest of as many intervals of exactly 95 % would have with a probability of 1 %.
-- **estimable**: share of coefficients and repetitions; the others have infinite intervals.
+- **estimable**: share of coefficients and repetitions; the others have infinite intervals. **missed**: share of all repetitions
+  in which the interval of a coefficient is finite and does not hold it, of the coefficient with the most.
 - **width**: median of the width over 2 · 1.96 standard deviations of the estimates; 1 is ideal. **private**: over the width of
   the interval without privacy, of least squares or maximum likelihood.
 - **size**: share of tests at the 5 % level that reject the true hypothesis that the last coefficient is 0.
@@ -172,7 +173,7 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, robust: boo
     judged = times >= LEAST_JUDGED * len(found)
     shares = held.sum(axis=0)[judged] / np.maximum(times[judged], 1)
     spread = np.array([np.std(each["estimate"][known[:, j], j]) if times[j] > 1 else np.nan for j in range(known.shape[1])])
-    ratios = (each["width"] / (2 * 1.96 * spread))[known]
+    ratios = (each["width"] / (2 * 1.96 * spread))[known & (times > 1)]
     predicted = each["predicted"].mean(axis=0)
     return {
         "refused": 1 - len(found) / repeats,
@@ -180,6 +181,7 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, robust: boo
         "lowest": float(shares.min()) if judged.any() else None,
         "chance": chance(times[judged]) if judged.any() else None,
         "estimable": float(known.mean()),
+        "missed": float(((known & ~each["held"]).sum(axis=0) / len(found)).max()),
         "width": float(np.median(ratios)) if ratios.size else None,
         "private": float(np.median((each["width"] / each["not private"])[known])) if known.any() else None,
         "size": float((each["rejected"][:, 0] & known[:, -2]).sum() / known[:, -2].sum()) if times[-2] else None,
@@ -274,7 +276,7 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     """Return the page."""
     robust = ", with `InferenceDescent(robust=True)`" if settings["robust"] else ""
     about = ABOUT.format(development=", ".join(DEVELOPMENT), **{**settings, "robust": robust})
-    measures = ("coverage", "lowest", "chance", "estimable", "width", "private", "size", "predictions", "lowest prediction")
+    measures = ("coverage", "lowest", "chance", "estimable", "missed", "width", "private", "size", "predictions", "lowest prediction")
     lines = [row(heads := ["family", "design", "d", "epsilon", *measures]), row(["---"] * len(heads))]
     for record in records:
         cells = [record["family"], record["design"], str(record["d"]), f"{record['epsilon']:g}"]
