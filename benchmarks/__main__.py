@@ -253,6 +253,7 @@ def add_bands(commands: Any) -> None:
     command.add_argument("--n-samples", type=numbers, default="5000,30000", help="numbers of records; default: %(default)s")
     command.add_argument("--epsilons", type=epsilons, default="0.5,1,3", help="default: %(default)s")
     command.add_argument("--adjacency", choices=ADJACENCIES, default="replace_one", help="default: %(default)s")
+    command.add_argument("--correlation", type=float, default=0.9, help="of the first two columns; default: %(default)s")
     command.add_argument("--repeats", type=positive, default=60, help="fits per cell; default: %(default)s")
     command.add_argument("--seed", type=int, default=0, help="of the tables; default: %(default)s")
     command.add_argument("--jobs", type=positive, help="processes; default: 1")
@@ -263,6 +264,7 @@ def add_bands(commands: Any) -> None:
 def start_bands(given: argparse.Namespace) -> None:
     """Measure the noise bands of curves."""
     sizes = {"n": given.n_samples, "epsilons": given.epsilons, "adjacency": given.adjacency, "seed": given.seed}
+    sizes["correlation"] = given.correlation
     bands.measure(given.models, sizes, given.repeats, given.jobs, given.out)
 
 

@@ -32,10 +32,9 @@ SLOPE = 1.5  # of the log-odds of the classes by the sum of the functions
 EFFECTS = (lambda x: np.sin(3 * x), np.square, lambda x: 0.8 * x, np.zeros_like)
 LEVELS = np.linspace(0.06, 0.94, 23)
 TESTED = 0.05  # level of a test
-CORRELATION = 0.9  # of the first two columns
 ABOUT = """\
 Noise bands of the curves of `shape_functions_`, over {repeats} fits of the same records with fresh noise: 4 numbers, of which two
-have a correlation of .9 and one has no effect, `{adjacency}`, delta = 1 / n².
+have a correlation of {correlation:g} and one has no effect, `{adjacency}`, delta = 1 / n².
 
 - **coverage**: share of the fits whose 95 % band holds the mean curve of all fits, over all points of all curves; **lowest**: of
   the point with the lowest share.
@@ -57,7 +56,7 @@ def measure(models: list[str], sizes: dict[str, Any], repeats: int, jobs: int | 
     models : list of str
         Out of ``MODELS``.
     sizes : dict
-        The keys n (a list), epsilons (a list), adjacency and seed.
+        The keys n (a list), epsilons (a list), adjacency, correlation (of the first two columns) and seed.
     repeats : int
         Fits per cell.
     jobs : int or None
@@ -102,7 +101,7 @@ def cell(about: dict[str, Any], sizes: dict[str, Any], repeats: int, jobs: int |
 
 def fitted_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Fit once, with the noise of a seed; return values and ends of the bands of all curves, and NaN."""
-    functions = model_of(about, sizes, seed, *table_of(about, sizes["seed"])).shape_functions_.values()
+    functions = model_of(about, sizes, seed, *table_of(about, sizes, sizes["seed"])).shape_functions_.values()
     parts = [(f.values, f.lower, f.upper) for f in functions]
     values, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
     return values, lower, upper, math.nan
@@ -115,10 +114,10 @@ def inferred_curves(about: dict[str, Any], sizes: dict[str, Any], seed: int) -> 
     and nothing is taken off.
     """
     same = about["model"].endswith(SAME)
-    model = model_of(about, sizes, seed, *table_of(about, sizes["seed"] if same else (sizes["seed"], 1 + seed)))
+    model = model_of(about, sizes, seed, *table_of(about, sizes, sizes["seed"] if same else (sizes["seed"], 1 + seed)))
     functions = model.bands(kind="noise" if same else "confidence").values()
     scale = SLOPE if "classifier" in about["model"] else SIGNAL
-    many, _ = table(200_000, False, sizes["seed"])
+    many, _ = table(200_000, False, sizes["correlation"], sizes["seed"])
     parts = []
     for place, (function, effect) in enumerate(zip(functions, EFFECTS, strict=True)):
         points = np.quantile(many[:, place], LEVELS)
@@ -146,16 +145,16 @@ def model_of(about: dict[str, Any], sizes: dict[str, Any], seed: int, X: np.ndar
         return MODELS[about["model"]](about["epsilon"], **given).fit(X, y)
 
 
-def table_of(about: dict[str, Any], seed: Any) -> tuple[np.ndarray, np.ndarray]:
+def table_of(about: dict[str, Any], sizes: dict[str, Any], seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the table of a cell."""
-    return table(about["n"], "classifier" in about["model"], seed)
+    return table(about["n"], "classifier" in about["model"], sizes["correlation"], seed)
 
 
-def table(n: int, classes: bool, seed: Any) -> tuple[np.ndarray, np.ndarray]:
+def table(n: int, classes: bool, correlation: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return a table of 4 numbers in [-1, 1] and its targets, in [-2, 2] or of two classes."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 4))
-    Z[:, 1] = CORRELATION * Z[:, 0] + np.sqrt(1 - CORRELATION**2) * Z[:, 1]
+    Z[:, 1] = correlation * Z[:, 0] + np.sqrt(1 - correlation**2) * Z[:, 1]
     X = np.clip(Z, -2.5, 2.5) / 2.5
     signal = sum(effect(X[:, place]) for place, effect in enumerate(EFFECTS))
     signal -= signal.mean()
