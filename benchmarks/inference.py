@@ -276,7 +276,8 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     """Return the page."""
     robust = ", with `InferenceDescent(robust=True)`" if settings["robust"] else ""
     about = ABOUT.format(development=", ".join(DEVELOPMENT), **{**settings, "robust": robust})
-    measures = ("coverage", "lowest", "chance", "estimable", "missed", "width", "private", "size", "predictions", "lowest prediction")
+    measures = ["coverage", "lowest", "chance", "estimable", "missed", "width", "private", "size", "predictions"]
+    measures.append("lowest prediction")
     lines = [row(heads := ["family", "design", "d", "epsilon", *measures]), row(["---"] * len(heads))]
     for record in records:
         cells = [record["family"], record["design"], str(record["d"]), f"{record['epsilon']:g}"]

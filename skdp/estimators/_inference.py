@@ -89,6 +89,15 @@ class IntervalMixin:
                 f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
             )
 
+    def _warn_without_bounds(self) -> None:
+        """Raise where `DPRegressor` warns: a target that is moved to an end of a range that it does not keep biases intervals."""
+        if for_inference(self._algorithm()):
+            raise ValueError(
+                "inference=True without target_bounds; expected target_bounds=(low, high), from public knowledge, that all "
+                "targets keep: y beyond them counts as the nearer end, which would bias confidence intervals."
+            )
+        super()._warn_without_bounds()  # type: ignore[misc]
+
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
         if (inference := result.inference) is not None:

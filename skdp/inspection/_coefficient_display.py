@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["CoefficientDisplay"]
 
@@ -98,6 +99,8 @@ class CoefficientDisplay:
 
         Raises
         ------
+        NotFittedError
+            If the model is not fitted.
         AttributeError
             If the model was not fitted for inference.
         ValueError
@@ -105,6 +108,7 @@ class CoefficientDisplay:
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        check_is_fitted(estimator)
         if not hasattr(estimator, "inference_"):
             raise AttributeError(f"{type(estimator).__name__} was not fitted for inference; expected inference=True, and a fit.")
         known = estimator._names()

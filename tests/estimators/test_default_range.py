@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from seeded import fitted
 
-from skdp import DPConstrainedRegression, DPLinearRegression, DPRobustRegressor
+from skdp import DPConstrainedRegression, DPLinearRegression, DPRobustRegressor, PrivacyLedger
 from skdp.estimators import DPAdditiveRegressor
 
 
@@ -49,3 +49,18 @@ def test_robust_losses_say_what_their_default_threshold_assumes(model, warns):
         warnings.simplefilter("always")
         model.plan(5000, 2)
     assert any(str(warning.message).startswith(ROBUST) for warning in seen) == warns
+
+
+@pytest.mark.parametrize(
+    "model",
+    (DPLinearRegression(inference=True), DPLinearRegression(solver="inference"), DPAdditiveRegressor(inference=True)),
+)
+def test_intervals_need_bounds_of_the_target_before_anything_is_spent(model):
+    """Targets beyond a range that nobody stated would bias intervals in silence."""
+    X, y = np.linspace(-1, 1, 300)[:, None], 10 * np.linspace(-1, 1, 300)
+    with (
+        PrivacyLedger(epsilon=5.0, delta=1e-3) as ledger,
+        pytest.raises(ValueError, match=r"without target_bounds; expected target_bounds=\(low, high\)"),
+    ):
+        model.set_params(feature_bounds=1.0).fit(X, y)
+    assert not ledger.entries

@@ -4,6 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 from seeded import fitted
+from sklearn.exceptions import NotFittedError
 
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
@@ -60,5 +61,8 @@ def test_mistakes_are_refused(models):
         CoefficientDisplay.from_estimator(linear, units={"age": 10})
     with pytest.raises(ValueError, match="only a classifier has odds"):
         CoefficientDisplay.from_estimator(linear, odds_ratios=True)
-    with pytest.raises(AttributeError, match="not fitted for inference; expected inference=True"):
+    with pytest.raises(NotFittedError, match="This DPLinearRegression instance is not fitted yet"):
         CoefficientDisplay.from_estimator(DPLinearRegression())
+    usual = fitted(DPLinearRegression(feature_bounds=1.0, target_bounds=(-1, 1)), np.zeros((200, 3)), np.zeros(200))
+    with pytest.raises(AttributeError, match="not fitted for inference; expected inference=True"):
+        CoefficientDisplay.from_estimator(usual)
