@@ -19,7 +19,7 @@ FACTS = {"x": {"kind": "number", "bounds": [0, 1]}, "c": {"kind": "category", "c
 
 
 def model_of(kind, n=3000, epsilon=2.0, seed=0, **params):
-    X, y = table(n, kind is DPAdditiveClassifier, 0)
+    X, y = table(n, kind is DPAdditiveClassifier, 0.9, 0)
     params |= {"classes": [0, 1]} if kind is DPAdditiveClassifier else {"target_bounds": (-1, 1)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
