@@ -60,8 +60,8 @@ class CoefficientNoise:
     Variances are averaged over curvatures that the releases do not exclude, because collinear features flatten a loss. In 24 to
     60 fits of the same records, intervals of 1.96 standard errors around the curves of additive models contained the mean curve
     with a frequency of 0.96 to 1.0, on average over all points, and were 0.9 to 3.2 times as wide as needed. At single points the
-    frequency fell to 0.63, on a census table. Solvers that do not release second moments allow for variance inflation factors of up
-    to 10: with two of four columns at a correlation of 0.99, the frequency was 0.86 to 0.90.
+    frequency fell to 0.63, on a census table. Solvers that do not release second moments allow for variance inflation factors of
+    up to 10: with two of four columns at a correlation of 0.99, the frequency was 0.86 to 0.90.
 
     **Privacy.** Computed from earlier releases and public facts: post-processing.
     """
