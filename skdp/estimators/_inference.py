@@ -12,7 +12,7 @@ from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._validation import check_number, column_labels, shown
 from skdp.estimators._plan import Plan
-from skdp.estimators._summary import UNLISTED, Summary
+from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.preprocessing import Schema
 from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
@@ -20,7 +20,6 @@ from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 
 __all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "IntervalMixin", "for_inference"]
 
-INTERCEPT = "(intercept)"
 KINDS = ("confidence", "noise")
 NOT_INFERRED = "This model was not fitted for inference; expected inference=True, and a new fit."
 # Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
@@ -60,7 +59,7 @@ class IntervalMixin:
         self._inferred()
         table, beside = self._interval_rows(X)  # type: ignore[attr-defined]
         rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
-        constant = np.full(len(rows), float(self.fit_intercept))  # type: ignore[attr-defined]
+        constant = np.full(len(rows), float(self._inferred().geometry.intercept))
         names, of = np.arange(len(rows)).astype(str), "predictions"
         found = self._contrasts(rows, constant, names, level, "confidence", beside, of)
         ends = np.column_stack([found.lower, found.upper])
@@ -93,7 +92,7 @@ class IntervalMixin:
         """Raise where `DPRegressor` warns: a target that is moved to an end of a range that it does not keep biases intervals."""
         if for_inference(self._algorithm()):
             raise ValueError(
-                "inference=True without target_bounds; expected target_bounds=(low, high), from public knowledge, that all "
+                "A fit for inference without target_bounds; expected target_bounds=(low, high), from public knowledge, that all "
                 "targets keep: y beyond them counts as the nearer end, which would bias confidence intervals."
             )
         super()._warn_without_bounds()  # type: ignore[misc]
@@ -128,15 +127,21 @@ class IntervalMixin:
         if kind not in KINDS:
             raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
         found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind, beside)
-        if not (unknown := np.count_nonzero(~found.estimable)):
-            return found
+        self._warn_of_unknown(int(np.count_nonzero(~found.estimable)), len(rows), of)
+        return found
+
+    def _warn_of_unknown(self, unknown: int, number: int, of: str) -> None:
+        """Warn that some combinations have no interval, and say what to do."""
+        if not unknown:
+            return
+        without = "their interval is the whole range" if of == "predictions" else "they have no interval, and no p-value"
+        spelt = "; spell categories as the cells do" if getattr(getattr(self, "schema_", None), "references", {}) else ""
         warn(
-            f"{unknown} of {len(rows)} {of} are not identified at this budget: they have no interval, and no p-value. Take more "
-            "records or a larger epsilon; leave out rare levels and columns that others nearly determine; spell categories as "
-            "the cells do. Of indicators of a category that are columns of your own, leave one out, as a schema does.",
+            f"{unknown} of {number} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
+            f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are your own "
+            "columns, leave one out, as a schema does.",
             LowSignalWarning,
         )
-        return found
 
 
 class InferenceMixin(IntervalMixin):
@@ -168,7 +173,7 @@ class InferenceMixin(IntervalMixin):
         ValueError
             If ``level`` or ``kind`` is not valid.
         """
-        found = self._contrasts(*self._each(), level, kind)
+        found = self._contrasts(*self._each(), level, kind, of="coefficients")
         ends = np.column_stack([found.lower, found.upper])
         return framed(ends, found.names, ["lower", "upper"])
 
@@ -180,10 +185,10 @@ class InferenceMixin(IntervalMixin):
         L : array-like of shape (m, n_features) or (m, n_features + 1), or one row of these, or dict, str, or list of either
             Factors of the coefficients; the factor of the intercept is the last of ``n_features + 1``, and else 0. A dict has
             factors by the names of the coefficients (x0, x1, ... for arrays), and "(intercept)". A text is the name of a column
-            of the table, and stands for its coefficients: those of all levels but the reference level of a category. A list of
-            names stands for those of all of them.
+            of the table, and stands for its coefficients: those of all levels but the reference level of a category. The name of
+            a coefficient stands for that one, and a list of names for those of all of them.
         names : str, list of str or None, default=None
-            Names of the combinations.
+            Names of the combinations. None takes those of the coefficients that L names as text, and else c0, c1, ...
         level : float, default=0.95
             Probability that an interval holds its combination, in (0, 1).
         kind : {"confidence", "noise"}, default="confidence"
@@ -192,7 +197,8 @@ class InferenceMixin(IntervalMixin):
         Returns
         -------
         Contrasts
-            With the fields estimate, standard_error, df, statistic, pvalue, lower, upper, estimable and noise_share.
+            With the fields estimate, standard_error, df, statistic, pvalue, lower, upper, estimable and noise_share; its method
+            ``to_frame()`` returns a DataFrame.
 
         Raises
         ------
@@ -203,7 +209,8 @@ class InferenceMixin(IntervalMixin):
         """
         rows, constant = self._combinations(L)
         names = [names] if isinstance(names, str) else names
-        given = np.array([f"c{i}" for i in range(len(rows))] if names is None else [str(name) for name in names])
+        usual = [f"c{i}" for i in range(len(rows))] if (of_columns := self._named(L)) is None else of_columns
+        given = np.array(usual if names is None else [str(name) for name in names])
         if given.shape != (len(rows),):
             raise ValueError(f"There are {given.size} names; expected {len(rows)}, one for each row of L.")
         return self._contrasts(rows, constant, given, level, kind)
@@ -231,10 +238,14 @@ class InferenceMixin(IntervalMixin):
         """
         rows, constant = self._combinations(L)
         both = np.column_stack([rows, constant])
+        both = both / np.maximum(np.abs(both).max(axis=1, keepdims=True), 1e-300)  # the length of a row changes no test
         lengths = np.linalg.norm(both, axis=1, keepdims=True)
         if (lengths == 0).any() or np.linalg.cond(both / np.where(lengths > 0, lengths, 1)) > LARGEST_CONDITION:
             raise ValueError("The rows of L are linearly dependent; expected one row for each independent combination.")
-        return self._inferred().wald(rows, constant)
+        found: WaldTest = self._inferred().wald(both[:, :-1], both[:, -1])
+        if not found.estimable:
+            self._contrasts(both[:, :-1], both[:, -1], np.arange(len(both)).astype(str), 0.95, "confidence")  # warns
+        return found
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return a table of the coefficients with standard errors, tests and intervals, for print, HTML and data frames.
@@ -256,7 +267,7 @@ class InferenceMixin(IntervalMixin):
         """
         return Summary(
             type(self).__name__,
-            self._contrasts(*self._each(), level, "confidence"),
+            self._contrasts(*self._each(), level, "confidence", of="coefficients"),
             level,
             self.privacy_report_,  # type: ignore[attr-defined]
             getattr(self, "classes_", np.array([])).tolist(),
@@ -299,10 +310,9 @@ class InferenceMixin(IntervalMixin):
 
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""
-        self._inferred()
         names = self._names()
         d = len(names)
-        rows = np.eye(d + 1)[: d + bool(self.fit_intercept)]  # type: ignore[attr-defined]
+        rows = np.eye(d + 1)[: d + bool(self._inferred().geometry.intercept)]
         return rows[:, :d], rows[:, d], np.array([*names, INTERCEPT][: len(rows)])
 
     def _names(self) -> list[str]:
@@ -333,16 +343,14 @@ class InferenceMixin(IntervalMixin):
         if not np.isfinite(given).all():
             raise ValueError("L has entries that are not finite; expected numbers.")
         constant = given[:, d] if given.shape[1] > d else np.zeros(len(given))
-        if constant.any() and not self.fit_intercept:  # type: ignore[attr-defined]
+        if constant.any() and not self._inferred().geometry.intercept:
             raise ValueError("L has factors of the intercept, but the model has none.")
         return given[:, :d], constant
 
     def _by_name(self, L: Any) -> Any:
         """Rows of factors, from dicts of them, or from the name of a column of the table."""
-        if isinstance(L, str):
-            return np.eye(len(self._names()))[self._features_of(L)]
-        if isinstance(L, (list, tuple)) and L and all(isinstance(name, str) for name in L):
-            return np.vstack([self._by_name(name) for name in L])
+        if (chosen := self._named(L)) is not None:
+            return np.eye(len(self._names()))[[self._names().index(name) for name in chosen]]
         if hasattr(L, "to_dict") and np.ndim(L) == 1 and all(isinstance(name, str) for name in L.index):
             L = L.to_dict()  # a Series of factors by name
         given = [L] if isinstance(L, Mapping) else L
@@ -352,22 +360,39 @@ class InferenceMixin(IntervalMixin):
         if not all(given):
             raise ValueError(f"L={shown(L)}; expected dicts with the factor of at least one of {names}.")
         if unknown := sorted({str(name) for row in given for name in row} - set(names)):
-            raise ValueError(f"L names {unknown}; expected some of {names}.")
+            hints = "".join(map(self._hint, unknown))
+            raise ValueError(f"L names {unknown}; expected some of {names}.{hints}")
         if text := {str(name): factor for row in given for name, factor in row.items() if isinstance(factor, str)}:
             raise TypeError(f"L has the factors {text}, which are text; expected numbers.")
         return [[row.get(name, 0.0) for name in names] for row in given]
 
-    def _features_of(self, column: str) -> slice:
-        """Places of the features of a column of the table."""
+    def _named(self, L: Any) -> list[str] | None:
+        """Names of the coefficients that a text or a list of texts stands for; None for anything else."""
+        if isinstance(L, str):
+            return self._coefficients_of(L)
+        if isinstance(L, (list, tuple)) and L and all(isinstance(name, str) for name in L):
+            return [one for name in L for one in self._coefficients_of(name)]
+        return None
+
+    def _coefficients_of(self, name: str) -> list[str]:
+        """Names of the coefficients of a column of the table, or of the one with this name."""
+        schema, names = getattr(self, "schema_", None), self._names()
+        found = {one: [one] for one in names}
+        columns = found if schema is None else {column: names[place] for column, place in schema.blocks()}
+        if name not in (found := found | columns):
+            beside = "" if schema is None else f", or a coefficient, one of {names}"
+            hint = self._hint(name)
+            raise ValueError(f"L={name!r} is no column; expected one of {list(columns)}{beside}, or factors of these.{hint}")
+        return found[name]
+
+    def _hint(self, name: str) -> str:
+        """Say what a name is that is not one of a coefficient."""
         schema = getattr(self, "schema_", None)
-        blocks = {name: slice(place, place + 1) for place, name in enumerate(self._names())} if schema is None else {}
-        blocks |= {} if schema is None else dict(schema.blocks())
-        if column not in blocks:
-            known = f", or factors of coefficients, such as {{{column!r}: 1}}" if column in self._names() else ""
-            raise ValueError(
-                f"L={column!r} is no column; expected one of {list(blocks)}{known or ', or factors of the coefficients'}."
-            )
-        return blocks[column]
+        for column, level in getattr(schema, "references", {}).items():
+            if name in (column, f"{column}_{level}"):
+                of_column = ", ".join(map(repr, self._coefficients_of(column)))
+                return f" Levels of {column!r} are relative to {level!r}, which has no coefficient; the others are {of_column}."
+        return ""
 
 
 def framed(values: np.ndarray, index: np.ndarray, columns: list[str]) -> Any:

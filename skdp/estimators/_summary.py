@@ -11,13 +11,22 @@ from skdp._files._suffixes import imported
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import Contrasts
 
-__all__ = ["Summary"]
+__all__ = ["INTERCEPT", "UNLISTED", "Summary"]
 
+INTERCEPT = "(intercept)"
+ODDS = "odds_ratio", "odds_lower", "odds_upper"
 UNKNOWN = "not identified at this budget"
 SKEWED = (
     "Errors count as symmetric, and {size}. Where they are skewed, as those of costs and counts are, an interval is not one for "
     "the mean: large values count less."
 )
+MISSPECIFIED = {
+    True: "If log-odds are not linear in the columns, this weighted fit and maximum likelihood differ, sometimes in sign; "
+    "InferenceDescent(robust=True) is nearer to it.",
+    False: "If means are not linear in the columns, this weighted fit and least squares differ, sometimes in sign; "
+    "InferenceDescent(robust=True) is nearer to it.",
+}
+CLIPPED = "Values beyond the stated bounds count as the bound."
 UNLISTED = 'Missing cells and values that are not listed count as "other" where that is listed, and else as the level named here.'
 
 
@@ -98,13 +107,13 @@ class Summary:
         if len(self.classes):
             with np.errstate(over="ignore"):
                 ratios = (np.exp(ends) for ends in (found.estimate, found.lower, found.upper))
-                columns |= dict(zip(("odds_ratio", "odds_lower", "odds_upper"), ratios, strict=True))
+                columns |= dict(zip(ODDS, ratios, strict=True))
         return {**columns, "estimable": found.estimable}
 
     def _heads(self) -> tuple[str, ...]:
         tail = (1 - self.level) / 2
         ends = f"[{tail:.4g}", f"{1 - tail:.4g}]"
-        return "", "coef", "se", "noise %", "t", "P>|t|", *ends, *(("odds ratio",) if len(self.classes) else ())
+        return "", "coef", "se", "noise %", "t", "P>|t|", *ends, *(("odds ratio", *ends) if len(self.classes) else ())
 
     def _rows(self) -> list[tuple[str, ...]]:
         columns = self._columns()
@@ -116,7 +125,9 @@ class Summary:
                 continue
             pvalue = "<.001" if cell["p"] < 0.001 else f"{cell['p']:.3f}"
             shares = f"{100 * cell['noise']:.0f}", f"{cell['t']:.2f}", pvalue
-            ends = f"{cell['lower']:.4g}", f"{cell['upper']:.4g}", *((f"{cell['odds_ratio']:.4g}",) if len(self.classes) else ())
+            ends = [f"{cell[key]:.4g}" for key in ("lower", "upper")]
+            if len(self.classes):  # those of the intercept are odds
+                ends += [f"{cell[key]:.4g}" for key in ODDS] if name != INTERCEPT else [""] * len(ODDS)
             rows.append((str(name), f"{cell['coef']:.4g}", f"{cell['se']:.4g}", *shares, *ends))
         return rows
 
@@ -137,6 +148,7 @@ class Summary:
             ),
             *([f"Levels of categories are relative to {levels}.", UNLISTED] if levels else []),
             *([] if self.references else ["Coefficients are per unit of the columns as the estimator got them."]),
+            f"{MISSPECIFIED[len(self.classes) > 0]} {CLIPPED}",
             "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",
             "Computed from the releases of the fit: reading it costs nothing.",
         ]

@@ -25,6 +25,7 @@ from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy import PrivacyLedger
 from skdp.privacy.errors import LowSignalWarning
 from skdp.solvers import InferenceDescent
+from skdp.solvers._inference import BLOCK
 
 N, NAMES = 6000, ["age", "dose", "rest"]
 RNG = np.random.default_rng(3)
@@ -65,6 +66,56 @@ def test_contrasts_are_those_of_coefficients(model, y):
     noise = np.asarray(model.confidence_intervals(kind="noise"))
     assert (noise[:, 1] - noise[:, 0] < ends[:, 1] - ends[:, 0]).all()
     assert ((each.noise_share > 0.1) & (each.noise_share < 0.95)).all()
+
+
+@BOTH
+def test_the_length_of_a_row_changes_no_test(model, y):
+    """Squares of such rows overflow or vanish."""
+    model = of(model, y)
+    usual, frame = model.contrast([0, 1, 0]), model.contrast(["x1", "x2"])
+    for size in (1e-200, 1e160):
+        found = model.contrast([0, size, 0])
+        assert found.estimable.all() and found.lower[0] == pytest.approx(size * usual.lower[0])
+        both = model.wald_test([[0, size, 0], [0, 0, 1 / size]])
+        assert both.statistic == pytest.approx(model.wald_test(["x1", "x2"]).statistic)
+    table = frame.to_frame()
+    assert table.index.tolist() == ["x1", "x2"] and table["lower"].iloc[0] == pytest.approx(usual.lower[0])
+
+
+def test_many_rows_have_the_intervals_of_each():
+    model = of(LINEAR, NUMBERS)
+    many = np.tile(X, (2, 1))
+    assert len(many) > 2 * BLOCK
+    np.testing.assert_allclose(model.predict_interval(many)[-3:], model.predict_interval(X[-3:]), rtol=1e-12)
+
+
+def test_parameters_that_are_set_after_a_fit_change_no_interval():
+    model = of(LINEAR, NUMBERS)
+    before = model.predict_interval(X[:3]), np.asarray(model.confidence_intervals())
+    model.set_params(fit_intercept=False)
+    np.testing.assert_array_equal(model.predict_interval(X[:3]), before[0])
+    np.testing.assert_array_equal(model.confidence_intervals(), before[1])
+
+
+def test_where_the_signal_is_far_from_learnt_nothing_is_identified(rng):
+    """Nearly separable classes: coefficients of other columns are wrong, too."""
+    rows = rng.uniform(-1, 1, (20_000, 3))
+    for slope, known in ((4, True), (30, False)):
+        y = (rng.random(len(rows)) < expit(rows @ [slope, 1, 0])).astype(int)
+        model = of(LOGISTIC, y, rows, epsilon=3.0)
+        assert model.inference_.identified == known
+
+
+@pytest.mark.filterwarnings("ignore:epsilon=inf adds no noise")
+@BOTH
+def test_columns_that_are_equal_are_not_identified_without_noise(model, y):
+    rows = X.copy()
+    rows[:, 2] = rows[:, 1]
+    for intercept in (True, False):
+        found = of(model, y, rows, epsilon=np.inf, fit_intercept=intercept)
+        with pytest.warns(UserWarning, match="are not identified"):
+            assert not found.contrast(np.eye(3)).estimable[1:].any()
+        assert found.contrast([0, 1, 1]).estimable.all()
 
 
 @BOTH
@@ -321,8 +372,11 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     np.testing.assert_allclose(model.coef_.ravel(), table["coef"][:-1])
     assert "relative to stage=B, sex=other" in model.privacy_report_.public["resolved"]["columns"]
     assert model.wald_test("stage").pvalue < 1e-4 and model.wald_test("sex").df[0] == 1
-    with pytest.raises(ValueError, match=r"such as \{'stage_A': 1\}\.$"):
-        model.wald_test("stage_A")
+    assert model.wald_test("stage_A") == model.wald_test({"stage_A": 1})
+    assert model.contrast(["stage", "age"]).names.tolist() == ["stage_A", "stage_C", "age"]
+    for L in ({"stage": 1}, {"stage_B": 1}, "stage_B"):
+        with pytest.raises(ValueError, match=r"relative to 'B', which has no coefficient; the others are 'stage_A', 'stage_C'"):
+            model.contrast(L)
     for empty in ({}, [{"stage_A": 1}, {}]):
         with pytest.raises(ValueError, match=r"expected dicts with the factor of at least one of \["):
             model.contrast(empty)

@@ -34,6 +34,8 @@ PLACES = np.array([-1.64, -0.8, 0.0, 0.8, 1.64])
 WEIGHTS = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # Curvatures over the mean one at which what steps leave undone is computed; between them, it is interpolated.
 TABULATED = np.geomspace(LEAST, 10.0, 60)
+# Least curvature of a direction that is not flat, over the mean one, where there is no noise. A choice above rounding errors.
+SINGULAR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -296,9 +298,9 @@ def _along_eigenvectors(
     cleaned = np.maximum(isotonic_regression(values - 2 * (mixed * gaps).sum(axis=1)), 0.0)
     spread = np.sqrt(_quadratic(variances, squares))
     mean = float(cleaned.mean())
-    flat = -(between / np.maximum(cleaned, edges / 2)).sum(axis=1)
+    flat = -(between / np.maximum(cleaned, np.maximum(edges / 2, 1e-300))).sum(axis=1)
     apart = np.clip(ABOVE_MEAN * mean, ABOVE_FLAT[0] * spread, ABOVE_FLAT[1] * spread)
-    shown = (values > flat + apart) & (edges <= MOST_EDGE * mean)
+    shown = (values > np.maximum(flat + apart, SINGULAR * mean)) & (edges <= MOST_EDGE * mean)
     return cleaned, shown, edges, LEAK * mixed
 
 
