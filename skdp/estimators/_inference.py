@@ -138,8 +138,8 @@ class IntervalMixin:
         spelt = "; spell categories as the cells do" if getattr(getattr(self, "schema_", None), "references", {}) else ""
         warn(
             f"{unknown} of {number} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
-            f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are your own "
-            "columns, leave one out, as a schema does.",
+            f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are "
+            "columns of your own, leave one out, as a schema does.",
             LowSignalWarning,
         )
 

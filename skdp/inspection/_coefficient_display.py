@@ -1,5 +1,6 @@
 """Plot the coefficients of a model fitted for inference, with the noise part and the whole of their intervals."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 __all__ = ["CoefficientDisplay"]
 
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
-HEIGHT, WIDTH = 0.32, 6.0  # inches: of one coefficient, and of the figure
+HEIGHT, WIDTH = 0.32, 6.0  # inches: of one line of a name, and of the figure without long names
+LONGEST, LETTER = 30, 0.085  # letters of a line of a name, which are wrapped beyond; and inches of each beyond half of these
+MOST_TICKS = 7  # of an axis of ratios
 
 
 class CoefficientDisplay:
@@ -121,7 +124,7 @@ class CoefficientDisplay:
         factors = np.array([float((units or {}).get(name, 1.0)) for name in chosen])
         rows = np.eye(len(known))[[known.index(name) for name in chosen]] * factors[:, None]
         whole = estimator.contrast(rows, chosen, level=level)
-        noise = estimator.contrast(rows, chosen, level=level, kind="noise")
+        noise = estimator.inference_.contrasts(rows, np.zeros(len(rows)), np.array(chosen), float(level), "noise")
         references = estimator._references()
         labels = [name if factor == 1 else f"{name} (per {factor:g})" for name, factor in zip(chosen, factors, strict=True)]
         labels = [
@@ -156,8 +159,11 @@ class CoefficientDisplay:
         """
         import matplotlib.pyplot as plt
 
+        labels = ["\n".join(textwrap.wrap(name, LONGEST)) for name in self.names]
         if ax is None:
-            _, ax = plt.subplots(figsize=(WIDTH, 1.1 + HEIGHT * len(self.names)), layout="constrained")
+            lines = [line for label in labels for line in label.split("\n")]
+            width = WIDTH + LETTER * max(0, max(map(len, lines), default=0) - LONGEST // 2)
+            _, ax = plt.subplots(figsize=(width, 1.1 + HEIGHT * len(lines)), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         shown = np.exp if self.odds else np.asarray
         places = np.arange(len(self.names))[::-1]
@@ -182,7 +188,7 @@ class CoefficientDisplay:
         if self.odds:
             ax.set_xscale("log")
             self._label_ratios(shown)
-        ax.set_yticks(places, self.names)
+        ax.set_yticks(places, labels)
         ax.set_ylim(-0.7, len(self.names) - 0.3)
         ax.set_xlabel(f"{'odds ratio (log scale)' if self.odds else 'coefficient'}, {100 * self.level:g} % interval")
         ax.plot([], [], color=BLUE, linewidth=5, label="privacy noise")
@@ -198,6 +204,7 @@ class CoefficientDisplay:
         low, high = (float(ends.min()), float(ends.max())) if ends.size else (0.5, 2.0)
         coarse, fine = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3)
         ticks = [tick for tick in (fine if 0.5 <= low and high <= 3 else coarse) if low / 1.5 <= tick <= high * 1.5]
+        ticks = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if tick in (0.01, 0.1, 1, 10, 100)]
         self.ax_.xaxis.set_major_locator(FixedLocator(ticks))
         self.ax_.xaxis.set_minor_locator(NullLocator())
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

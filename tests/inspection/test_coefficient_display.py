@@ -47,10 +47,22 @@ def test_what_is_not_identified_has_a_note_and_no_interval(rng):
     model = DPLinearRegression(0.2, target_bounds=(-1, 1), feature_bounds=1.0, inference=True)
     with pytest.warns(UserWarning, match="drown the signal"):
         model.fit(X, X[:, 0])
-    with pytest.warns(UserWarning, match="3 of 3 combinations of coefficients are not identified"):
+    with pytest.warns(UserWarning, match="3 of 3 combinations of coefficients are not identified") as found:
         display = CoefficientDisplay.from_estimator(model)
+    assert len(found) == 1
     assert drawn(display).size == 0
     assert [text.get_text() for text in display.ax_.texts] == ["not identified at this budget"] * 3
+
+
+@pytest.mark.parametrize(("largest", "ticks"), [(1.2, 7), (90.0, 5)])
+def test_long_names_leave_room_and_ticks_are_few(largest, ticks):
+    ends = np.log([[1 / largest, largest]] * 2)
+    names = ["age", "marital status_married, spouse in the civil service (against never married)"]
+    given = {"confidence": ends, "noise": ends / 2, "estimable": np.ones(2, dtype=bool), "level": 0.95, "odds": True}
+    display = CoefficientDisplay(names=names, estimate=np.zeros(2), **given).plot()
+    display.figure_.draw_without_rendering()
+    assert display.ax_.get_window_extent().width > 0.5 * display.figure_.bbox.width
+    assert 3 <= len(display.ax_.get_xticks()) <= ticks
 
 
 def test_mistakes_are_refused(models):

@@ -53,6 +53,8 @@ __all__ = ["Additive", "AdditiveModel"]
 
 # Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
+# What else hides a function of a classifier, for its warning.
+ONE_CLASS = " Where nearly all records have one class, the log-odds are not identified either."
 
 
 class AdditiveModel(DPEstimator):
@@ -282,7 +284,7 @@ class AdditiveModel(DPEstimator):
             warn(
                 f"The functions of {unknown} are not identified at this budget, or only in part: they have no test. Take more "
                 "records, a larger epsilon, fewer columns, or bounds closer to where the records are, from public knowledge; "
-                "describe a column of two values as a category.",
+                f"describe a column of two values as a category.{ONE_CLASS if hasattr(self, 'classes_') else ''}",
                 LowSignalWarning,
             )
         return found

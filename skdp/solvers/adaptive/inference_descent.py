@@ -204,7 +204,8 @@ class InferenceDescent(WhiteningSolver):
             return 0.0, ""
         level = self._outlook_level(problem)
         if level < 0.5:
-            return level, "nearly all coefficients are likely to be identified"
+            rare = ", except where one class is rare" if problem.loss.targets == "classes" else ""
+            return level, f"nearly all coefficients are likely to be identified{rare}"
         if self._drowned(problem):
             found = "no coefficient is identified, so that there is no interval"
         elif level >= 1:
