@@ -12,7 +12,7 @@ from skdp.solvers.adaptive._whitening import Frame
 __all__ = ["Curvature", "Steps", "Unlearnt", "estimated_bread", "estimated_meat"]
 
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
-# of levels, equal correlations of .9, and independent columns (docs/user_guide/confidence_intervals.md has those of the check).
+# of levels, equal correlations of .9, and independent columns (docs/guarantees/intervals.md has those of the check).
 
 # Least curvature that the Newton step and the covariance assume, over the mean one, and over the half edge of its noise.
 FLOOR, FLOOR_OF_EDGE = 0.08, 0.6

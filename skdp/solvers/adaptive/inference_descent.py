@@ -47,7 +47,7 @@ from skdp.solvers.adaptive._whitening import Shares as FirstShares
 __all__ = ["InferenceDescent"]
 
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
-# of levels, equal correlations of .9, and independent columns. docs/user_guide/confidence_intervals.md has the check on others.
+# of levels, equal correlations of .9, and independent columns. docs/guarantees/intervals.md has the check on others.
 
 # Share of the meat where it is released, and largest half edge of its noise, over its usual mean, for which it is. With .6, 5 and
 # 20 columns of 5000 records have it from epsilon .4 and 3 on for numbers, and from .25 and 1.5 on for classes. Where it was left
