@@ -76,6 +76,8 @@ class IntervalMixin:
                 f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
                 "inference=False, whose coefficients have no intervals."
             )
+        if self.inference and facts.feature_names is not None and INTERCEPT in facts.feature_names:
+            raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
         plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
         return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
 
@@ -136,10 +138,11 @@ class IntervalMixin:
             return
         without = "their interval is the whole range" if of == "predictions" else "they have no interval, and no p-value"
         spelt = "; spell categories as the cells do" if getattr(getattr(self, "schema_", None), "references", {}) else ""
+        separated = " Nothing is where columns nearly separate the two classes." if hasattr(self, "classes_") else ""
         warn(
             f"{unknown} of {number} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
             f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are "
-            "columns of your own, leave one out, as a schema does.",
+            f"columns of your own, leave one out, as a schema does.{separated}",
             LowSignalWarning,
         )
 
@@ -349,18 +352,18 @@ class InferenceMixin(IntervalMixin):
 
     def _by_name(self, L: Any) -> Any:
         """Rows of factors, from dicts of them, or from the name of a column of the table."""
+        names = [*self._names(), INTERCEPT]
         if (chosen := self._named(L)) is not None:
-            return np.eye(len(self._names()))[[self._names().index(name) for name in chosen]]
+            return np.eye(len(names))[[names.index(name) for name in chosen]]
         if hasattr(L, "to_dict") and np.ndim(L) == 1 and all(isinstance(name, str) for name in L.index):
             L = L.to_dict()  # a Series of factors by name
         given = [L] if isinstance(L, Mapping) else L
         if not (isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)):
             return L
-        names = [*self._names(), INTERCEPT]
         if not all(given):
             raise ValueError(f"L={shown(L)}; expected dicts with the factor of at least one of {names}.")
         if unknown := sorted({str(name) for row in given for name in row} - set(names)):
-            hints = "".join(map(self._hint, unknown))
+            hints = "".join(dict.fromkeys(map(self._hint, unknown)))
             raise ValueError(f"L names {unknown}; expected some of {names}.{hints}")
         if text := {str(name): factor for row in given for name, factor in row.items() if isinstance(factor, str)}:
             raise TypeError(f"L has the factors {text}, which are text; expected numbers.")
@@ -377,21 +380,23 @@ class InferenceMixin(IntervalMixin):
     def _coefficients_of(self, name: str) -> list[str]:
         """Names of the coefficients of a column of the table, or of the one with this name."""
         schema, names = getattr(self, "schema_", None), self._names()
-        found = {one: [one] for one in names}
+        found = {one: [one] for one in (*names, INTERCEPT)}
         columns = found if schema is None else {column: names[place] for column, place in schema.blocks()}
         if name not in (found := found | columns):
-            beside = "" if schema is None else f", or a coefficient, one of {names}"
+            beside = "" if schema is None else f", or a coefficient, one of {[*names, INTERCEPT]}"
             hint = self._hint(name)
             raise ValueError(f"L={name!r} is no column; expected one of {list(columns)}{beside}, or factors of these.{hint}")
         return found[name]
 
     def _hint(self, name: str) -> str:
         """Say what a name is that is not one of a coefficient."""
-        schema = getattr(self, "schema_", None)
-        for column, level in getattr(schema, "references", {}).items():
+        if (schema := getattr(self, "schema_", None)) is None:
+            return ""
+        for column, _ in schema.blocks():
+            level = schema.references.get(column)
             if name in (column, f"{column}_{level}"):
-                of_column = ", ".join(map(repr, self._coefficients_of(column)))
-                return f" Levels of {column!r} are relative to {level!r}, which has no coefficient; the others are {of_column}."
+                relative = "" if level is None else f", relative to {level!r}, which has none"
+                return f" The coefficients of {column!r} are {self._coefficients_of(column)}{relative}."
         return ""
 
 

@@ -20,13 +20,10 @@ SKEWED = (
     "Errors count as symmetric, and {size}. Where they are skewed, as those of costs and counts are, an interval is not one for "
     "the mean: large values count less."
 )
-MISSPECIFIED = {
-    True: "If log-odds are not linear in the columns, this weighted fit and maximum likelihood differ, sometimes in sign; "
-    "InferenceDescent(robust=True) is nearer to it.",
-    False: "If means are not linear in the columns, this weighted fit and least squares differ, sometimes in sign; "
-    "InferenceDescent(robust=True) is nearer to it.",
-}
-CLIPPED = "Values beyond the stated bounds count as the bound."
+WEIGHTED = (
+    "If {means} are not linear in the columns, coefficients are those of a weighted fit, which may differ from {ordinary}, even "
+    "in sign. Records beyond the stated bounds or data_norm are clipped to them."
+)
 UNLISTED = 'Missing cells and values that are not listed count as "other" where that is listed, and else as the level named here.'
 
 
@@ -148,7 +145,10 @@ class Summary:
             ),
             *([f"Levels of categories are relative to {levels}.", UNLISTED] if levels else []),
             *([] if self.references else ["Coefficients are per unit of the columns as the estimator got them."]),
-            f"{MISSPECIFIED[len(self.classes) > 0]} {CLIPPED}",
+            WEIGHTED.format(
+                means="log-odds" if len(self.classes) else "means",
+                ordinary="maximum likelihood" if len(self.classes) else "least squares",
+            ),
             "se: sampling and privacy noise. noise %: share of the variance that is privacy noise.",
             "Computed from the releases of the fit: reading it costs nothing.",
         ]

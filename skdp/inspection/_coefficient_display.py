@@ -11,7 +11,8 @@ __all__ = ["CoefficientDisplay"]
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
 HEIGHT, WIDTH = 0.32, 6.0  # inches: of one line of a name, and of the figure without long names
 LONGEST, LETTER = 30, 0.085  # letters of a line of a name, which are wrapped beyond; and inches of each beyond half of these
-MOST_TICKS = 7  # of an axis of ratios
+MOST_TICKS = 7  # of an axis of ratios; where these are more, only some are labelled
+FEWER_TICKS = 0.01, 0.1, 0.5, 0.7, 1, 1.5, 2, 3, 10, 100
 
 
 class CoefficientDisplay:
@@ -204,7 +205,7 @@ class CoefficientDisplay:
         low, high = (float(ends.min()), float(ends.max())) if ends.size else (0.5, 2.0)
         coarse, fine = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3)
         ticks = [tick for tick in (fine if 0.5 <= low and high <= 3 else coarse) if low / 1.5 <= tick <= high * 1.5]
-        ticks = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if tick in (0.01, 0.1, 1, 10, 100)]
+        ticks = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if tick in FEWER_TICKS]
         self.ax_.xaxis.set_major_locator(FixedLocator(ticks))
         self.ax_.xaxis.set_minor_locator(NullLocator())
         self.ax_.xaxis.set_minor_formatter(NullFormatter())

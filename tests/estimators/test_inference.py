@@ -373,9 +373,13 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     assert "relative to stage=B, sex=other" in model.privacy_report_.public["resolved"]["columns"]
     assert model.wald_test("stage").pvalue < 1e-4 and model.wald_test("sex").df[0] == 1
     assert model.wald_test("stage_A") == model.wald_test({"stage_A": 1})
-    assert model.contrast(["stage", "age"]).names.tolist() == ["stage_A", "stage_C", "age"]
+    found = model.contrast(["stage", "age", "(intercept)"])
+    assert found.names.tolist() == ["stage_A", "stage_C", "age", "(intercept)"]
+    assert found.estimate[-1] == pytest.approx(np.ravel(model.intercept_)[0])
     for L in ({"stage": 1}, {"stage_B": 1}, "stage_B"):
-        with pytest.raises(ValueError, match=r"relative to 'B', which has no coefficient; the others are 'stage_A', 'stage_C'"):
+        with pytest.raises(
+            ValueError, match=r"The coefficients of 'stage' are \['stage_A', 'stage_C'\], relative to 'B', which has none\.$"
+        ):
             model.contrast(L)
     for empty in ({}, [{"stage_A": 1}, {}]):
         with pytest.raises(ValueError, match=r"expected dicts with the factor of at least one of \["):
@@ -389,6 +393,13 @@ def test_categories_are_relative_to_their_first_level(model, y, frame):
     ends = model.predict_interval(frame[:5])
     middle = model.predict_proba(frame[:5])[:, 1] if hasattr(model, "classes_") else model.predict(frame[:5])
     assert (ends[:, 0] < middle).all() and (middle < ends[:, 1]).all()
+
+
+@BOTH
+def test_a_column_with_the_name_of_the_intercept_is_refused_before_anything_is_charged(model, y):
+    with PrivacyLedger(epsilon=1.0, delta=1e-3) as ledger, pytest.raises(ValueError, match=r"^X has a column '\(intercept\)'"):
+        clone(model).fit(pd.DataFrame(X, columns=["age", "(intercept)", "rest"]), y)
+    assert not ledger.entries
 
 
 def test_bounds_may_be_an_array():

@@ -54,7 +54,7 @@ def test_what_is_not_identified_has_a_note_and_no_interval(rng):
     assert [text.get_text() for text in display.ax_.texts] == ["not identified at this budget"] * 3
 
 
-@pytest.mark.parametrize(("largest", "ticks"), [(1.2, 7), (90.0, 5)])
+@pytest.mark.parametrize(("largest", "ticks"), [(1.2, 7), (1.5, 5), (1.9, 5), (2.9, 7), (9.0, 7), (90.0, 7)])
 def test_long_names_leave_room_and_ticks_are_few(largest, ticks):
     ends = np.log([[1 / largest, largest]] * 2)
     names = ["age", "marital status_married, spouse in the civil service (against never married)"]
