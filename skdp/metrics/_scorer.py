@@ -111,7 +111,7 @@ def dp_scorer(
 ) -> DPScorer:
     """Make a scorer with differential privacy, called as ``scorer(model, X, y)``.
 
-    **Every call spends the whole budget**: `cross_val_score` with five folds spends it five times, once on each fold, and a
+    **Every call spends the whole budget**: ``cross_val_score`` with five folds spends it five times, once on each fold, and a
     grid search once for each candidate and fold. The active ledgers charge each call and add the charges up, also of calls in
     worker processes (``n_jobs``).
 

@@ -114,7 +114,7 @@ class SearchPlan:
         *Composition.* With a refit on all records, :math:`k\mu^2 + \mu_r^2` is the square of the parameter of the budget. The
         choice is post-processing of released scores.
 
-        *Random stopping.* `skdp.privacy.accounting.random_stopping` has the bound.
+        *Random stopping.* ``skdp.privacy.accounting.random_stopping`` has the bound.
         """
         chosen = (COMPOSITION if n_candidates <= FEW else STOPPING) if mechanism == "auto" else mechanism
         again = chosen == COMPOSITION if refit == "auto" else bool(refit)

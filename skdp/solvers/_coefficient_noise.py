@@ -52,7 +52,7 @@ class CoefficientNoise:
     steps : Contraction or None, default=None
         Steps from which the noise came; None where the curvature of the loss is not known.
     blocks : tuple of (int, ndarray of shape (k, k)), default=()
-        First feature and covariance of the coefficients of k features, in the user's units, with which they replace `variances`
+        First feature and covariance of the coefficients of k features, in the user's units, with which they replace ``variances``
         of a single output.
 
     Notes

@@ -84,7 +84,7 @@ class BoostedModel(AdditiveModel):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gains of all splits, of shape (n_features_in_,); follows from released leaf sums."""
+        """Share of each column in the gains of all splits, of shape ``(n_features_in_,)``; follows from released leaf sums."""
         check_is_fitted(self)
         if self.trees_ is None:
             raise AttributeError(
