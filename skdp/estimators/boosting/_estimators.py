@@ -65,7 +65,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     trees_ : Trees or None
         The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
         the additive model alone.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (``n_features_in_``,)
         Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
     shape_functions_ : dict of ShapeFunction
         The partial dependence of each column, with a band for the noise.
@@ -248,7 +248,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     trees_ : Trees or None
         The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
         the additive model alone.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (``n_features_in_``,)
         Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
     shape_functions_ : dict of ShapeFunction
         The partial dependence of each column, with a band for the noise.
