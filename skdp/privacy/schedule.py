@@ -220,7 +220,7 @@ class Schedule:
     def pure_epsilon(self) -> float | None:
         """Sum of the epsilons of all releases at noise scale 1 if all have Laplace noise, else None.
 
-        *Proof.* A release with integers of the Laplace law is epsilon-DP, given the earlier ones, and such epsilons add up, also if
+        *Proof.* A release with integers of the Laplace law is epsilon-DP, given the earlier ones. Such epsilons add up, even if
         later queries depend on earlier answers.
         """
         weights = [(count, release.mechanism.weight) for count, release in self.entries if isinstance(release.mechanism, Laplace)]
