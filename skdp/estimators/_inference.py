@@ -76,8 +76,6 @@ class IntervalMixin:
                 f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
                 "inference=False, whose coefficients have no intervals."
             )
-        if self.inference and facts.feature_names is not None and INTERCEPT in facts.feature_names:
-            raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
         plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
         return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
 
@@ -129,22 +127,18 @@ class IntervalMixin:
         if kind not in KINDS:
             raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}.")
         found: Contrasts = inference.contrasts(rows, constant, names, float(level), kind, beside)
-        self._warn_of_unknown(int(np.count_nonzero(~found.estimable)), len(rows), of)
-        return found
-
-    def _warn_of_unknown(self, unknown: int, number: int, of: str) -> None:
-        """Warn that some combinations have no interval, and say what to do."""
-        if not unknown:
-            return
+        if not (unknown := np.count_nonzero(~found.estimable)):
+            return found
         without = "their interval is the whole range" if of == "predictions" else "they have no interval, and no p-value"
         spelt = "; spell categories as the cells do" if getattr(getattr(self, "schema_", None), "references", {}) else ""
-        separated = " Nothing is where columns nearly separate the two classes." if hasattr(self, "classes_") else ""
+        separated = " Where columns nearly separate the classes, nothing is identified." if hasattr(self, "classes_") else ""
         warn(
-            f"{unknown} of {number} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
+            f"{unknown} of {len(rows)} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
             f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are "
             f"columns of your own, leave one out, as a schema does.{separated}",
             LowSignalWarning,
         )
+        return found
 
 
 class InferenceMixin(IntervalMixin):
@@ -288,6 +282,11 @@ class InferenceMixin(IntervalMixin):
                 "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
                 "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."
             )
+
+    def _plan_of(self, facts: Facts) -> Plan:
+        if for_inference(self._algorithm()) and facts.feature_names is not None and INTERCEPT in facts.feature_names:
+            raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
+        return super()._plan_of(facts)
 
     def _interval_rows(self, X: Any) -> tuple[Any, float]:
         return self._rows_of(X), 0.0  # type: ignore[attr-defined]

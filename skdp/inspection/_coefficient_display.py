@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 __all__ = ["CoefficientDisplay"]
 
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
-HEIGHT, WIDTH = 0.32, 6.0  # inches: of one line of a name, and of the figure without long names
-LONGEST, LETTER = 30, 0.085  # letters of a line of a name, which are wrapped beyond; and inches of each beyond half of these
+HEIGHT, LINE, WIDTH = 0.32, 0.17, 6.0  # inches: of a coefficient, of each further line of the longest name, and of the figure
+LONGEST, LETTER = 30, 0.085  # letters of a line of a name, which is wrapped beyond; and inches of each beyond half of these
 MOST_TICKS = 7  # of an axis of ratios; where these are more, only some are labelled
 FEWER_TICKS = 0.01, 0.1, 0.5, 0.7, 1, 1.5, 2, 3, 10, 100
 
@@ -162,9 +162,10 @@ class CoefficientDisplay:
 
         labels = ["\n".join(textwrap.wrap(name, LONGEST)) for name in self.names]
         if ax is None:
-            lines = [line for label in labels for line in label.split("\n")]
-            width = WIDTH + LETTER * max(0, max(map(len, lines), default=0) - LONGEST // 2)
-            _, ax = plt.subplots(figsize=(width, 1.1 + HEIGHT * len(lines)), layout="constrained")
+            lines = [label.split("\n") for label in labels]
+            longest, most = max((len(line) for label in lines for line in label), default=0), max(map(len, lines), default=1)
+            height = 1.1 + (HEIGHT + LINE * (most - 1)) * len(labels)
+            _, ax = plt.subplots(figsize=(WIDTH + LETTER * max(0, longest - LONGEST // 2), height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         shown = np.exp if self.odds else np.asarray
         places = np.arange(len(self.names))[::-1]

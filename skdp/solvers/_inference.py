@@ -193,7 +193,7 @@ class Inference:
             errors = sizes * (self._guard * self.unit * np.sqrt(total))
             estimate = sizes * (self.unit * (inner @ self.estimates) + self.offset * constant)
             freedom = _of_total(df, noise, total)
-            reach = stats.t.ppf((1 + level) / 2, freedom) * errors
+            reach = stats.t.isf((1 - level) / 2, freedom) * errors
             known = estimable & np.isfinite(np.abs(estimate) + reach)
         statistic = np.divide(estimate, errors, where=known & (errors > 0), out=np.full(len(errors), np.nan))
         half = np.where(known, reach, np.inf)

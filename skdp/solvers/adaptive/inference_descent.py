@@ -98,7 +98,8 @@ MOST_EDGE_OF_CLASSES = 0.5
 # Largest part of log-odds that the steps leave undone, as a root mean square over records, with which anything is called
 # identified. The loss is not quadratic, so that all coefficients are wrong where the signal is far from learnt. Of 20 000 records
 # with a slope of 16 and one of 1 (epsilon 3), .8 to 3 are left, and intervals for the latter held .1 of 10 samples; with 8
-# and 1, it is .4 to .7, and they held. With 5000 records and log-odds of a standard deviation of 1.3, it was at most .74.
+# and 1, it is .4 to .7, and they held. In 28 cells of 5000 records and log-odds of a standard deviation of 1.3, six fits each, it
+# was at most .74. docs/guarantees/intervals.md has a check on other tables.
 MOST_UNDONE = 0.75
 # Noise of one second derivative, and half edge of the noise of a bread, both over the mean curvature, from which on few
 # coefficients are likely to be identified; from half of them on, some may not be. Shares that were identified in 525 cells of 12
