@@ -29,7 +29,7 @@ class Progress:
     Parameters
     ----------
     estimator : estimator
-        The estimator whose callbacks are called.
+        The estimator that is fitted. The callbacks of the one that the user fits are called.
     total : int
         Number of releases on the schedule.
     verbose : int
@@ -37,6 +37,7 @@ class Progress:
     """
 
     def __init__(self, estimator: Any, total: int, verbose: int) -> None:
+        estimator = estimator._user_model
         _warn_of_readers(estimator)
         self._estimator, self._total, self._done = estimator, total, 0
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
@@ -80,7 +81,7 @@ class PartitionProgress:
     """
 
     def __init__(self, estimator: Any, verb: str, total: int | None) -> None:
-        self._line, self._of = f"[{type(estimator).__name__}] {verb}", "" if total is None else f" of {total}"
+        self._line, self._of = f"[{estimator._name}] {verb}", "" if total is None else f" of {total}"
         self._last = monotonic()
 
     def __call__(self, done: int) -> None:
@@ -92,7 +93,7 @@ class PartitionProgress:
 
 def asks_for_data(estimator: Any) -> bool:
     """Return whether a callback of the estimator asks for the training data."""
-    return bool(_readers(estimator))
+    return bool(_readers(estimator._user_model))
 
 
 def _warn_of_readers(estimator: Any) -> None:

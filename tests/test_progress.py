@@ -1,11 +1,16 @@
 """Progress: one tick per release, printed or through scikit-learn's callbacks, and what callbacks may see."""
 
+from threading import enumerate as enumerate_threads
+from threading import main_thread
+
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.fixes import parse_version
 
-from skdp import DPLogisticRegression, OutsideGuaranteeWarning, _progress
+from skdp import DPLogisticRegression, DPTabularClassifier, DPTabularRegressor, OutsideGuaranteeWarning, _progress
 from skdp._progress import Progress
 from skdp.data import chunks, npy
 from skdp.privacy.data import summation
@@ -49,6 +54,20 @@ class Recorder:
         self.ends += context.parent is not None
 
 
+class Propagated(Recorder):
+    """A recorder that scikit-learn hands on to the parts of an estimator."""
+
+    max_propagation_depth = None
+
+
+class Keeper(Recorder):
+    """Keeps the model that callbacks get."""
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        super().on_fit_task_end(estimator, context)
+        self.model, self.name = fitted_estimator, type(estimator).__name__
+
+
 @needs_callbacks
 def test_callbacks_get_one_task_per_release(recwarn):
     recorder = Recorder()
@@ -64,6 +83,69 @@ def test_progress_bar_of_scikit_learn(capsys):
 
     estimator().set_callbacks(ProgressBar()).fit(X, y)
     assert "DPLogisticRegression - fit" in capsys.readouterr().out
+
+
+def tabular(kind, given, form):
+    """Return an estimator that chooses another one, and a table; 3 of 5 records are of the first class."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, 2000), "b": rng.uniform(-1, 1, 2000)})
+    target = (frame["a"] > 0.2).astype(int).to_numpy()
+    model = kind(**given, feature_bounds=None if form == "frame" else 1.0)
+    return model, *((frame, target) if form == "frame" else (frame.to_numpy(), target))
+
+
+CHOOSERS = [(DPTabularClassifier, {"classes": [0, 1]}), (DPTabularRegressor, {"target_bounds": (0, 1)})]
+
+
+@needs_callbacks
+@pytest.mark.parametrize("form", ("array", "frame", "chunks"))
+@pytest.mark.parametrize("kind, given", CHOOSERS)
+def test_callbacks_of_an_estimator_that_chooses_another_one(kind, given, form, recwarn):
+    """They are set up and torn down once, and get a task per release and the model that the fit returns."""
+    model, rows, target = tabular(kind, given, form)
+    keeper, table = Keeper(), (chunks(lambda: [(rows, target)]),) if form == "chunks" else (rows, target)
+    model.set_callbacks(keeper).fit(*table)
+    assert keeper.contexts[-1] == "torn down" and len(keeper.contexts) == 2
+    assert keeper.ends == keeper.contexts[0].max_subtasks > 1 and keeper.name == kind.__name__
+    assert np.array_equal(keeper.model.predict(rows), model.predict(rows))
+    assert keeper.model.privacy_report_ == model.privacy_report_ and type(keeper.model) is kind
+    assert [name for name in vars(model) if "callback" in name] == ["_skl_callbacks"]
+    assert not [name for name in vars(model.estimator_) if "callback" in name or name == "_chosen_by"]
+    assert not [w for w in recwarn if "callback" in str(w.message)]
+
+
+@needs_callbacks
+@pytest.mark.parametrize("kind, given", CHOOSERS)
+def test_a_pipeline_hands_callbacks_on_to_an_estimator_that_chooses(kind, given):
+    model, rows, target = tabular(kind, given, "array")
+    recorder = Propagated()
+    pipeline = make_pipeline(model).set_callbacks(recorder).fit(rows, target)
+    assert recorder.contexts[-1] == "torn down" and len(recorder.contexts) == 2
+    assert recorder.ends == model.privacy_report_.public["n_releases"] + 1
+    assert not [name for part in (model, model.estimator_) for name in vars(part) if "callback" in name]
+    assert pipeline[-1] is model
+
+
+@needs_callbacks
+@pytest.mark.parametrize("kind, given", CHOOSERS)
+def test_progress_bar_of_an_estimator_that_chooses_ends_with_the_fit(kind, given, capsys):
+    from sklearn.callback import ProgressBar
+
+    model, rows, target = tabular(kind, given, "array")
+    model.set_callbacks(ProgressBar()).fit(rows, target)
+    assert f"{kind.__name__} - fit" in capsys.readouterr().out
+    assert all(thread.daemon or thread is main_thread() for thread in enumerate_threads())  # the process can end
+
+
+@needs_callbacks
+@pytest.mark.parametrize("kind, given", CHOOSERS)
+def test_a_refused_fit_of_an_estimator_that_chooses_tears_callbacks_down(kind, given):
+    model, rows, target = tabular(kind, given, "array")
+    recorder = Interrupts()
+    model.set_callbacks(recorder)
+    with pytest.raises(KeyboardInterrupt, match="its budget stays spent"):
+        model.fit(rows, target)
+    assert recorder.contexts[-1] == "torn down" and not hasattr(model, "estimator_")
 
 
 @needs_callbacks

@@ -22,6 +22,7 @@ from skdp._validation import (
     shown,
 )
 from skdp.constraints import Constraint
+from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._interrupted import told_when_interrupted
@@ -70,6 +71,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     l1_ratio: Any = 0.0  # for subclasses without this parameter
     schema: Any = None  # the same
     max_sample_weight: Any = None  # the same
+    _chosen_by: Choice | None = None  # during a fit, or for a plan, if another estimator chose this one
     _takes_weights: ClassVar[bool] = False
     _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
     _warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
@@ -151,7 +153,12 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     @property
     def _name(self) -> str:
         """The name of the estimator in the report, and in the entries of ledgers."""
-        return str(vars(self).get("_fitted_by", type(self).__name__))
+        return type(self._user_model).__name__
+
+    @property
+    def _user_model(self) -> Any:
+        """The estimator that the user fits: this one, unless another one chose it."""
+        return self if self._chosen_by is None else self._chosen_by.user_model
 
     def _stated(self) -> Schema | None:
         """Return the schema, checked; None without one."""
@@ -217,7 +224,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return all attributes of the fitted estimator, and pass them to the callbacks."""
         attributes = {**fit.attributes, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        fit.progress.end(attributes, given)
+        fit.progress.end(self._user_model._attributes_for(self, attributes), given)
+        return attributes
+
+    def _attributes_for(self, model: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes that callbacks get of this estimator, if these are those of the model that it fits."""
         return attributes
 
     @abstractmethod

@@ -187,7 +187,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         n_pairs = len(self._bounds_of_each(self.target_bounds))
         if n_pairs and in_partitions(X):
             raise ValueError("target_bounds for several targets, and a table in partitions; expected a table in memory.")
-        n_targets = number_of_targets(y) if self._takes_several else None
+        n_targets = number_of_targets(y) if self._user_model._takes_several else None
         if n_pairs and n_targets != n_pairs:
             raise ValueError(f"target_bounds has {n_pairs} pairs; expected a y with as many columns, or one pair (low, high).")
         if n_targets is None:
@@ -203,7 +203,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _bounds_of_each(self, given: Any) -> list[Any]:
         """Return the pairs of a range of y that has one for each of several targets; none if it has not."""
         kinds = (list, tuple, np.ndarray)
-        listed = self._takes_several and isinstance(given, kinds) and getattr(given, "ndim", 1) > 0
+        listed = self._user_model._takes_several and isinstance(given, kinds) and getattr(given, "ndim", 1) > 0
         return list(given) if listed and all(isinstance(pair, kinds) for pair in given) else []
 
     def _checked_bounds(self, given: Any) -> Any:
@@ -259,7 +259,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return Absolute() if self.loss == "absolute" else Squared()
 
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        units = self._units(number_of_targets(y) if self._takes_several else None)
+        units = self._units(number_of_targets(y) if self._user_model._takes_several else None)
         return read_regression_table(scratch, X, y, *units, bounded=self._bounds() is not None)
 
     def _target_reader(self) -> Callable[[Any, Any], Part]:

@@ -64,6 +64,7 @@ def report(
         reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan) + estimator._outlook(plan),
         public={
+            **_public_choice(estimator),
             **_public_table(plan, facts, planned),
             **_public_choices(estimator, plan),
             **({} if schema is None else {"schema": schema.to_dict()}),
@@ -119,6 +120,11 @@ def _minimum_noise(plan: Plan) -> str:
         f"the raw prediction of a row of the largest norm, {plan.problem.row_norm:.3g}, has noise of at most {raw:.3g} (root "
         f"mean square; raw predictions are {usual} and above drowns the signal)"
     )
+
+
+def _public_choice(estimator: Any) -> dict[str, Any]:
+    choice = estimator._chosen_by
+    return {} if choice is None else {"family": f"{type(estimator).__name__}: {choice.reason}"}
 
 
 def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:

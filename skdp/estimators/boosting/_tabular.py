@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
 from skdp.data._dask import is_dask, table_of
+from skdp.estimators._choice import Choice
 from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
@@ -45,6 +46,7 @@ SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
         "privacy_spent_",
         "schema_",
         "learnt_",
+        "privacy_report_",
         "prepared_features_",
     }
 )
@@ -60,39 +62,40 @@ class TabularModel(BoostedModel):
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         n_samples, n_columns, rest = self._facts_of(X, y)
-        model, reason = self._chosen(n_samples, n_columns, rest)
+        model = self._chosen(n_samples, n_columns, rest)
         learns = (
             rest is not None or (hasattr(X, "columns") and framed(X) is X) or in_partitions(X) or leaves_to_learn(self.schema)
         )
         if isinstance(model, DPLogisticRegression) and not learns:
             self._check_bounds()  # which warns of an array without public facts
-        vars(model).update({name: value for name, value in vars(self).items() if name.startswith("_")})  # ledgers, callbacks
-        vars(model).update(_fitted_by=type(self).__name__, _takes_several=False)  # one target, whatever estimator is chosen
+        if self._ledgers:
+            model._ledgers = self._ledgers
         model._fit(X, y, unsupported, **beside)
-        del vars(model)["_fitted_by"], vars(model)["_takes_several"]
-        for name in [name for name in vars(model) if name.startswith("_") and "callback" in name]:
-            delattr(model, name)  # scikit-learn takes its own off the outer estimator alone, and files hold none
-        fitted = {name: value for name, value in vars(model).items() if name in SHARED}
-        fitted["privacy_report_"] = self._stated_by(model.privacy_report_, model, reason)
-        self._commit({**fitted, "estimator_": model})
+        del model._chosen_by  # this estimator, which files need once
+        self._commit(self._attributes_of(model))
         return self
+
+    def _attributes_for(self, model: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+        fitted = self._made(type(model))
+        vars(fitted).update(attributes)
+        return self._attributes_of(fitted)
+
+    def _attributes_of(self, model: Any) -> dict[str, Any]:
+        """Return the attributes of this estimator once the chosen one is fitted."""
+        return {**{name: value for name, value in vars(model).items() if name in SHARED}, "estimator_": model}
 
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
         table = planned_table(self.schema, n_samples, n_features)
         if (hasattr(table, "shape") and not isinstance(table, Integral)) or in_partitions(table):
-            model, reason = self._chosen(*self._facts_of(table, None))
+            model = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)
-            model, reason = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
-        return self._stated_by(model.plan(n_samples, n_features, n_classes), model, reason)
+            model = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
+        return model.plan(n_samples, n_features, n_classes)  # type: ignore[no-any-return]
 
-    def _stated_by(self, report: PrivacyReport, model: Any, reason: str) -> PrivacyReport:
-        family = {"family": f"{type(model).__name__}: {reason}"}
-        return replace(report, estimator=type(self).__name__, public={**family, **report.public})
-
-    def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> tuple[Any, str]:
-        """Return the estimator that is fitted, and why, from public facts alone; None stands for the whole budget."""
+    def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> Any:
+        """Return the estimator that is fitted, chosen by public facts alone; None stands for the whole budget."""
         n_samples = max(n_samples, 2)
         signal = signal_to_noise(self._known_budget(n_samples) if budget is None else budget, n_samples)
         if self._rule(signal, n_columns) is not None:
@@ -101,9 +104,14 @@ class TabularModel(BoostedModel):
             kind, why = self._usual, "where noise would win over trees"
         else:
             kind, why = self._faint, "where noise would win over trees and curves"
+        model = self._made(kind)
+        model._chosen_by = Choice(self, f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}")
+        return model
+
+    def _made(self, kind: Any) -> Any:
+        """Return an estimator with the parameters of this one."""
         given = self.get_params(deep=False)
-        model = kind(**{name: given[name] for name in kind._get_param_names() if name in given})
-        return model, f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}"
+        return kind(**{name: given[name] for name in kind._get_param_names() if name in given})
 
     def _facts_of(self, X: Any, y: Any) -> tuple[int, int, Budget | None]:
         """Return the numbers of records and of columns, and the budget that columns which are learnt leave."""
