@@ -4,6 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from skdp._surroundings import look_around
 from skdp.privacy.ledger.active import active, carried
@@ -11,9 +12,23 @@ from skdp.privacy.ledger.active import active, carried
 __all__ = ["BoundToLedgers"]
 
 
+class OfFit:
+    """Attribute that a fit sets on the object; before, reading it raises NotFittedError."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """Return the descriptor itself for the class; an attribute of the object comes before it."""
+        if instance is None:
+            return self
+        raise NotFittedError(
+            f"This {owner.__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+        )
+
+
 class BoundToLedgers(BaseEstimator):
     """Base of all that spends a budget; pickles carry the ledgers that are active at that moment, also into worker processes."""
 
+    privacy_report_: Any = OfFit()
+    privacy_spent_: Any = OfFit()
     _ledgers: tuple[tuple[str, str], ...] = ()  # tokens of the ledgers that fits of this copy are charged to
     _paid = False  # whether a fit of this very object was charged to them
 

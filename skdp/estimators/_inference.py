@@ -312,9 +312,9 @@ class InferenceMixin(IntervalMixin):
 
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""
-        names = self._names()
+        inference, names = self._inferred(), self._names()
         d = len(names)
-        rows = np.eye(d + 1)[: d + bool(self._inferred().geometry.intercept)]
+        rows = np.eye(d + 1)[: d + bool(inference.geometry.intercept)]
         return rows[:, :d], rows[:, d], np.array([*names, INTERCEPT][: len(rows)])
 
     def _names(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -312,11 +312,10 @@ class Learning:
         mu = math.hypot(plan.mu, gaussian_mu(self.rest.epsilon, self.rest.delta))
         parameters = {name: brief(value) for name, value in self._parameters().items()}
         passes = public["passes"]  # a text where it follows from the records
-        found = {} if learnt is None else {"learnt": in_words(learnt)}
+        prepared = {} if learnt is None or {*learnt} <= {"y"} else self._of_learnt(public)
         both = {
             "n_columns": len(self.facts.names),
             "read_as": self.facts.read_as,
-            **found,
             "parameters": parameters,
             "n_releases": len(plan.schedule) + public["n_releases"],
             "passes": passes if isinstance(passes, str) else (plan.schedule.passes or 0) + passes,
@@ -330,9 +329,16 @@ class Learning:
             spent=PrivacySpent(gaussian_epsilon(mu, self.budget.delta), self.budget.delta),
             releases=(*lines, *of_fit.releases),
             noise_size=f"columns: {plan.outlook}; then {of_fit.noise_size}",
-            public={**public, **both},
+            public=_without(prepared, {**public, **both}),
+            learnt=None if learnt is None else in_words(learnt) | prepared,
             assumptions=(*self.facts.assumptions, *beside_learnt(of_fit.assumptions, self.facts.stated)),
         )
+
+    def _of_learnt(self, public: Mapping[str, Any]) -> dict[str, str]:
+        """Return what the report of the second stage states as public, and what depends on the columns as they were learnt."""
+        names = ("n_features", "feature_names") if public["feature_names"] != [*self.facts.names] else ()
+        basis = {name: value for name, value in public["resolved"].items() if name == "basis"}
+        return {**{name: str(public[name]) for name in names}, **basis}
 
     def _parameters(self) -> dict[str, Any]:
         return {name: value for name, value in self.estimator.get_params(deep=False).items() if name != "random_state"}
@@ -515,3 +521,9 @@ def _gaussian(plan: Plan) -> Plan:
             "a schema that leaves nothing to learn, or LearnedSchema, which has a budget of its own, before it in a pipeline."
         )
     return plan
+
+
+def _without(names: Collection[str], public: Mapping[str, Any]) -> dict[str, Any]:
+    """Return public facts, and the mapping of what was resolved, without some."""
+    resolved = {name: value for name, value in public["resolved"].items() if name not in names}
+    return {name: value for name, value in {**public, "resolved": resolved}.items() if name not in names}

@@ -99,14 +99,15 @@ class KnownCategories(StatelessTransformer):
         lists = self._lists(X.shape[1])
         if len(lists) != X.shape[1]:
             raise ValueError(f"categories has {len(lists)} lists; expected one, or one for each of {X.shape[1]} columns.")
-        for categories in lists:
-            category_names(categories)
+        for categories, other in zip(lists, self._others(X.shape[1]), strict=True):
+            category_names(categories, other)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         named = np.empty(X.shape, dtype=object)
         others = self._others(X.shape[1])
         for column, categories in enumerate(self._lists(X.shape[1])):
-            known = {spelling: name for name in category_names(categories) for spelling in _spellings(name)}
+            names = category_names(categories, others[column])
+            known = {spelling: name for name in names for spelling in _spellings(name)}
             with np.errstate(all="ignore"):  # a warning would reveal a NaN
                 named[:, column] = of_each(partial(_name, known, others[column]), X[:, column].tolist())
         return named
@@ -164,13 +165,15 @@ def _name(known: dict[str, str], other: str, value: Any) -> str:
     return known.get(spelling(value), other)  # type: ignore[arg-type]
 
 
-def category_names(categories: Any) -> list[str]:
+def category_names(categories: Any, other: str | None = None) -> list[str]:
     """Return the categories of one column as text.
 
     Parameters
     ----------
     categories : list
-        Text, numbers or booleans, all of one kind.
+        Text, numbers or booleans, all of one kind but for ``other``.
+    other : str or None, default=None
+        Category of all other values, which may be listed as well.
 
     Returns
     -------
@@ -185,7 +188,8 @@ def category_names(categories: Any) -> list[str]:
     if not isinstance(categories, (list, tuple, np.ndarray)) or len(categories) == 0:
         raise ValueError(f"categories={shown(categories)}; expected a list of at least one category.")
     names = [spelling(category) for category in categories]
-    if len({_kind(category) for category in categories}) > 1 or not all(names):
+    kinds = {_kind(category) for category, name in zip(categories, names, strict=True) if name != other}
+    if len(kinds) > 1 or not all(names):
         raise ValueError(f"categories={shown(categories)}; expected texts, numbers or booleans, all of one kind and none empty.")
     spellings = [spelling for name in names for spelling in _spellings(str(name))]
     if len(set(spellings)) < len(spellings):

@@ -310,7 +310,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             "feature_names_in_": np.array(facts.names, dtype=object),
             "schema_": schema,
             "learnt_": rows,
-            "privacy_report_": replace(statement, public={**statement.public, "learnt": in_words(rows)}),
+            "privacy_report_": replace(statement, learnt=in_words(rows)),
             "privacy_spent_": statement.spent,
         }
 

@@ -448,7 +448,7 @@ def _column(where: str, facts: Any) -> Number | Category | None:
         if alone := [name for name in ("missing", "codes") if name in facts]:
             raise ValueError(f"{where}: {alone[0]}={shown(facts[alone[0]])}; expected it beside buckets only.")
         try:
-            return Category(tuple(category_names(facts.get("categories"))))
+            return Category(tuple(category_names(facts.get("categories"), OTHER)))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     scale, fill = facts.get("scale", "linear"), facts.get("fill")

@@ -8,10 +8,13 @@ from products import GIVEN
 from seeded import fitted
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp.estimators
+import skdp.model_selection
+import skdp.preprocessing
 from skdp import DPLinearSVC, DPLogisticRegression
 from skdp.preprocessing import BoundedScaler
 
@@ -38,6 +41,18 @@ def test_a_diagram_with_folded_parameters_has_the_budget_below():
     below = DPLogisticRegression(0.25)._repr_html_().rpartition("<p ")[2]
     assert "epsilon = 0.25<" in below and "epsilon = 0.25" in DPLogisticRegression(0.25)._repr_mimebundle_()["text/html"]
     assert "<b>" not in DPLogisticRegression("<b>")._repr_html_().rpartition("<p ")[2]
+
+
+@pytest.mark.parametrize("name", (*skdp.estimators.__all__, "DPGridSearchCV", "DPRandomizedSearchCV", "LearnedSchema"))
+def test_what_a_fit_sets_says_before_that_there_is_none(name):
+    """As scikit-learn's methods do; an object of another class would be blamed otherwise."""
+    kind = getattr(skdp.preprocessing if name == "LearnedSchema" else skdp.model_selection, name, None)
+    model = made(name) if kind is None else kind() if name == "LearnedSchema" else kind(DPLogisticRegression(), {})
+    methods = [call for call in ("summary", "confidence_intervals") if hasattr(type(model), call)]
+    for call in ("privacy_report_", "privacy_spent_", *methods):
+        with pytest.raises(NotFittedError, match=f"^This {name} instance is not fitted yet"):
+            getattr(model, call)()
+        assert hasattr(model, call) == (call in methods)
 
 
 @EVERY

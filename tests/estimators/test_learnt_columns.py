@@ -239,7 +239,7 @@ def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, la
     ]
     for model in given:
         assert not any("Histograms" in line.query and "Column" in line.query for line in model.privacy_report_.releases)
-        assert "learnt" not in model.privacy_report_.public and list(model.schema_.columns) == ["income", "city", "hour"]
+        assert model.privacy_report_.learnt is None and list(model.schema_.columns) == ["income", "city", "hour"]
         np.testing.assert_array_equal(model.predict(X.drop(columns="height")), given[0].predict(X))
     assert kind(8.0, schema=COMPLETE, **bounds).plan(X).public["n_features"] == given[0].privacy_report_.public["n_features"]
 
@@ -262,17 +262,34 @@ def test_of_described_columns_the_range_of_the_target_is_learnt_alone(model, fra
     assert model.predict(X).min() >= low and model.score(X, y) > 0.9
     counts = next(line for line in model.privacy_report_.releases if line.query == "ColumnHistograms")
     assert counts.clip_norm == 2  # a target counts as four columns
-    assert list(model.privacy_report_.public["learnt"]) == ["y"] and model.privacy_report_.public["read_as"] == {}
+    assert list(model.privacy_report_.learnt) == ["y"] and model.privacy_report_.public["read_as"] == {}
     assert model.privacy_report_.spent.epsilon <= 8
 
 
 def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
     model = fitted(DPLogisticRegression(0.5, schema="learn"), frame, labels)
-    stated = model.privacy_report_.public["learnt"]
+    stated = model.privacy_report_.learnt
     for name, row in model.learnt_.items():
         assert stated[name] == ", ".join(f"{key} {value}" for key, value in row.items())
         if "low" in row:
             assert (row["low"], row["high"]) == model.schema_.columns[name].bounds
+
+
+@pytest.mark.parametrize("model", (DPLogisticRegression(3.0), DPAdditiveClassifier(3.0), LearnedSchema(3.0)))
+def test_the_report_lists_nothing_that_was_learnt_as_public(model, frame, labels):
+    """Limits are values with noise, which the guarantee protects; so are the features that follow from them."""
+    model = fitted(clone(model), frame, labels)
+    report, limits = model.privacy_report_, [f"high {row['high']}" for row in model.learnt_.values() if "high" in row]
+    content = json.loads(report.to_json())
+    assert limits and all(limit in " ".join(content["learnt"].values()) for limit in limits)
+    assert not any(limit in json.dumps(content["public"]) for limit in (*limits, "bucket", "functions: "))
+    for text, heading, following in (
+        (str(report), "Learnt from the records, with noise:", "Assumes"),
+        (report.to_html(), "<h2>Learnt from the records, with noise</h2>", "<h2>Assumptions"),
+    ):
+        before, found, after = " ".join(text.split()).partition(heading)
+        assert found and all(limit in after.partition(following)[0] and limit not in before for limit in limits)
+    assert "Learnt" not in str(model.plan(frame))
 
 
 def test_a_solver_whose_passes_follow_from_the_records(frame, labels):

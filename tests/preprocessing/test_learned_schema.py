@@ -526,7 +526,7 @@ def test_plans_read_nothing_and_agree_with_fits(frame):
     assert model.plan(hidden).to_dict() == plan.to_dict()
     assert model.plan(N, 10).spent == pytest.approx(plan.spent)
     text = str(report)
-    assert "income=kind log" in text and "1 x FineHistograms" in text and "types of the columns are public" in text
+    assert "income = kind log" in text and "1 x FineHistograms" in text and "types of the columns are public" in text
     for bad in ((1, 3), (5, None), (5.0, 3), (True, 2)):
         with pytest.raises(ValueError, match="expected an integer from"):
             model.plan(*bad)

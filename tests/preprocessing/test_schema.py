@@ -205,6 +205,8 @@ def test_a_number_that_is_missing_is_refused_without_quoting_a_row():
     (
         ([1, 2, 3], ["1", "2"], ["1", "2", "other"]),
         ([1.0, 2.0, np.nan], [1, 2], ["1", "2", "other"]),
+        ([1.0, 7.0, np.nan, "2"], [1, "other", 2], ["1", "other", "other", "2"]),
+        ([True, None], [True, "other"], ["True", "other"]),
         (["01", "1", " 1"], ["1"], ["other", "1", "1"]),
         (["01", "1"], ["01"], ["01", "other"]),
         ([True, False], [True], ["True", "other"]),
@@ -241,6 +243,19 @@ def test_what_is_no_data_frame_is_refused_without_quoting_it(given):
         with pytest.raises(TypeError, match="expected a data frame with the columns") as caught:
             call(given)
         assert "secret" not in str(caught.value) and "3123" not in str(caught.value)
+
+
+def test_codes_can_have_an_other():
+    """A mixture of kinds is refused otherwise; the classes of a target have no "other"."""
+    columns = {"smoker": {"kind": "category", "categories": [0, 1, "other"]}}
+    coded = from_schema({"columns": columns}).fit_transform(pd.DataFrame({"smoker": [0, 1, 2, None]}))
+    np.testing.assert_array_equal(coded, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
+    assert Schema.read(Schema.read({"columns": columns}).to_dict()) == Schema.read({"columns": columns})
+    for categories in ([0, 1, "x"], [0, True, "other"], ["other", "other", 1]):
+        with pytest.raises(ValueError, match="^The schema, column 'smoker': categories="):
+            Schema.read({"columns": {"smoker": {"kind": "category", "categories": categories}}})
+    with pytest.raises(ValueError, match="all of one kind"):
+        Schema.read({"columns": columns, "target": "y", "classes": [0, 1, "other"]})
 
 
 @pytest.mark.parametrize("value", (b"\xffsecret", [1, 2], 10**5000, {"secret": 1}, np.ones(3)), ids="abcde")

@@ -16,7 +16,7 @@ from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, 
 
 __all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
 
-SCHEMA_VERSION = "1.5"  # version of the JSON document; the second number rises with new fields, the first if fields change
+SCHEMA_VERSION = "2.0"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 # Conditions of every guarantee.
 OTHER_FITS = "other fits on the same records, and anything else computed from them, spend more budget"
@@ -146,6 +146,8 @@ class PrivacyReport:
         Versions of the software.
     needed : Needed or None, default=None
         For a plan: the number of records, or the epsilon, that would be enough.
+    learnt : mapping or None, default=None
+        What releases told about each column: values with noise, which are protected by the guarantee, in words.
     """
 
     estimator: str
@@ -163,6 +165,7 @@ class PrivacyReport:
     assumptions: tuple[str, ...]
     versions: Mapping[str, str]
     needed: Needed | None = None
+    learnt: Mapping[str, str] | None = None
 
     @property
     def private(self) -> bool:
@@ -248,6 +251,7 @@ class PrivacyReport:
             ("Releases", [str(line) for line in self.releases_together()]),
             ("Noise", list(self.noise_facts().values())),
             ("Public", [line for name, value in in_words(self.public).items() for line in _lines(name, value)]),
+            *([("Learnt", ["from the records, with noise:", *_each(self.learnt)])] if self.learnt else []),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
         ]
@@ -343,10 +347,14 @@ def _hanging(label: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=f"{label:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
 
 
+def _each(facts: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {value}" for name, value in facts.items()]
+
+
 def _lines(name: str, value: Any) -> list[str]:
     """Return a public fact as text, and a schema with a line per column."""
     if name == "schema" and isinstance(value, Mapping):
-        return [f"schema of {column} = {facts}" for column, facts in value.items()]
+        return [f"schema of {fact}" for fact in _each(value)]
     return [f"{name} = {_text(value)}"]
 
 
