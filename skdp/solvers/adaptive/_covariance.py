@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
+from skdp.privacy.queries import Standardization
+from skdp.solvers._inference import MOST_ASIDE
 from skdp.solvers.adaptive._whitening import Frame
 
 __all__ = ["Curvature", "Steps", "Unlearnt", "estimated_bread", "estimated_meat"]
@@ -260,11 +262,57 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
         The matrix.
     """
     mean = min(max(float(np.trace(released)) / max(float(frame.curvature.sum()), 1e-300), least), most)
+    everything = np.eye(len(released))
+    found = _curvature(released, noise, everything, everything[:, :0], mean)
+    aside = _flat_columns(found, frame.geometry)
+    return _curvature(released, noise, *_apart(aside), mean) if aside.size else found
+
+
+def _curvature(released: np.ndarray, noise: float, kept: np.ndarray, aside: np.ndarray, mean: float) -> Curvature:
+    """Return the curvature with eigenvectors among the directions that are kept, and the others, which count as flat.
+
+    Both are orthonormal. What is not known along the latter reaches the former by the second derivatives between them, and by
+    nothing else. The noise of a released matrix has the same law in all orthonormal bases.
+    """
+    values, turned = np.linalg.eigh(kept.T @ released @ kept)
+    cleaned, shown, edges, leaks = _along_eigenvectors(values, turned, np.square(noise * _half(len(values))))
+    directions, n_aside = np.column_stack([aside, kept @ turned]), aside.shape[1]
+    values = np.append(np.maximum(((released @ aside) * aside).sum(axis=0), 0.0), cleaned)
+    edges, shown = np.append(np.full(n_aside, edges.max(initial=0.0)), edges), np.append(np.zeros(n_aside, dtype=bool), shown)
+    floored = np.maximum(values, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
+    all_leaks = np.zeros(released.shape)
+    all_leaks[n_aside:, n_aside:] = leaks
+    all_leaks[n_aside:, :n_aside] = np.square(directions[:, n_aside:].T @ released @ aside / floored[n_aside:, None])
     variances = np.square(noise * _half(len(released)))
-    values, directions = np.linalg.eigh(released)
-    cleaned, shown, edges, leaks = _along_eigenvectors(values, directions, variances)
-    floored = np.maximum(cleaned, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
-    return Curvature(released, variances, cleaned, directions, shown, floored, mean, leaks)
+    return Curvature(released, variances, values, directions, shown, floored, mean, all_leaks)
+
+
+def _flat_columns(found: Curvature, geometry: Standardization) -> np.ndarray:
+    """Return the directions in which single coefficients that nothing identifies change, of shape (k, n_flat).
+
+    The curvature in such a direction is the information about one column, such as the indicator of a rare level. Its noise is
+    that of one number, so that it shows more than eigenvalues do. All other coefficients are orthogonal to these directions.
+    """
+    coefficients = geometry.to_rows(np.eye(len(found.released)))  # of the user, from those in the geometry
+    changes = np.linalg.inv(coefficients)[:, : geometry.centre.size]
+    changes = changes / np.linalg.norm(changes, axis=0)
+    hidden = np.square(coefficients @ found.directions[:, ~found.shown]).sum(axis=1) / np.square(coefficients).sum(axis=1)
+    curvature = ((found.released @ changes) * changes).sum(axis=0)
+    spread = np.sqrt(_quadratic(found.variances, np.square(changes)))
+    flat = curvature <= np.maximum(_clear_of_flat(float(found.values.mean()), spread), SINGULAR * found.mean)
+    return np.asarray(changes[:, flat & (hidden[: changes.shape[1]] > MOST_ASIDE)])
+
+
+def _apart(aside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return orthonormal bases of the directions that are orthogonal to some, and of these."""
+    basis, sizes, _ = np.linalg.svd(aside)
+    rank = int(np.count_nonzero(sizes > SINGULAR * sizes[0]))
+    return basis[:, rank:], basis[:, :rank]
+
+
+def _clear_of_flat(mean: float, spread: np.ndarray) -> np.ndarray:
+    """Return how far above a flat direction the curvature of one is that is not flat."""
+    return np.asarray(np.clip(ABOVE_MEAN * mean, ABOVE_FLAT[0] * spread, ABOVE_FLAT[1] * spread))
 
 
 def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:
@@ -299,8 +347,7 @@ def _along_eigenvectors(
     spread = np.sqrt(_quadratic(variances, squares))
     mean = float(cleaned.mean())
     flat = -(between / np.maximum(cleaned, np.maximum(edges / 2, 1e-300))).sum(axis=1)
-    apart = np.clip(ABOVE_MEAN * mean, ABOVE_FLAT[0] * spread, ABOVE_FLAT[1] * spread)
-    shown = (values > np.maximum(flat + apart, SINGULAR * mean)) & (edges <= MOST_EDGE * mean)
+    shown = (values > np.maximum(flat + _clear_of_flat(mean, spread), SINGULAR * mean)) & (edges <= MOST_EDGE * mean)
     return cleaned, shown, edges, LEAK * mixed
 
 

@@ -199,6 +199,29 @@ def test_a_flat_direction_shows_unless_noise_is_too_large(rng):
         assert found.leaks[1:, 0].max() < 0.1 and not noisy(truth, 0.25, rng)[0].shown.any()
 
 
+@pytest.mark.parametrize("size", (0.07, 0.15))
+def test_a_column_without_information_is_taken_out_before_other_directions_are_judged(size, rng):
+    """At half edges of .26 and .56 of the mean curvature, of which the second makes eigenvectors of the flat column useless."""
+    k, column = 12, 3
+    truth = 0.8 * np.eye(k)
+    truth[column, column] = 0.0
+    truth[column, 5] = truth[5, column] = 0.01
+    for _ in range(5):
+        found, released = noisy(truth, size, rng)
+        place = np.argmax(np.square(found.directions[column]))
+        np.testing.assert_allclose(np.square(found.directions[column]), np.eye(k)[place], atol=1e-12)
+        assert not found.shown[place] and np.delete(found.shown, place).all()
+        np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(k), atol=1e-12)
+        other = 0 if place else 1  # what is not known of the column reaches others by the released second derivatives alone
+        between = found.directions[:, other] @ released[:, column]
+        assert found.leaks[other, place] == pytest.approx((between / found.floored[other]) ** 2)
+    unlike = 0.8 * np.eye(k)
+    unlike[:2, :2] = 0.4  # a flat difference of two columns that have information
+    for _ in range(5):
+        found, _ = noisy(unlike, 0.07, rng)
+        assert not found.shown.all() and np.square(found.directions[:k]).max() < 0.99
+
+
 def test_errors_of_a_released_matrix_move_a_step_as_stated(rng):
     k, size, move = 6, 0.1, rng.normal(size=6)
     found, _ = noisy(np.eye(k), size, rng)
