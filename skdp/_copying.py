@@ -19,9 +19,7 @@ class OfFit:
         """Return the descriptor itself for the class; an attribute of the object comes before it."""
         if instance is None:
             return self
-        raise NotFittedError(
-            f"This {owner.__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
-        )
+        raise NotFittedError(f"This {owner.__name__} instance is not fitted yet. Call 'fit' with appropriate arguments first.")
 
 
 class BoundToLedgers(BaseEstimator):

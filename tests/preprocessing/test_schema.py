@@ -252,7 +252,7 @@ def test_codes_can_have_an_other():
     np.testing.assert_array_equal(coded, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
     assert Schema.read(Schema.read({"columns": columns}).to_dict()) == Schema.read({"columns": columns})
     for categories in ([0, 1, "x"], [0, True, "other"], ["other", "other", 1]):
-        with pytest.raises(ValueError, match="^The schema, column 'smoker': categories="):
+        with pytest.raises(ValueError, match=r"^The schema, column 'smoker': categories="):
             Schema.read({"columns": {"smoker": {"kind": "category", "categories": categories}}})
     with pytest.raises(ValueError, match="all of one kind"):
         Schema.read({"columns": columns, "target": "y", "classes": [0, 1, "other"]})
