@@ -23,6 +23,7 @@ __all__ = [
     "check_random_state",
     "check_scale",
     "column_labels",
+    "refuse_hiding",
     "shown",
     "warn_of_two_numbers",
 ]
@@ -35,6 +36,12 @@ BOUNDS = (
     "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
     "name to a number or a pair; always low < high, numbers up to 1e50"
 )
+
+
+def refuse_hiding(owner: object, name: str) -> None:
+    """Raise AttributeError if an attribute would hide a method of the class of an object, by which the report judges it."""
+    if callable(getattr(type(owner), name, None)):
+        raise AttributeError(f"{type(owner).__name__}.{name} is a method; expected a derived class that overrides it.")
 
 
 def check_number(

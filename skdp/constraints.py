@@ -101,6 +101,7 @@ class _Ball(_Sized, ABC):
         return -self.radius * support(gradient, self.norm)
 
 
+@dataclass(frozen=True)
 class L1Ball(_Ball):
     """All vectors whose absolute values add up to at most the radius: sparse models.
 
@@ -147,6 +148,7 @@ class L1Ball(_Ball):
         return sparse.vstack([axes, -axes], format="csr")
 
 
+@dataclass(frozen=True)
 class L2Ball(_Ball):
     """All vectors of Euclidean norm up to the radius.
 
@@ -223,6 +225,7 @@ class LpBall(_Ball):
         return Euclidean(self.project, n_coefficients, self.diameter(n_coefficients) ** 2 / 8)
 
 
+@dataclass(frozen=True)
 class Simplex(_Sized):
     """All vectors of non-negative numbers that add up to the radius: mixtures.
 

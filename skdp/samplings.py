@@ -108,6 +108,7 @@ class Nice:
         return np.sort(rng.choice(int(self.n_coordinates), size=int(self.tau), replace=False))
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Uniform(Nice):
     """One coordinate, all equally likely.
 
@@ -129,6 +130,7 @@ class Uniform(Nice):
         return f"Uniform({self.n_coordinates!r})"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Full(Nice):
     """All coordinates in every step: gradient descent.
 

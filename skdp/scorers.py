@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._validation import refuse_hiding
 from skdp.privacy.data.exact_products import products
 from skdp.privacy.data.gradient_factors import Factors
 from skdp.privacy.data.storage import dense
@@ -66,6 +67,10 @@ class Scorer(ABC):
 
     def __init__(self, n_features: int, centre: np.ndarray | None = None, scale: np.ndarray | None = None) -> None:
         self.n_features, self.centre, self.scale = n_features, _fixed(centre), _fixed(scale)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_hiding(self, name)
+        super().__setattr__(name, value)
 
     def read(self, rows: Any) -> Any:
         """Return rows as the scorer sees them.

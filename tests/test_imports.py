@@ -25,7 +25,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "samplings": {"_validation"},
     "_data_validation": {"_label_types", "_validation", "_particular"},
     "_stated_partitions": {"_data_validation"},
-    "scorers": set(),
+    "scorers": {"_validation"},
     "data": {"_files", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {

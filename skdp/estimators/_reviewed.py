@@ -1,8 +1,9 @@
-"""Find the classes that see data or make noise and are not part of skdp; the report names them."""
+"""Find what sees data or makes noise and is not part of skdp; the report names it."""
 
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp import losses, minimax, scorers
 from skdp.estimators._plan import Plan
@@ -20,13 +21,17 @@ OWN = frozenset(
     | {kind for module in MODULES for name in module.__all__ if isinstance(kind := getattr(module, name), type)}
 )
 KINDS = "biuf"  # of arrays of numbers
-NUMBERS = frozenset({type(None), bool, int, float, str, np.ndarray, *np.sctypeDict.values()})
+NUMBERS = frozenset({type(None), bool, int, float, str, *np.sctypeDict.values()})
+
+Foreign = set[tuple[str, type]]
 
 
 def unreviewed(plan: Plan) -> list[str]:
-    """Return the names of classes that see the data or make the noise of a fit and are not part of skdp.
+    """Return the names of what sees the data or makes the noise of a fit and is not part of skdp.
 
-    Classes are compared by identity: an author can choose any module and name, and a derived class can override anything.
+    Classes are compared by identity: an author can choose any module and name, and a derived class can override anything. An
+    object of skdp holds only numbers and other objects of skdp. So a function in it, which may hide a method of its class, is
+    named as well.
 
     Parameters
     ----------
@@ -38,11 +43,11 @@ def unreviewed(plan: Plan) -> list[str]:
     list of str
         Sorted.
     """
-    return sorted({kind.__qualname__ for kind in _of(plan) - OWN})
+    return sorted({name for name, _ in _of(plan)})
 
 
 def checked(ask: Ask, plan: Plan) -> Ask:
-    """Return ``ask`` with a check that queries hold no foreign object that the report does not name.
+    """Return ``ask`` with a check that queries hold nothing foreign that the report does not name.
 
     A user's solver makes the queries; a loss that it puts into one would see data without noise.
 
@@ -58,35 +63,49 @@ def checked(ask: Ask, plan: Plan) -> Ask:
     callable
         The checked function; it raises `PrivacyAccountingError` before a query is evaluated.
     """
-    known = OWN | NUMBERS | _of(plan)
+    known = _of(plan)
 
     def asked(query: Any) -> np.ndarray:
         parts = vars(query).items() if type(query) in OWN else ()  # the report names any other query
         for name, part in parts:
-            if not all(_is_known(single, known) for single in (part if type(part) is tuple else (part,))):
+            if found := _foreign(part) - known:
                 raise PrivacyAccountingError(
-                    f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, which is not part of skdp; "
-                    f"expected the {name} of the problem, which the report names."
+                    f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, but "
+                    f"{', '.join(sorted(name for name, _ in found))} is not part of skdp; expected the {name} of the problem, "
+                    "which the report names."
                 )
         return ask(query)
 
     return asked
 
 
-def _is_known(part: Any, known: frozenset[type]) -> bool:
-    """Return whether a part of a query holds known classes only; an array of objects may hold anything."""
-    if type(part) is np.ndarray:
-        return part.dtype.kind in KINDS
-    return {type(part), type(getattr(part, "scorer", None))} <= known
-
-
-def _of(plan: Plan) -> set[type]:
-    """Return the classes of everything in a plan that sees the data or makes noise."""
+def _of(plan: Plan) -> Foreign:
+    """Return the foreign parts of everything in a plan that sees the data or makes noise."""
     releases = [release for _, release in plan.schedule.entries]
-    kinds = {
-        type(plan.problem.loss),
-        *(release.query for release in releases),
-        *(type(release.mechanism) for release in releases),
-    }
     saddle = plan.problem.saddle if isinstance(plan.problem, MinimaxProblem) else None
-    return kinds if saddle is None else kinds | {type(saddle), type(getattr(saddle, "scorer", saddle))}
+    found = {(release.query.__qualname__, release.query) for release in releases if release.query not in OWN}
+    return found.union(*map(_foreign, (plan.problem.loss, saddle, *(release.mechanism for release in releases))))
+
+
+def _foreign(whole: Any) -> Foreign:
+    """Return the name and the class of everything in an object that is neither a number nor an object of skdp."""
+    found: Foreign = set()
+    waiting, seen = [("", whole)], set()
+    while waiting:
+        place, part = waiting.pop()
+        kind = type(part)
+        if kind in NUMBERS or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if kind is tuple:
+            waiting += [(place, each) for each in part]
+        elif kind in OWN or kind is sparse.csr_array:
+            names = (*getattr(part, "__dict__", ()), *getattr(kind, "__slots__", ()))
+            waiting += [(f"{kind.__qualname__}.{name}", getattr(part, name)) for name in names]
+        elif kind is not np.ndarray or part.dtype.kind not in KINDS:
+            found.add((place if place and (callable(part) or kind is np.ndarray) else kind.__qualname__, kind))
+            held = getattr(
+                part, "__dict__", {}
+            ).values()  # the class is named, and so is a scorer that it may have from elsewhere
+            waiting += [("", each) for each in held if isinstance(each, scorers.Scorer)]
+    return found

@@ -1,9 +1,11 @@
 """Defines the base class of saddle problems, for the package and for your own."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
+from skdp._validation import refuse_hiding
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.queries import SaddlePoint
 
@@ -60,6 +62,10 @@ class SaddleProblem(ABC):
     batch_size: float | None = None
     divisor: float = 1.0
     dual_weights: "float | np.ndarray" = 1.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_hiding(self, name)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -34,7 +34,6 @@ from scipy.optimize import brentq
 
 from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.gamma import GammaNorm, GridGammaNorm, Normal
 from skdp.privacy.noise.gaussian import RELATIVE_SLACK, GridGaussian
 from skdp.privacy.noise.source import NoiseSource
@@ -163,15 +162,18 @@ class TiltedObjective(Curve):
         deltas = [tilted_delta(epsilon, 1 / scale, kappa, adjacency, one_sided) for epsilon in left]
         return np.minimum(1.0, np.array(deltas) + (1 - TILT_SHARE) * budget.delta)
 
+    def admits(self, query: Minimum, scale: float, budget: Budget) -> bool:
+        """Return whether the minimum is the scheduled one, with bounds on b that hold."""
+        tilt, facts = self._tilt(scale, budget), query.facts
+        bounded = tilt.largest <= facts.tilt and tilt.rounding <= facts.tilt_error
+        return bounded and replace(facts, tilt=0.0, tilt_error=0.0) == self.facts
+
     def answer(
         self, query: Minimum, scale: float, budget: Budget, source: NoiseSource, evaluate: Callable[[Minimum], np.ndarray]
     ) -> np.ndarray:
         """Return the minimum for a random b, with noise that hides the error of the approximation."""
-        tilt, facts = self._tilt(scale, budget), query.facts
-        bounded = tilt.largest <= facts.tilt and tilt.rounding <= facts.tilt_error
-        if not bounded or replace(facts, tilt=0.0, tilt_error=0.0) != self.facts:
-            raise PrivacyAccountingError("The minimum that was asked for is not the one that was scheduled.")
-        return self._release(facts, budget).add_to(evaluate(query.tilted(tilt.draw(source))), source)
+        tilted = query.tilted(self._tilt(scale, budget).draw(source))
+        return self._release(query.facts, budget).add_to(evaluate(tilted), source)
 
     def raw_noise(self, scale: float, budget: Budget) -> float:
         """Return the root mean square of one coordinate of b over the penalty constant."""
@@ -242,12 +244,14 @@ class ExponentialNorm(Curve):
         """Return upper bounds on delta below epsilon, and 0 above it."""
         return _pure_deltas(self.epsilon(scale, budget), epsilons)
 
+    def admits(self, query: Minimum, scale: float, budget: Budget) -> bool:
+        """Return whether the minimum is the scheduled one."""
+        return query.facts == self.facts
+
     def answer(
         self, query: Minimum, scale: float, budget: Budget, source: NoiseSource, evaluate: Callable[[Minimum], np.ndarray]
     ) -> np.ndarray:
         """Return the minimum with noise."""
-        if query.facts != self.facts:
-            raise PrivacyAccountingError("The minimum that was asked for is not the one that was scheduled.")
         return self._noise(scale, budget).add_to(evaluate(query), source)
 
     def raw_noise(self, scale: float, budget: Budget) -> float:

@@ -193,7 +193,7 @@ class Oracle:
         if self._answering or os.getpid() != self._process:
             raise PrivacyAccountingError("Rows are mapped by the process of the fit and between two releases only.")
         with self._undisturbed():
-            self._rows = _quoting_nothing(name, lambda: work(self._rows))
+            self._rows = self._quoting_nothing(name, lambda: work(self._rows))
 
     def _admit(self, query: Query) -> Release:
         if os.getpid() != self._process:
@@ -248,7 +248,7 @@ class Oracle:
         if not self._budget.private:
             return query.evaluate(rows)  # an error may show: nothing is private here
         if isinstance(mechanism, Curve):
-            return mechanism.answer(query, self._scale, self._budget, self._noise, partial(self._evaluate, rows=rows))
+            return self._with_curve(query, mechanism, rows)
         if isinstance(mechanism, Laplace):
             return self._with_laplace(query, mechanism)
         noise = GridGaussian.calibrated(  # in float64: in float32 the allowance for rounding would be lost
@@ -260,6 +260,13 @@ class Oracle:
             summation_error=rows.summation_error * getattr(query, "rounding", 1.0),
         )
         return noise.add_to(self._evaluate(query, rows), self._noise)
+
+    def _with_curve(self, query: Query, mechanism: Curve, rows: TrainingData) -> np.ndarray:
+        if not mechanism.admits(query, self._scale, self._budget):
+            raise PrivacyAccountingError(f"The {type(query).__name__} that was asked for is not the one that was scheduled.")
+        evaluate = partial(self._evaluate, rows=rows)
+        answer = partial(mechanism.answer, query, self._scale, self._budget, self._noise, evaluate)
+        return self._quoting_nothing(type(query).__name__, answer)
 
     def _with_laplace(self, query: Query, mechanism: Laplace) -> np.ndarray:
         moved = getattr(query, "l1_sensitivity", None)
@@ -281,7 +288,27 @@ class Oracle:
         return noise.select(self._evaluate(query, self._rows), self._noise)
 
     def _evaluate(self, query: Query, rows: TrainingData) -> np.ndarray:
-        return _quoting_nothing(type(query).__name__, lambda: query.evaluate(rows))
+        return self._quoting_nothing(type(query).__name__, lambda: _vector(query.evaluate(rows), query.size))
+
+    def _quoting_nothing(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return the result of work on the data; an error names the query and leaves out its reason, which may quote data.
+
+        A part of the user's may raise anything, among it errors that Python passes by ``except Exception``. Only what ended the
+        pass of an engine keeps its text, which is this package's.
+        """
+        failure: BaseException
+        try:
+            return work()
+        except KeyboardInterrupt:
+            failure = KeyboardInterrupt()
+        except MemoryError:
+            failure = MemoryError(f"{name} needs more memory than there is.")
+        except BaseException as error:
+            if error is getattr(self._rows, "failure", None):
+                failure = SourceError(str(error))
+            else:
+                failure = PrivacyAccountingError(f"{name} failed; fit public data with epsilon=inf to see why.")
+        raise failure  # outside the except clause: the original error, which may quote data, does not become its context
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -295,15 +322,9 @@ class Oracle:
             self._answering = outer
 
 
-def _quoting_nothing(name: str, work: Callable[[], Any]) -> Any:
-    """Return the result of work on the data; an error names the query and leaves out its reason, which may quote data."""
-    failure: Exception | None = None
-    try:
-        return work()
-    except MemoryError:
-        failure = MemoryError(f"{name} needs more memory than there is.")
-    except SourceError as error:  # its texts are this package's, and quote no data
-        failure = SourceError(str(error))
-    except (Exception, SystemExit):  # Python prints the text of SystemExit, too
-        failure = PrivacyAccountingError(f"{name} failed; fit public data with epsilon=inf to see why.")
-    raise failure  # outside the except clause: the original error, which may quote data, does not become its context
+def _vector(answer: Any, size: int) -> np.ndarray:
+    """Return an answer as plain numbers: an array of text, of objects or of a class of the user's could pass on more."""
+    vector = np.asarray(answer, dtype=np.float64)
+    if vector.shape != (size,):
+        raise ValueError(f"An answer has the shape {vector.shape}; expected ({size},).")
+    return vector

@@ -125,6 +125,10 @@ class Curve:
         """Return upper bounds on delta at many epsilons, for noise that was calibrated with this budget."""
         raise PrivacyAccountingError(f"No accounting is known for the mechanism {self!r}.")
 
+    def admits(self, query: Any, scale: float, budget: Budget) -> bool:
+        """Return whether the query is the scheduled one; the oracle refuses any other before it evaluates it."""
+        return True
+
     def answer(self, query: Any, scale: float, budget: Budget, source: Any, evaluate: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Return the noisy answer; ``evaluate`` returns the un-noised answer of a query. Only the oracle calls this."""
         raise PrivacyAccountingError(f"No noise is known for the mechanism {self!r}.")

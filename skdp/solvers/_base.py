@@ -5,12 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._particular import NOTHING, Particular
+from skdp._validation import refuse_hiding
 from skdp.constraints import Box, Constraint
 from skdp.losses import Logistic, Squared
 from skdp.penalties import ElasticNet
@@ -341,6 +342,10 @@ class Solver(BaseEstimator, ABC):
     penalizes_intercept: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False
     uses_bounds: ClassVar[bool] = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_hiding(self, name)
+        super().__setattr__(name, value)
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the strength of the penalty for ``alpha=None``: ``1 / n_samples``, scikit-learn's ``C=1``."""

@@ -1,21 +1,28 @@
 """Test that the report names all foreign code that sees the data or makes the noise, whatever its name is."""
 
+import inspect
+import pickle
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from skdp import DPConstrainedClassifier, DPLogisticRegression, DPMinimax
+from skdp import DPConstrainedClassifier, DPLogisticRegression, DPMinimax, losses
+from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.estimators._reviewed import checked
 from skdp.losses import Logistic
-from skdp.minimax import AUCSaddle
+from skdp.minimax import AUCSaddle, GroupDROSaddle
+from skdp.mirror_maps import Entropy, Euclidean, PNorm, SignedEntropy
+from skdp.penalties import ElasticNet
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Gradient, Standardization, StandardizedGradient
-from skdp.privacy.schedule import Curve, Gaussian, Release, Schedule
-from skdp.scorers import LinearScorer
-from skdp.solvers import SOLVERS, Solver, SolverResult
+from skdp.privacy.schedule import Curve, Gaussian, Laplace, PoissonGaussian, Release, Schedule, Selection, SinglePass
+from skdp.samplings import Blocks, Full, Importance, Nice, Uniform
+from skdp.scorers import LinearScorer, MLPScorer
+from skdp.solvers import SGDA, SOLVERS, AcceleratedMirrorDescent, BlockCoordinateDescent, Solver, SolverResult
 
 
 @dataclass(frozen=True)
@@ -146,3 +153,137 @@ def test_nothing_of_the_package_is_named():
             except ValueError:  # not for this problem
                 continue
             assert named(report) == []
+
+
+PARTS = (
+    *(
+        kind(*[1 if name == "n_outputs" else 1.0 for name in inspect.signature(kind).parameters])
+        for kind in (getattr(losses, name) for name in losses.__all__)
+        if isinstance(kind, type) and not inspect.isabstract(kind)
+    ),
+    *(L1Ball(), L2Ball(), LpBall(), Box(), Simplex(), ElasticNet(0.1, 0.5)),
+    *(Entropy(1.0, 2), Euclidean(np.copy, 2, 1.0), PNorm(1.0, 1.5, 2), SignedEntropy(1.0, 2)),
+    *(Nice(2, 1), Uniform(2), Full(2), Importance((1.0, 2.0)), Blocks(2, ((0,), (1,)))),
+    *(LinearScorer(2), MLPScorer(2), AUCSaddle(LinearScorer(2), 0.5), GroupDROSaddle(LinearScorer(2), (5, 5))),
+    *(Gaussian(), PoissonGaussian(0.5), SinglePass(2), Selection(), Laplace(), Curve("curve")),
+    Gradient(Logistic(), np.zeros((3, 1)), 1.0),
+    Standardization(np.zeros(2), np.ones(2), True, 1.0),
+    *(kind() for kind in SOLVERS.values()),
+)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
+def test_no_part_of_the_package_takes_a_method_on_an_instance(part):
+    methods = [name for name, _ in inspect.getmembers(type(part), callable) if not name.startswith("_")]
+    for name in methods:
+        with pytest.raises(AttributeError, match=r"is a method; expected a derived class|cannot assign to field"):
+            setattr(part, name, print)
+    assert pickle.loads(pickle.dumps(part)).__dict__.keys() == part.__dict__.keys()
+    if isinstance(part, Solver):
+        clone(part).set_params(**part.get_params(deep=False))
+
+
+def hide(owner, name, seen):
+    """Put a method that looks at the records on an instance, as code can that goes around `__setattr__`."""
+    method = getattr(owner, name)
+
+    def look(*given):
+        seen.append(given)
+        return method(*given)
+
+    vars(owner)[name] = look
+    return owner
+
+
+@pytest.mark.parametrize(("part", "name"), (("problem", "read"), ("problem", "project"), ("scorer", "read"), ("scorer", "at")))
+def test_methods_on_a_problem_and_its_scorer_are_named(part, name, table):
+    scorer, seen = LinearScorer(2), []
+    problem = AUCSaddle(scorer, 0.5)
+    owner = hide({"problem": problem, "scorer": scorer}[part], name, seen)
+    model = DPMinimax(problem, data_norm=3.0, solver=SGDA(2)).fit(*table)
+    assert seen and named(model.privacy_report_) == [f"{type(owner).__name__}.{name}"]
+
+
+def test_what_else_is_no_number_in_a_part_is_named(table):
+    class Seeing(np.ndarray):
+        """An array that would see what it is multiplied by."""
+
+    def problem(**attributes):
+        made = AUCSaddle(LinearScorer(2), 0.5)
+        vars(made).update(attributes)
+        return made
+
+    for attributes, expected in (
+        ({"class_weights": np.array([1.0, 1.0], dtype=object)}, ["AUCSaddle.class_weights"]),
+        ({"notes": np.ones(1).view(Seeing)}, [Seeing.__qualname__]),
+        ({"notes": [print]}, ["list"]),
+        ({"itself": LinearScorer(1), "noise": 1.0}, []),
+    ):
+        assert named(DPMinimax(problem(**attributes)).plan(60, 2)) == expected
+    own = problem()
+    vars(own)["me"] = own
+    assert named(DPMinimax(own).plan(60, 2)) == []
+
+
+@pytest.mark.parametrize("loss", (True, False))
+def test_methods_on_a_loss_and_on_a_mechanism_are_named(loss, table):
+    seen = []
+
+    class Own(DPLogisticRegression):
+        def _problem(self, n_samples, n_features, given, *args, **particular):
+            return super()._problem(n_samples, n_features, hide(given, "derivative", seen), *args, **particular)
+
+    mechanism = Gaussian()
+    if not loss:
+        vars(mechanism)["answer"] = print
+    model = (Own if loss else DPLogisticRegression)(solver=Asking(mechanism=mechanism)).fit(*table)
+    assert named(model.privacy_report_) == ["Logistic.derivative" if loss else "Gaussian.answer"]
+
+
+@pytest.mark.parametrize("where", ("problem", "scorer", "scale"))
+def test_a_solver_that_changes_a_reviewed_part_during_the_fit_is_refused(where, table):
+    """The report was made before; nothing is evaluated."""
+    seen = []
+
+    class Changing(SGDA):
+        def solve(self, problem, ask, rng):
+            if where == "scale":
+
+                class Seeing(np.ndarray):
+                    def __array_ufunc__(self, *given, **options):
+                        seen.append(given)
+
+                vars(problem.saddle.scorer)["scale"] = np.ones(2).view(Seeing)
+            else:
+                hide({"problem": problem.saddle, "scorer": problem.saddle.scorer}[where], "read", seen)
+            return super().solve(problem, ask, rng)
+
+    with pytest.raises(
+        PrivacyAccountingError, match=r"JointGradient was asked with saddle of class AUCSaddle, but .* is not part"
+    ):
+        DPMinimax(AUCSaddle(LinearScorer(2), 0.5), data_norm=3.0, solver=Changing(2)).fit(*table)
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "solver"),
+    (
+        (L1Ball(), "project", "gd"),
+        (L2Ball(), "mirror_map", AcceleratedMirrorDescent()),
+        (L1Ball(), "mirror_map", AcceleratedMirrorDescent()),
+        (Uniform(2), "sample", BlockCoordinateDescent()),
+    ),
+)
+def test_parts_that_no_query_holds_see_no_record(part, name, solver, table):
+    """Constraints, mirror maps and samplings see releases and public numbers, whatever is put on them."""
+    X, y = table
+    X[7] = [0.1234567, 0.7654321]
+    seen, own = [], hide(pickle.loads(pickle.dumps(part)), name, [])
+    hide(own, name, seen)
+    if isinstance(part, Uniform):
+        model = DPLogisticRegression(solver=solver.set_params(sampling=own), fit_intercept=False, data_norm=3.0).fit(X, y)
+    else:
+        model = DPConstrainedClassifier(constraint=own, solver=solver, fit_intercept=False, data_norm=3.0).fit(X, y)
+    numbers = [value for given in seen for value in given if isinstance(value, np.ndarray)]
+    assert seen and not np.isin(X[7], [each for value in numbers for each in value.ravel()]).any()
+    assert named(model.privacy_report_) == []

@@ -12,7 +12,7 @@ from skdp.losses import Logistic
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.errors import PrivacyAccountingError, SourceError
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.privacy.schedule import Curve, Gaussian, PoissonGaussian, Release, Schedule
@@ -220,7 +220,7 @@ class Quoting(Logistic):
         raise self.error(float(raw[0, 0]), "secret")
 
 
-@pytest.mark.parametrize("error", (KeyError, SystemExit))
+@pytest.mark.parametrize("error", (KeyError, SystemExit, SourceError, PrivacyAccountingError, GeneratorExit, BaseException))
 def test_errors_of_an_evaluation_do_not_quote_the_data(error):
     rows = table(3)
     failing = Gradient(Quoting(error), np.ones((3, 1)), 1.0)
@@ -232,6 +232,51 @@ def test_errors_of_an_evaluation_do_not_quote_the_data(error):
         oracle.finish()  # a failure is no release
     with pytest.raises(error):
         oracle_for(rows, gaussian_schedule(1), epsilon=math.inf).ask(failing)
+
+
+def test_an_interrupt_of_an_evaluation_stays_one_and_quotes_nothing():
+    rows = table(3)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        oracle_for(rows, gaussian_schedule(1)).ask(Gradient(Quoting(KeyboardInterrupt), np.ones((3, 1)), 1.0))
+    assert caught.value.args == () and caught.value.__context__ is None
+
+
+class Telling(Gradient):
+    """A query whose answer is not a vector of numbers."""
+
+    answer = None
+
+    def evaluate(self, rows):
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer", (np.array(["secret"] * 3), np.array([ValueError("secret")] * 3), np.zeros(4), np.zeros((3, 1)))
+)
+def test_an_answer_that_is_no_vector_of_numbers_is_not_quoted(answer, monkeypatch):
+    monkeypatch.setattr(Telling, "answer", answer)
+    rows = table(3)
+    with pytest.raises(PrivacyAccountingError, match=r"^Telling failed") as caught:
+        oracle_for(rows, Schedule(((1, Release(Telling, Gaussian(), 1.0)),))).ask(Telling(Logistic(), np.ones((3, 1)), 1.0))
+    assert caught.value.__context__ is None
+
+
+class QuotingCurve(Curve):
+    """A mechanism that fails with the value in its message."""
+
+    def scale(self, budget):
+        return 1.0
+
+    def answer(self, query, scale, budget, source, evaluate):
+        raise PrivacyAccountingError(f"secret {evaluate(query)}")
+
+
+def test_an_error_of_a_mechanism_does_not_quote_the_answer():
+    rows = table(3)
+    schedule = Schedule(((1, Release(Gradient, QuotingCurve("quoting"), 1.0)),))
+    with pytest.raises(PrivacyAccountingError, match=r"^Gradient failed") as caught:
+        Oracle(rows, schedule, Budget(1.0, 1e-6, "replace_one"), 1.0, source(0)).ask(query(rows))
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

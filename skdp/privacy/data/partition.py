@@ -136,7 +136,7 @@ def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(SourceError, str(error))
     except MemoryError:
         return Failure(MemoryError, "Work on a partition needs more memory than there is; smaller partitions need less.")
-    except (Exception, SystemExit):
+    except BaseException:  # a part of the user's may raise anything, and the main thread alone gets interrupts
         return Failure(SourceError, FAILED)
 
 
@@ -234,9 +234,16 @@ def partial_sum(partition: Partition, query: Sums | SampleOf, first: int, digest
         raise SourceError(CHANGED)
     total = TreeSum(1, first)
     for chunk, rows in enumerate(partition.rows, first):
-        term = query.partial(rows, chunk) if isinstance(query, SampleOf) else query.partial(rows)
-        total.add_chunk(term.copy())
+        total.add_chunk(_term(query, rows, chunk).copy())
     return total
+
+
+def _term(query: Sums | SampleOf, rows: TrainingData, chunk: int) -> np.ndarray:
+    """Return the sum of a query over a chunk; a part of the user's may raise errors of the classes of this package."""
+    try:
+        return query.partial(rows, chunk) if isinstance(query, SampleOf) else query.partial(rows)
+    except SourceError:
+        raise RuntimeError from None
 
 
 def joined(sums: Sequence[TreeSum]) -> TreeSum:

@@ -8,6 +8,7 @@ import numpy as np
 from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared
 from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum, Sums
+from skdp.privacy.errors import SourceError
 
 __all__ = ["Engine", "Loaded", "PartitionedCells", "PartitionedRows", "PartitionedSample"]
 
@@ -49,7 +50,14 @@ class InPartitions:
         Holds the partitions.
     loaded : list of Loaded
         What is known of each partition.
+
+    Attributes
+    ----------
+    failure : SourceError or None
+        What ended a pass of the engine. Its text is this package's; that of any other error may be a user's.
     """
+
+    failure: SourceError | None = None
 
     def __init__(self, engine: Engine, loaded: list[Any]) -> None:
         self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
@@ -79,15 +87,21 @@ class InPartitions:
 
     def summed(self, query: Sums | SampleOf) -> np.ndarray:
         """Return the un-noised sum of a query over all records or over a sample, which no other query shares."""
-        total = self._engine.reduce(query, self._each)
-        if isinstance(total, Failure):
-            total.raised()
-        return total.total()
+        return self._done(lambda: self._engine.reduce(query, self._each)).total()
 
     def _change(self, work: Any, shared: tuple[Any, ...], each: list[tuple[Any, ...]]) -> None:
-        failure = self._engine.change(work, shared, each)
-        if failure is not None:
-            failure.raised()
+        self._done(lambda: self._engine.change(work, shared, each))
+
+    def _done(self, work: Callable[[], Any]) -> Any:
+        """Return the result of a pass of the engine; raise, and keep, what ended it."""
+        try:
+            result = work()
+            if isinstance(result, Failure):
+                result.raised()
+        except SourceError as error:
+            self.failure = error
+            raise
+        return result
 
 
 class PartitionedRows(InPartitions):

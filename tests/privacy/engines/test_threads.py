@@ -9,14 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from saddles import Regression
 from sklearn.base import clone
 
-from skdp import PrivacyLedger, SourceError
+from skdp import DPMinimax, PrivacyLedger, SourceError
 from skdp.data import chunks, npy
 from skdp.estimators import DPLogisticRegression
 from skdp.privacy.data import partition, summation
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.engines.threads import ThreadEngine
+from skdp.solvers import SGDA
 from skdp.testing import reproducible_noise
 
 N, D, LENGTH = 20_000, 3, 4096
@@ -128,6 +130,29 @@ def test_a_source_that_fails_later_leaves_the_model_as_it_was(name):
     assert len(ledger.entries) == 1
     assert source.reads == 3
     assert np.array_equal(model.coef_, before)
+
+
+class Telling(Regression):
+    """A problem that fails at one record, with an error of any class."""
+
+    def __init__(self, n_features, error):
+        super().__init__(n_features)
+        self.error = error
+
+    def at(self, batch, primal, dual):
+        if (batch.targets == Y.max() + 7).any():
+            raise self.error(SECRET)
+        return super().at(batch, primal, dual)
+
+
+@pytest.mark.parametrize("cache", ("disk", None))
+@pytest.mark.parametrize("error", (SourceError, GeneratorExit, SystemExit, KeyboardInterrupt, MemoryError))
+def test_what_a_problem_of_the_users_raises_in_a_thread_quotes_nothing(error, cache):
+    y = np.where(np.arange(N) == 5, Y.max() + 7, Y)
+    model = DPMinimax(Telling(D, error), data_norm=3.0, solver=SGDA(2))
+    with pytest.raises(MemoryError if error is MemoryError else SourceError, match=r"partition|more memory") as caught:
+        model.fit(chunks(lambda: parts(y=y), cache=cache))
+    assert SECRET not in everything_of(caught.value)
 
 
 @pytest.mark.parametrize("first", (2, 3))
