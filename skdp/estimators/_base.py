@@ -2,9 +2,10 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,12 +38,14 @@ from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
 from skdp.estimators._reviewed import checked
 from skdp.estimators._sample_weight import refuse_weighted_partitions, taken_weights
+from skdp.estimators._shrunk_indicators import average_effects
 from skdp.estimators._signal import needed
 from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
 from skdp.preprocessing._octave_rule import nearer
+from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
@@ -76,6 +79,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
     _warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
     _takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
+    _counted: Mapping[str, Shares] = MappingProxyType({})  # released shares of parts of columns, from an earlier stage of the fit
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are accepted, and secure noise is not reproducible."""
@@ -222,14 +226,24 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     @told_when_interrupted()
     def _attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
         """Return all attributes of the fitted estimator, and pass them to the callbacks."""
-        attributes = {**fit.attributes, **self._model(fit.plan, result, fit.facts)}
+        result, hardly_seen = self._supported(fit.plan, result, fit.facts)
+        attributes = {**fit.attributes, **hardly_seen, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
+        if named := hardly_seen_in_words(attributes.get("hardly_seen_", {})):
+            attributes["privacy_report_"] = _with_hardly_seen(fit.statement, named)
         fit.progress.end(self._user_model._attributes_for(self, attributes), given)
         return attributes
 
     def _attributes_for(self, model: Any, attributes: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes that callbacks get of this estimator, if these are those of the model that it fits."""
         return attributes
+
+    def _supported(self, plan: Plan, result: SolverResult, facts: Facts) -> tuple[SolverResult, dict[str, Any]]:
+        """Return the model without effects of which the releases tell next to nothing, and an attribute that names them."""
+        if facts.schema is None or result.inference is not None:
+            return result, {}
+        result, hardly_seen = average_effects(plan.problem, facts.schema, result, self._counted)
+        return result, {"hardly_seen_": hardly_seen}
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
@@ -445,6 +459,14 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
         return weights, intercept
+
+
+def _with_hardly_seen(statement: PrivacyReport, named: Mapping[str, str]) -> PrivacyReport:
+    """Return a report that names, beside what was learnt of a column, of what the releases tell next to nothing."""
+    learnt = {**(statement.learnt or {})}
+    for name, parts in named.items():
+        learnt[name] = ", ".join([*([learnt[name]] if name in learnt else []), f"hardly seen {parts}"])
+    return replace(statement, learnt=learnt)
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:

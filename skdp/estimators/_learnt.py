@@ -260,6 +260,7 @@ class Learning:
             learnt = self._learnt(cells, noise)
             del cells
             inner, (X, y) = self.second(self.facts.schema(learnt)), table_of()
+            inner._counted = learnt.counted
             with _of_second_stage(), inner._table(X, y, **beside) as table:
                 del X, y, table_of
                 fit = PlannedFit.of(inner, table.facts, noise, estimator)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 from skdp._data_validation import DICT
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._frame_facts import framed, warn_of_types
+from skdp.preprocessing._parts import warn_of_hardly_seen
 
 __all__ = ["named_columns_of", "prepared"]
 
@@ -37,9 +38,10 @@ def prepared(schema: Schema, X: Any, fitted: Any = None) -> Any:
 def named_columns_of(fitted: Any, X: Any) -> Any:
     """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them.
 
-    It may lack columns that the schema ignores.
+    It may lack columns that the schema ignores. Records with what the fit has hardly seen warn.
     """
     if not hasattr(fitted, "learnt_"):
+        warn_of_hardly_seen(fitted, X)
         return X
     if isinstance(X, Mapping):
         raise TypeError(DICT)
@@ -51,6 +53,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
         validate_data(fitted, X, reset=False, skip_check_array=True)
     X = framed(X, getattr(fitted, "feature_names_in_", None))
     warn_of_types(fitted.schema_, X, looking=True)
+    warn_of_hardly_seen(fitted, X)
     return X
 
 

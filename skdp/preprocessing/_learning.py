@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
+from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._schema import Category, Number
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
@@ -18,7 +19,15 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, warn
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
-from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, TARGET_WEIGHT, WIDEST_INTEGERS, contribution
+from skdp.privacy.queries.column_histograms import (
+    BUCKETS,
+    EVEN_BINS,
+    FEW_BINS,
+    NUMBER_BINS,
+    TARGET_WEIGHT,
+    WIDEST_INTEGERS,
+    contribution,
+)
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 __all__ = ["LearningPlan", "Learnt", "counting_allowance", "in_words", "learn", "warn_of_unlearnt"]
@@ -51,11 +60,15 @@ class Learnt:
         The same of the target.
     coarse : bool, default=False
         Whether noise hides where the target lies between its limits, which are powers of 2.
+    counted : dict, default={}
+        Released shares of the indicators of each column of text, in their order; and of the missing cells of each column of
+        numbers, alone.
     """
 
     columns: dict[str, Finding | tuple[Category, float]]
     target: Finding | None
     coarse: bool = False
+    counted: dict[str, Shares] = field(default_factory=dict)
 
     def entries(self) -> dict[str, Number | Category]:
         """Return the facts of each column, by name."""
@@ -219,16 +232,18 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     query = ColumnHistograms(tuple(plan.are_text.values()), plan.target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     columns: dict[str, Finding | tuple[Category, float]] = {}
-    for (name, text), counted in zip(plan.are_text.items(), shares, strict=False):
+    by_column = dict(zip(plan.are_text, shares, strict=False))
+    for name, text in plan.are_text.items():
         if name in plan.codes:
-            columns[name] = common_buckets(counted, sigma, codes=True)
+            columns[name] = common_buckets(by_column[name], sigma, codes=True)
         else:
-            columns[name] = (place_truths if name in plan.truths else RULES[text])(counted, sigma)
+            columns[name] = (place_truths if name in plan.truths else RULES[text])(by_column[name], sigma)
+    counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
     target = None
     if plan.target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
-        return Learnt(columns, target)
+        return Learnt(columns, target, counted=counted)
     places = dict(zip(plan.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
@@ -240,7 +255,19 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
     coarse = wide_target is not None and narrowed_target == wide_target
-    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse)
+    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted)
+
+
+def _counted(found: Finding | tuple[Category, float], counts: np.ndarray, sigma: float) -> Shares:
+    """Return the shares of the indicators of a category, or of the missing cells of a number."""
+    if isinstance(found, Finding):
+        missing = NUMBER_BINS - 1
+        return Shares(counts[missing : missing + 1], np.array([sigma]))
+    category = found[0]
+    mixed = counts.size > BUCKETS + 1  # octaves, missing cells, buckets
+    buckets, missing = (counts[NUMBER_BINS:], counts[NUMBER_BINS - 1]) if mixed else (counts[:-1], counts[-1])
+    kept = np.append(buckets[list(category.buckets or ())], [missing] * category.missing)
+    return Shares(np.append(kept, 1 - kept.sum()), sigma * np.append(np.ones(kept.size), math.sqrt(max(kept.size, 1))))
 
 
 def _refined(

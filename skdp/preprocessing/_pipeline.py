@@ -121,11 +121,17 @@ class Indicators:
         Value of an indicator that is not 0, in a row that is not shortened.
     exhaustive : bool
         Whether each record has one of them; integers stand beside the number, and records may have none.
+    name : str, default=""
+        The column of the table.
+    parts : tuple of str, default=()
+        What each indicator of an exhaustive column stands for, as in ``Category.labels``.
     """
 
     columns: slice
     weight: float
     exhaustive: bool
+    name: str = ""
+    parts: tuple[str, ...] = ()
 
 
 def indicators_of(schema: Schema) -> Iterator[Indicators]:
@@ -138,12 +144,12 @@ def indicators_of(schema: Schema) -> Iterator[Indicators]:
                 first = start + 1 + bool(facts.learnt.logarithm)
                 if facts.learnt.integers:
                     places = slice(first, first + len(facts.learnt.integers))
-                    yield Indicators(places, facts.learnt.weight / schema.data_norm, False)
+                    yield Indicators(places, facts.learnt.weight / schema.data_norm, False, name)
                 start += len(parts_of(facts))
             elif isinstance(facts, Category):
-                size = len(encoded(list(facts.categories))) if facts.buckets is None else len(parts_of(facts))
-                yield Indicators(slice(start, start + size), 1 / schema.data_norm, True)
-                start += size
+                places = slice(start, start + facts.n_features)
+                yield Indicators(places, 1 / schema.data_norm, True, name, tuple(facts.labels))
+                start = places.stop
             else:
                 start += 1
 

@@ -1,0 +1,173 @@
+"""Say of which parts of columns the releases tell next to nothing, and find records to predict for that have them.
+
+A part of a column is a level of it, "other", "missing", or a range of numbers.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._cells import bucket_cells, number_cells
+from skdp.preprocessing._lazily import is_lazy
+from skdp.preprocessing._learnt_columns import bucket_codes
+from skdp.preprocessing._schema import OTHER, Category, Number
+from skdp.privacy.errors import warn
+
+__all__ = ["MISSING", "HardlySeen", "Part", "Shares", "hardly_seen_in_words", "parts_of_cells", "support", "warn_of_hardly_seen"]
+
+# Name as from `parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
+Part = str | tuple[float, float]
+HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it
+MISSING = "missing"
+MOST_NAMED = 10  # largest number of parts that a message lists
+GRID = 40  # number of quantiles of a true share over which a weight is averaged; twice as many change it by less than .01
+LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
+MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
+LEAST_NOISE = 1e-9  # of a share; only without privacy is it less
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Released shares of the records that have each part of a column.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (k,)
+        Noisy shares.
+    noise : ndarray of shape (k,)
+        Standard deviations of their noise; infinite where nothing is released.
+    """
+
+    shares: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def most(self) -> np.ndarray:
+        """Largest shares that the releases do not exclude, from 0 to 1."""
+        return np.minimum(np.maximum(self.shares, 0.0) + MOST_DEVIATIONS * self.noise, 1.0)
+
+    def combined(self, other: "Shares") -> "Shares":
+        """Return the means of two releases, weighted by their precision."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_self = np.where(np.isinf(self.noise), 0.0, self.noise**-2.0)
+            of_other = np.where(np.isinf(other.noise), 0.0, other.noise**-2.0)
+            first = np.where(np.isinf(of_self), 1.0, np.where(np.isinf(of_other), 0.0, of_self / (of_self + of_other)))
+            first = np.where(of_self + of_other == 0, 0.5, first)
+            noise = (of_self + of_other) ** -0.5
+        return Shares(first * self.shares + (1 - first) * other.shares, noise)
+
+
+def support(found: Shares, half: float, odds: np.ndarray) -> np.ndarray:
+    """Return how much of what was fitted for each part is its effect, and not noise, at most: from 0 to 1.
+
+    For a true share p the weight is :math:`p^2 / (p^2 + half^2)`, that of James and Stein. It is averaged over the posterior of
+    p: the released share has normal noise, and before it a part is empty with given odds, or has any share up to `LARGEST` times
+    the mean with equal probability.
+
+    Parameters
+    ----------
+    found : Shares
+        Released shares.
+    half : float
+        Share of the records at which the noise of the fit is as large as a usual effect.
+    odds : ndarray of shape (k,)
+        Prior probability that no record has the part, over that of all other shares.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Weights; 1 where nothing is released.
+
+    Notes
+    -----
+    **Privacy.** Computed from releases and public facts: post-processing.
+    """
+    known, largest = np.isfinite(found.noise), min(LARGEST / found.shares.size, 1.0)
+    noise = np.maximum(np.where(known, found.noise, 1.0), LEAST_NOISE)[:, None]
+    places = (np.arange(GRID) + 0.5) / GRID
+    released = np.minimum(found.shares[:, None], largest)
+    low, high = (ndtr((end - released) / noise) for end in (0.0, largest))
+    true = np.clip(released + noise * ndtri(low + places * (high - low)), 0.0, largest)  # given that there are some
+    weights = np.mean(true**2 / (true**2 + half**2), axis=1)
+    there = (noise * math.sqrt(2 * math.pi) * (high - low))[:, 0] / largest
+    with np.errstate(under="ignore"):
+        empty = odds * np.exp(-0.5 * np.square(released / noise)[:, 0])
+    return np.where(known, weights * there / np.maximum(there + empty, np.finfo(float).tiny), 1.0)
+
+
+def parts_of_cells(facts: Number | Category, column: Any) -> np.ndarray:
+    """Return the part of the column that each cell of a table to predict for has.
+
+    Parameters
+    ----------
+    facts : Number or Category
+        The column.
+    column : Series or ndarray of shape (n_samples,)
+        Cells.
+
+    Returns
+    -------
+    ndarray of object of shape (n_samples,)
+        Names as in ``Category.labels``, such as "red", "bucket 17", "missing" or "other"; of numbers, "missing" or "".
+    """
+    if isinstance(facts, Number):
+        return np.where(np.isnan(number_cells(column)), MISSING, "").astype(object)
+    if facts.buckets is None:
+        cells = np.asarray(column).astype(object)[:, None]
+        return np.asarray(KnownCategories(list(facts.categories), other=OTHER).fit_transform(cells)[:, 0])
+    return np.array(facts.labels, dtype=object)[bucket_codes(facts, bucket_cells(column))]
+
+
+def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> dict[str, str]:
+    """Return the parts of each column as text."""
+    return {
+        name: ", ".join(f"{_in_words(part)} (at most {most:.2g} of the records)" for part, most in parts)
+        for name, parts in hardly_seen.items()
+    }
+
+
+def warn_of_hardly_seen(fitted: Any, X: Any) -> None:
+    """Warn if records to predict for have, more often than those of the fit may, what the releases tell next to nothing about.
+
+    Parameters
+    ----------
+    fitted : estimator
+        The fitted estimator; its ``hardly_seen_`` has parts by column, each with the largest share of those of the fit.
+    X : DataFrame, or table in partitions
+        Records; a table that is not in memory is not looked at.
+    """
+    hardly_seen = {} if is_lazy(X) else getattr(fitted, "hardly_seen_", {})
+    found = []
+    for name in (name for name in hardly_seen if name in getattr(X, "columns", ())):
+        parts = [part for part, most in hardly_seen[name] if _share(fitted.schema_.columns[name], part, X[name]) > most]
+        found += [f"{name!r}: {_in_words(part)}" for part in parts]
+    if found:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        warn(
+            "X has what no training record had, or so few that the releases do not tell its effect. Predictions take what is "
+            f"usual for the column: {', '.join(found[:MOST_NAMED])}{more}. Expected spellings and ranges as in the fit.",
+            UserWarning,
+        )
+
+
+def _share(facts: Number | Category, part: Part, column: Any) -> float:
+    if isinstance(part, str):
+        has = parts_of_cells(facts, column) == part
+    else:
+        numbers = number_cells(column)
+        has = (numbers > part[0]) & (numbers < part[1])
+    return float(np.mean(has)) if len(has) else 0.0
+
+
+def _in_words(part: Part) -> str:
+    if isinstance(part, str):
+        return part
+    low, high = part
+    if np.isinf(low):
+        return f"below {high:.6g}"
+    return f"above {low:.6g}" if np.isinf(high) else f"{low:.6g} to {high:.6g}"
