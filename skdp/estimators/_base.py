@@ -230,7 +230,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         attributes = {**fit.attributes, **hardly_seen, **self._model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         if named := hardly_seen_in_words(attributes.get("hardly_seen_", {})):
-            attributes["privacy_report_"] = _with_hardly_seen(fit.statement, named)
+            learnt = {**(fit.statement.learnt or {}), "hardly_seen": named}
+            attributes["privacy_report_"] = replace(fit.statement, learnt=learnt)
         fit.progress.end(self._user_model._attributes_for(self, attributes), given)
         return attributes
 
@@ -459,14 +460,6 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
         return weights, intercept
-
-
-def _with_hardly_seen(statement: PrivacyReport, named: Mapping[str, str]) -> PrivacyReport:
-    """Return a report that names, beside what was learnt of a column, of what the releases tell next to nothing."""
-    learnt = {**(statement.learnt or {})}
-    for name, parts in named.items():
-        learnt[name] = ", ".join([*([learnt[name]] if name in learnt else []), f"hardly seen {parts}"])
-    return replace(statement, learnt=learnt)
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:

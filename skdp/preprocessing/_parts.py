@@ -123,12 +123,10 @@ def parts_of_cells(facts: Number | Category, column: Any) -> np.ndarray:
     return np.array(facts.labels, dtype=object)[bucket_codes(facts, bucket_cells(column))]
 
 
-def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> dict[str, str]:
-    """Return the parts of each column as text."""
-    return {
-        name: ", ".join(f"{_in_words(part)} (at most {most:.2g} of the records)" for part, most in parts)
-        for name, parts in hardly_seen.items()
-    }
+def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> str:
+    """Return the parts of all columns as text; "" if there are none."""
+    found = [f"{name}: {_in_words(part)} (at most {most:.2g})" for name, parts in hardly_seen.items() for part, most in parts]
+    return f"shares of the records: {', '.join(found)}" if found else ""
 
 
 def warn_of_hardly_seen(fitted: Any, X: Any) -> None:
