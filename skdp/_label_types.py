@@ -4,8 +4,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-__all__ = ["otherwise_spelt", "same_label", "told_apart", "type_mismatch"]
+__all__ = ["classes_of", "event_of", "otherwise_spelt", "same_label", "told_apart", "type_mismatch"]
 
 LARGEST_INTEGER = 2**53  # float64 represents all integers up to this exactly; larger ones never match a text
 DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
@@ -76,6 +77,35 @@ def same_label(label: Any, classes: list[Any]) -> Any:
     return next(
         (known for known in classes if isinstance(known, str) != isinstance(label, str) and str(known) == str(label)), None
     )
+
+
+def event_of(stated: Any, classes: np.ndarray) -> dict[str, Any]:
+    """Return the event of two classes as an attribute of a fitted classifier; none for more classes.
+
+    Parameters
+    ----------
+    stated : array-like or None
+        The classes in the order of the user, of which the second is the event.
+    classes : ndarray of shape (n_classes,)
+        The same, sorted, in the type of y. The larger one is the event if none are stated.
+
+    Returns
+    -------
+    dict
+        ``event_``, one of the classes.
+    """
+    labels = classes.tolist()
+    if len(labels) != 2:
+        return {}
+    return {"event_": labels[1] if stated is None else same_label(np.asarray(stated).tolist()[1], labels)}
+
+
+def classes_of(model: Any) -> tuple[Any, ...]:
+    """Return the sorted classes of a classifier, or of a pipeline or a search with one; of two, that of the event comes last."""
+    classes, part = tuple(model.classes_), model
+    while part is not None and not hasattr(part, "event_"):
+        part = part[-1] if isinstance(part, Pipeline) else getattr(part, "best_estimator_", None)
+    return classes[::-1] if part is not None and len(classes) == 2 and part.event_ == classes[0] else classes
 
 
 def _is_large(classes: np.ndarray) -> bool:

@@ -335,7 +335,7 @@ class DPAUCMaximizer(DPClassifier):
         outer = (first, bias) if plan.scaling is None else plan.scaling.to_columns(first, bias)
         weights, biases = zip(outer, *layers, strict=True)
         return {
-            "classes_": facts.classes,
+            **self._labels(facts),
             "coefs_": [np.ascontiguousarray(matrix.T) for matrix in weights],
             "intercepts_": [vector.copy() for vector in biases],
         }

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts, LabelReader, Part, read_table
+from skdp._label_types import event_of
 from skdp._progress import with_callbacks
 from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.data._predictions import scored, takes_tables
@@ -146,7 +147,12 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         coef, intercept = self._coefficients(plan, result.coef)
-        return {"classes_": facts.classes, "coef_": coef, "intercept_": intercept}
+        return {**self._labels(facts), "coef_": coef, "intercept_": intercept}
+
+    def _labels(self, facts: Facts) -> dict[str, Any]:
+        """Return the sorted classes and, of two, the event, as attributes."""
+        assert facts.classes is not None
+        return {"classes_": facts.classes, **event_of(self._label_set(), facts.classes)}
 
     def _assumed_of_y(self) -> str:
         if self._label_set() is None:

@@ -1,5 +1,6 @@
 """Adds confidence intervals, tests and a summary to linear models that are fitted for inference."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
+from skdp._label_types import classes_of
 from skdp._validation import check_number, column_labels, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
@@ -22,6 +24,9 @@ __all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "IntervalMixin", "for_infe
 
 KINDS = ("confidence", "noise")
 NOT_INFERRED = "This model was not fitted for inference; expected inference=True, and a new fit."
+# Standard deviation of a column, as released, from which odds ratios are for the largest power of ten below it. A choice: effects
+# of .1 to 1 per standard deviation of 30 have odds ratios of 1.003 to 1.03 per unit.
+LARGE = 30.0
 # Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
 LARGEST_CONDITION = 1e10
 
@@ -37,6 +42,8 @@ class IntervalMixin:
 
     def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.
+
+        The probability is that of the second column of ``predict_proba``, whatever the event is.
 
         Parameters
         ----------
@@ -170,7 +177,7 @@ class InferenceMixin(IntervalMixin):
         ValueError
             If ``level`` or ``kind`` is not valid.
         """
-        found = self._contrasts(*self._each(), level, kind, of="coefficients")
+        found = self._of_event(self._contrasts(*self._each(), level, kind, of="coefficients"))
         ends = np.column_stack([found.lower, found.upper])
         return framed(ends, found.names, ["lower", "upper"])
 
@@ -210,7 +217,7 @@ class InferenceMixin(IntervalMixin):
         given = np.array(usual if names is None else [str(name) for name in names])
         if given.shape != (len(rows),):
             raise ValueError(f"There are {given.size} names; expected {len(rows)}, one for each row of L.")
-        return self._contrasts(rows, constant, given, level, kind)
+        return self._of_event(self._contrasts(rows, constant, given, level, kind))
 
     def wald_test(self, L: Any) -> WaldTest:
         """Return the test that all of some linear combinations of the coefficients are 0.
@@ -264,12 +271,26 @@ class InferenceMixin(IntervalMixin):
         """
         return Summary(
             type(self).__name__,
-            self._contrasts(*self._each(), level, "confidence", of="coefficients"),
+            self._of_event(self._contrasts(*self._each(), level, "confidence", of="coefficients")),
             level,
             self.privacy_report_,  # type: ignore[attr-defined]
-            getattr(self, "classes_", np.array([])).tolist(),
+            np.asarray(classes_of(self)).tolist() if hasattr(self, "event_") else (),
             getattr(getattr(self, "schema_", None), "references", {}),
+            self._per(),
         )
+
+    def _of_event(self, found: Contrasts) -> Contrasts:
+        """Return combinations of coefficients for the log-odds of the event; coefficients are for those of ``classes_[1]``."""
+        if (event := getattr(self, "event_", None)) is None:
+            return found
+        return found.of_event(event, bool(event != self.classes_[1]))  # type: ignore[attr-defined]
+
+    def _per(self) -> dict[str, float]:
+        """Return the units of the odds ratios of coefficients whose columns are in large units: powers of ten, by name."""
+        scale = self._inferred().geometry.scale
+        spreads = 1 / scale if scale.ndim == 1 else np.linalg.norm(np.linalg.inv(scale), axis=0)
+        large = {name: spread for name, spread in zip(self._names(), spreads.tolist(), strict=True) if spread >= LARGE}
+        return {name: 10.0 ** math.floor(math.log10(spread)) for name, spread in large.items() if math.isfinite(spread)}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -72,7 +72,8 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" sets its own constant.
     classes : array-like or None, default=None
-        All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
+        All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set. Of two
+        that are stated, the second is the event, whatever their order in ``classes_``.
     class_weight : dict or None, default=None
         Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
         from y.
@@ -93,7 +94,10 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Sorted class labels.
+        Sorted class labels. ``coef_``, ``decision_function`` and the columns of ``predict_proba`` follow this order.
+    event_ : object
+        Class whose odds `summary`, `contrast` and `confidence_intervals` state: the second of two stated ``classes``, or else
+        ``classes_[1]``. Present only for two classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Released coefficients; one row for two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)

@@ -45,6 +45,8 @@ class Summary:
         The two classes, the second of which has the odds; empty for numbers.
     references : dict of str to str
         Reference level of each category.
+    per : dict of str to float
+        Unit of the odds ratio of a coefficient where it is not 1.
     """
 
     title: str
@@ -53,12 +55,14 @@ class Summary:
     report: PrivacyReport
     classes: Sequence[Any] = ()
     references: Mapping[str, str] = field(default_factory=dict)
+    per: Mapping[str, float] = field(default_factory=dict)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, one row per coefficient.
 
         Columns: coef, se, noise (share of the variance that is privacy noise), t, p, lower, upper, estimable, and for two classes
-        odds_ratio, odds_lower and odds_upper.
+        odds_ratio, odds_lower, odds_upper, odds_per and event. Odds are those of the event. Odds ratios are for this many units
+        of the column more: 1, or a power of ten where the column is in large units.
         """
         return imported("pandas").DataFrame(self._columns(), index=self.contrasts.names)
 
@@ -102,9 +106,11 @@ class Summary:
             "upper": found.upper,
         }
         if len(self.classes):
+            units = np.array([self.per.get(str(name), 1.0) for name in found.names])
             with np.errstate(over="ignore"):
-                ratios = (np.exp(ends) for ends in (found.estimate, found.lower, found.upper))
+                ratios = (np.exp(units * ends) for ends in (found.estimate, found.lower, found.upper))
                 columns |= dict(zip(ODDS, ratios, strict=True))
+            columns |= {"odds_per": units, "event": np.full(len(units), self.classes[1], dtype=object)}
         return {**columns, "estimable": found.estimable}
 
     def _heads(self) -> tuple[str, ...]:
@@ -137,12 +143,14 @@ class Summary:
     def _notes(self) -> list[str]:
         size = "of any size (robust errors)" if any(line.query == "Meat" for line in self.report.releases) else "of one size"
         levels = ", ".join(f"{name}={level}" for name, level in self.references.items())
+        per = ", ".join(f"{unit:,.0f} of {name}" for name, unit in self.per.items())
         return [
             *(
                 [f"Odds are those of {self.classes[1]!r} against {self.classes[0]!r}."]
                 if len(self.classes)
                 else [SKEWED.format(size=size)]
             ),
+            *([f"Odds ratios are per {per}, and per unit of other columns."] if per and len(self.classes) else []),
             *([f"Levels of categories are relative to {levels}.", UNLISTED] if levels else []),
             *([] if self.references else ["Coefficients are per unit of the columns as the estimator got them."]),
             WEIGHTED.format(

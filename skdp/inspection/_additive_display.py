@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from skdp._label_types import classes_of
 from skdp.inspection._additive_panels import Panel, panels_of, plain
 
 __all__ = ["AdditiveDisplay"]
@@ -75,7 +76,7 @@ class AdditiveDisplay:
         ax: Any = None,
         simultaneous: bool = False,
     ) -> "AdditiveDisplay":
-        """Draw the functions of a fitted model.
+        """Draw the functions of a fitted model: of two classes, for the log-odds of the event.
 
         Parameters
         ----------
@@ -123,6 +124,8 @@ class AdditiveDisplay:
         response = _response(estimator, target if classes else None)
         if target is not None:
             chosen, classes = [_of_class(function, classes, target) for function in chosen], None
+        if hasattr(estimator, "classes_") and tuple(estimator.classes_) != classes_of(estimator):
+            chosen = [_negated(function) for function in chosen]
         display = cls(chosen, response=response, classes=classes, n_all=len(known) if terms is None else None)
         return display.plot(ax=ax, order=order, n_cols=n_cols, sharey=sharey)
 
@@ -233,10 +236,19 @@ def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
     return replace(function, **{name: None if part is None else part[..., place] for name, part in parts.items()})
 
 
+def _negated(function: Any) -> Any:
+    """Return the function for the log-odds of the other class."""
+
+    missing = None if function.missing is None else -function.missing[[0, 2, 1]]
+    noise = None if function.noise is None else (-function.noise[1], -function.noise[0])
+    lower, upper = (None if end is None else -end for end in (function.upper, function.lower))
+    return replace(function, values=-function.values, lower=lower, upper=upper, missing=missing, noise=noise)
+
+
 def _response(estimator: Any, target: Any) -> str:
     if hasattr(estimator, "classes_"):
         classes = np.asarray(estimator.classes_).tolist()
-        one = target if target is not None else classes[1] if len(classes) == 2 else "the class"
+        one = target if target is not None else classes_of(estimator)[1] if len(classes) == 2 else "the class"
         return f"added to the log-odds of {one}" if len(classes) == 2 else f"added to the score of {one}"
     facts = getattr(getattr(estimator, "basis_", None), "facts", None)
     return f"added to {getattr(facts, 'target', None) or 'the prediction'}"

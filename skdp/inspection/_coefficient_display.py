@@ -36,6 +36,8 @@ class CoefficientDisplay:
         Level of the intervals.
     odds : bool
         Whether to plot odds ratios, on a logarithmic axis.
+    event : object, default=None
+        Class with the odds; None for numbers.
 
     Attributes
     ----------
@@ -64,9 +66,10 @@ class CoefficientDisplay:
         estimable: np.ndarray,
         level: float,
         odds: bool,
+        event: Any = None,
     ) -> None:
         self.names, self.estimate, self.confidence, self.noise = list(names), estimate, confidence, noise
-        self.estimable, self.level, self.odds = estimable, level, odds
+        self.estimable, self.level, self.odds, self.event = estimable, level, odds, event
 
     @classmethod
     def from_estimator(
@@ -92,7 +95,8 @@ class CoefficientDisplay:
         odds_ratios : bool or None, default=None
             Whether to draw odds ratios; None does so for a classifier.
         units : dict or None, default=None
-            Factor of a feature's coefficient, by name: with 10 the effect is that of 10 units. Others have 1.
+            Factor of a feature's coefficient, by name: with 10 the effect is that of 10 units. Others have 1, but for odds ratios
+            of columns in large units: these have the power of ten of ``summary``.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None makes a figure.
 
@@ -122,10 +126,14 @@ class CoefficientDisplay:
         classifier = hasattr(estimator, "classes_")
         if odds_ratios and not classifier:
             raise ValueError("odds_ratios=True for numbers; expected None or False: only a classifier has odds.")
-        factors = np.array([float((units or {}).get(name, 1.0)) for name in chosen])
+        odds = classifier if odds_ratios is None else bool(odds_ratios)
+        known_units = {**(estimator._per() if odds else {}), **(units or {})}
+        factors = np.array([float(known_units.get(name, 1.0)) for name in chosen])
         rows = np.eye(len(known))[[known.index(name) for name in chosen]] * factors[:, None]
         whole = estimator.contrast(rows, chosen, level=level)
-        noise = estimator.inference_.contrasts(rows, np.zeros(len(rows)), np.array(chosen), float(level), "noise")
+        noise = estimator._of_event(
+            estimator.inference_.contrasts(rows, np.zeros(len(rows)), np.array(chosen), float(level), "noise")
+        )
         references = estimator._references()
         labels = [name if factor == 1 else f"{name} (per {factor:g})" for name, factor in zip(chosen, factors, strict=True)]
         labels = [
@@ -133,7 +141,6 @@ class CoefficientDisplay:
         ]
         ends = (np.column_stack([found.lower, found.upper]) for found in (whole, noise))
         confidence, of_noise = ends
-        odds = classifier if odds_ratios is None else bool(odds_ratios)
         display = cls(
             names=labels,
             estimate=whole.estimate,
@@ -142,6 +149,7 @@ class CoefficientDisplay:
             estimable=whole.estimable,
             level=float(level),
             odds=odds,
+            event=whole.event,
         )
         return display.plot(ax)
 
@@ -192,7 +200,9 @@ class CoefficientDisplay:
             self._label_ratios(shown)
         ax.set_yticks(places, labels)
         ax.set_ylim(-0.7, len(self.names) - 0.3)
-        ax.set_xlabel(f"{'odds ratio (log scale)' if self.odds else 'coefficient'}, {100 * self.level:g} % interval")
+        of = "" if self.event is None else f" of {self.event}"
+        what = f"odds ratio{of} (log scale)" if self.odds else f"coefficient{of}"
+        ax.set_xlabel(f"{what}, {100 * self.level:g} % interval")
         ax.plot([], [], color=BLUE, linewidth=5, label="privacy noise")
         ax.plot([], [], color=PALE, linewidth=2, label="noise and sampling")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)

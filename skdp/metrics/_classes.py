@@ -10,7 +10,7 @@ from scipy.special import logit
 from sklearn.utils.validation import column_or_1d
 
 from skdp._data_validation import quoting_no_data
-from skdp._label_types import told_apart
+from skdp._label_types import classes_of, told_apart
 from skdp._validation import shown
 from skdp.metrics._evaluation import Evaluation, metric
 from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan, budget_of, less_noise
@@ -187,17 +187,18 @@ def accuracy_noise(n_samples: int, epsilon: float, delta: float, adjacency: str)
 
 
 def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return clipped log-odds and class numbers."""
+    """Return clipped log-odds of the event, and class numbers, of which it has 1."""
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
         raise TypeError("model has no predict_proba for two classes; expected a fitted classifier of two classes.")
-    labels = class_numbers(y, tuple(classes), "the model")
+    known = classes_of(model)
+    labels, event = class_numbers(y, known, "the model"), list(classes).index(known[1])
     probabilities = quoting_no_data(X, lambda: np.asarray(model.predict_proba(X), dtype=np.float64))
     if probabilities.shape != (len(labels), 2):
         raise ValueError("X and y differ in length, or predict_proba does not return two columns; expected one row per label.")
-    if np.isnan(probabilities[:, 1]).any():
+    if np.isnan(probabilities[:, event]).any():
         raise ValueError("predict_proba returns nan; expected a probability for every test record.")
-    return log_odds_of(probabilities[:, 1]), labels
+    return log_odds_of(probabilities[:, event]), labels
 
 
 def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._copying import BoundToLedgers
+from skdp._label_types import classes_of
 from skdp._validation import shown
 from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
 from skdp.metrics._evaluation import Evaluation
@@ -61,10 +62,10 @@ def evaluate(
         Their labels, or their targets.
     metrics : iterable of str or None, default=None
         Of a classifier, out of "accuracy", "roc_auc", "log_loss", "brier_score", "recall", "specificity", "precision" and
-        "average_precision". The last four concern the second class. Of a regressor, out of "mae", "rmse", "r2" and "coverage",
-        the share of targets at or below the prediction. None means the first four, or "mae" and "rmse", with "r2" if
-        ``target_bounds`` are given. Of more than two classes, "accuracy" only; `ConfusionMatrixDisplay` shows the matrix that
-        was released.
+        "average_precision". The last four concern the second class, or ``event_`` of a model of skdp. Of a regressor, out of
+        "mae", "rmse", "r2" and "coverage", the share of targets at or below the prediction. None means the first four, or "mae"
+        and "rmse", with "r2" if ``target_bounds`` are given. Of more than two classes, "accuracy" only;
+        `ConfusionMatrixDisplay` shows the matrix that was released.
     epsilon, delta : float
         Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``. Laplace noise spends no delta, and is
         taken for ``delta=0``.
@@ -196,7 +197,7 @@ def evaluate(
         log_odds, labels = scores_of(model, X, y)
         shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
         budget = budget_of(len(labels), epsilon, delta, adjacency, pure=True)
-        return evaluate_scores(log_odds, labels, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
+        return evaluate_scores(log_odds, labels, names, budget=budget, classes=classes_of(model), noise=noise, **shared)
 
 
 def plan_evaluation(

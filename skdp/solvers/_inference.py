@@ -54,6 +54,8 @@ class Contrasts:
         Ends of the intervals; infinite where a combination is not estimable.
     estimable : ndarray of bool of shape (m,)
         False where the budget does not identify a combination.
+    event : object, default=None
+        Of a classifier: the class with the odds.
     """
 
     names: np.ndarray
@@ -66,10 +68,19 @@ class Contrasts:
     lower: np.ndarray
     upper: np.ndarray
     estimable: np.ndarray
+    event: Any = None
+
+    def of_event(self, event: Any, negated: bool) -> "Contrasts":
+        """Return the same for the log-odds of a named class, which are negated if the coefficients are those of the other one."""
+        if not negated:
+            return replace(self, event=event)
+        values = {"estimate": -self.estimate, "statistic": -self.statistic, "lower": -self.upper, "upper": -self.lower}
+        return replace(self, event=event, **values)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, one row per combination, with the fields as columns."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "names"}
+        left_out = ("names", "event") if self.event is None else ("names",)
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in left_out}
         return importlib.import_module("pandas").DataFrame(columns, index=self.names)
 
 
@@ -182,7 +193,8 @@ class Inference:
         if len(rows) > BLOCK:
             blocks = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
             found = [self.contrasts(rows[b], constant[b], names[b], level, kind, beside[b]) for b in blocks]
-            return Contrasts(*(np.concatenate([getattr(each, field.name) for each in found]) for field in fields(Contrasts)))
+            arrays = [field.name for field in fields(Contrasts) if field.name != "event"]
+            return Contrasts(*(np.concatenate([getattr(each, name) for each in found]) for name in arrays))
         sizes = np.maximum(np.abs(rows).max(axis=1, initial=0.0), np.abs(constant))
         sizes[sizes == 0] = 1.0  # squares of rows of this length neither overflow nor vanish
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -16,6 +16,7 @@ from scipy import sparse, stats
 from scipy.special import expit
 from seeded import fitted
 from sklearn.base import clone
+from sklearn.metrics import get_scorer
 
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
@@ -445,6 +446,79 @@ def test_a_column_with_the_name_of_the_intercept_is_refused_before_anything_is_c
 def test_bounds_may_be_an_array():
     pairs = np.tile([-1.0, 1.0], (3, 1))
     np.testing.assert_array_equal(of(LINEAR, NUMBERS, feature_bounds=pairs).coef_, of(LINEAR, NUMBERS).coef_)
+
+
+TEXTS = np.where(CLASSES > 0, "case", "control")
+
+
+@pytest.mark.parametrize("order", (["control", "case"], ["case", "control"], None))
+def test_the_second_of_two_stated_classes_is_the_event(order):
+    """Sorted classes_, signs and columns are those of scikit-learn, whatever the order is; odds are those of the event."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    model, usual = (of(LOGISTIC, TEXTS, frame, classes=classes) for classes in (order, None))
+    event = "control" if order is None else order[1]
+    sign = 1 if event == "control" else -1
+    assert model.classes_.tolist() == ["case", "control"] and model.event_ == event
+    age = pd.DataFrame(np.outer([-1, 1], [1, 0, 0]), columns=NAMES)
+    np.testing.assert_array_equal(model.coef_, usual.coef_)
+    assert model.coef_[0, 0] < 0 and np.diff(model.decision_function(age)) < 0 and np.diff(model.predict_proba(age)[:, 1]) < 0
+    assert model.predict(age).tolist() == ["control", "case"] and np.diff(model.predict_interval(age)[:, 0]) < 0
+    for scoring in ("roc_auc", "neg_log_loss"):
+        assert get_scorer(scoring)(model, frame, TEXTS) == get_scorer(scoring)(usual, frame, TEXTS)
+    table = model.summary().to_frame()
+    assert (table["event"] == event).all() and table["estimable"].all()
+    np.testing.assert_allclose(table["coef"][:-1], sign * model.coef_[0])
+    np.testing.assert_allclose(table["odds_ratio"], np.exp(sign * np.append(model.coef_, model.intercept_)))
+    assert (table["odds_lower"] < table["odds_ratio"]).all() and (table["odds_ratio"] < table["odds_upper"]).all()
+    assert (table["t"] * table["coef"] > 0).all()
+    np.testing.assert_array_equal(model.confidence_intervals(), table[["lower", "upper"]])
+    one = model.contrast("age").to_frame()
+    assert one["event"].tolist() == [event] and one["estimate"].iloc[0] == pytest.approx(table["coef"].iloc[0])
+    other = "case" if event == "control" else "control"
+    assert f"Odds are those of {event!r} against {other!r}." in str(model.summary())
+    display = CoefficientDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.estimate, table["coef"][:-1])
+    assert ((display.noise[:, 0] < display.estimate) & (display.estimate < display.noise[:, 1])).all()
+    assert display.ax_.get_xlabel().startswith(f"odds ratio of {event} (log scale)")
+    assert model.wald_test("age") == usual.wald_test("age")
+
+
+def test_the_event_is_a_class_in_the_type_of_y():
+    for classes, y, event in (
+        (["1", "0"], CLASSES, 0),
+        ([1, 0], CLASSES, 0),
+        ([True, False], CLASSES > 0, False),
+        ([1, 0], CLASSES.astype(str), "0"),
+        (pd.Index([0, 1]), CLASSES, 1),
+    ):
+        model = of(LOGISTIC, y, classes=classes)
+        assert model.event_ == event and type(model.event_) is type(event) and model.coef_[0, 0] > 0
+    assert of(LOGISTIC, CLASSES, classes=None).event_ == 1
+    stated = {**SCHEMA, "target": "ill", "classes": ["case", "control"]}
+    model = of(LOGISTIC, TEXTS, FRAME, classes=None, feature_bounds=None, schema=stated, epsilon=10.0)
+    assert model.event_ == "control" and clone(model).fit(FRAME, TEXTS).summary().to_frame()["event"].iloc[0] == "control"
+    many = DPLogisticRegression(1.0, classes=[2, 1, 0], feature_bounds=1.0)
+    assert not hasattr(fitted(many, X, RNG.integers(0, 3, N)), "event_")
+
+
+def test_odds_ratios_of_columns_in_large_units_are_per_power_of_ten():
+    """Per unit they would print as 1, 1 and 1."""
+    frame = pd.DataFrame({"age": 55 + 25 * X[:, 0], "income": 1e5 + 1e5 * X[:, 1], "sugar": 200 + 100 * X[:, 2]})
+    model = of(LOGISTIC, CLASSES, frame, feature_bounds={"age": (30, 80), "income": (0, 2e5), "sugar": (100, 300)})
+    table = model.summary().to_frame()
+    assert table["odds_per"].tolist() == [1, 10_000, 10, 1]
+    for end, ends in (("coef", "odds_ratio"), ("lower", "odds_lower"), ("upper", "odds_upper")):
+        np.testing.assert_allclose(table[ends], np.exp(table[end] * table["odds_per"]))
+    assert table.loc["income", "odds_upper"] < 0.97  # -1 in log-odds for 100 000
+    text = " ".join(str(model.summary()).split())
+    assert "Odds ratios are per 10,000 of income, 10 of sugar, and per unit of other columns." in text
+    assert f"{table.loc['income', 'odds_ratio']:.4g}" in text
+    shown = CoefficientDisplay.from_estimator(model)
+    assert shown.names == ["age", "income (per 10000)", "sugar (per 10)"]
+    np.testing.assert_allclose(np.exp(shown.estimate), table["odds_ratio"][:-1])
+    assert CoefficientDisplay.from_estimator(model, units={"income": 1000}).names[1] == "income (per 1000)"
+    assert CoefficientDisplay.from_estimator(model, odds_ratios=False).names == list(frame)
+    assert "Odds ratios are per" not in str(of(LOGISTIC, CLASSES).summary())
 
 
 def test_a_plot_names_the_reference_level():

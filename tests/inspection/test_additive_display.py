@@ -1,6 +1,7 @@
 """The display of an additive model draws its functions, and nothing else."""
 
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -45,7 +46,8 @@ def model(n_classes=2, band=True, **particular):
         function(("age", "job"), (AGES, JOBS), 0.1, ("linear", "category"), (4, 3, *last), band),
     )
     functions = {names[0] if len(names := one.names) == 1 else names: one for one in made_up}
-    return SimpleNamespace(shape_functions_=functions, classes_=np.array(["no", "yes", "unknown"][:n_classes]), **particular)
+    usual = {"shape_functions_": functions, "classes_": np.array(["no", "yes", "unknown"][:n_classes])}
+    return SimpleNamespace(**{**usual, **particular})
 
 
 def titles(display):
@@ -358,6 +360,28 @@ def test_a_model_tells_the_scale_of_each_column():
     assert scales == {"job": ("category",), "age": ("linear",), "gain": ("log",), **pair}
     drawn = AdditiveDisplay.from_estimator(done, terms=["gain", ("job", "gain")]).axes_
     assert [ax.get_xscale() for ax in drawn] == ["symlog", "symlog"]
+
+
+def test_functions_are_drawn_for_the_event_and_it_is_named():
+    """With two classes in another order than sorted, functions are negated, with their bands and missing cells."""
+    usual = model()
+    known = usual.shape_functions_
+    known["age"] = replace(
+        known["age"],
+        missing=np.array([0.3, 0.1, 0.6]),
+        noise=(known["age"].lower + 0.1, known["age"].upper - 0.1),
+    )
+    display = AdditiveDisplay.from_estimator(model(event_="no", shape_functions_=known))
+    for drawn, one in zip(display.functions, AdditiveDisplay.from_estimator(usual).functions, strict=True):
+        assert drawn.names == one.names
+        np.testing.assert_array_equal(drawn.values, -one.values)
+        np.testing.assert_array_equal(drawn.lower, -one.upper)
+        np.testing.assert_array_equal(drawn.upper, -one.lower)
+        if one.missing is not None:
+            np.testing.assert_array_equal(drawn.missing, [-0.3, -0.6, -0.1])
+            np.testing.assert_array_equal(drawn.noise[0], -one.noise[1])
+    assert display.response == "added to the log-odds of no"
+    assert AdditiveDisplay.from_estimator(model(event_="yes")).response == "added to the log-odds of yes"
 
 
 @pytest.mark.parametrize("n_classes", (0, 2, 3))

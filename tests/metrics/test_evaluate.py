@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
+from sklearn.pipeline import make_pipeline
 
 from skdp import PrivacyLedger
+from skdp._label_types import classes_of
 from skdp.metrics import Evaluation, _classes, evaluate, plan_evaluation
 from skdp.metrics._classes import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
 from skdp.metrics._noisy_table import METRICS, NoisyTable
@@ -145,6 +148,25 @@ def test_windows_hold_the_scores_and_have_an_edge_at_0(rng):
         inside = (cuts - 1) / 50
         assert np.mean((z > inside[OUTSIDE - 1]) & (z < inside[-OUTSIDE])) > 0.5 or abs(centre) > 5
     assert -300 < cuts[0] and cuts[-1] < 301
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_recall_and_precision_are_those_of_the_event():
+    """Which is the second of two stated classes, and is searched for in pipelines and searches."""
+    X, y = records(20_000)
+    expected = exact(X, y)
+    model = Scores()
+    assert classes_of(model) == tuple(model.classes_) == ("no", "yes")
+    model.event_ = "no"
+    search = SimpleNamespace(best_estimator_=make_pipeline("passthrough", model), classes_=model.classes_)
+    search.predict_proba = model.predict_proba
+    for given in (model, search):
+        found = evaluate(given, X, y, metrics=EVERY, epsilon=math.inf)
+        assert found.classes == ("yes", "no")
+        for name, other in (("recall", "specificity"), ("specificity", "recall"), ("accuracy", "accuracy")):
+            assert found[name].value == pytest.approx(expected[other], abs=1e-9)
+        assert found["roc_auc"].value == pytest.approx(expected["roc_auc"], abs=2e-3)
+        assert found["precision"].value == pytest.approx(precision_score(y == "no", X[:, 0] < 0), abs=1e-9)
 
 
 def test_few_records_have_no_value():

@@ -41,6 +41,7 @@ SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
         "n_features_in_",
         "feature_names_in_",
         "classes_",
+        "event_",
         "target_bounds_",
         "n_iter_",
         "privacy_spent_",
