@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skdp._surroundings import callers, is_one, is_private
-from skdp.privacy.errors import OutsideGuaranteeWarning, warn
+from skdp._surroundings import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
 
-__all__ = ["FROZEN", "OF_TARGETS", "PARTS", "learns_without_noise", "look_at_preparation"]
+__all__ = ["learns_without_noise", "look_at_preparation"]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
@@ -38,43 +37,30 @@ LEARN_IF = {  # classes that learn from the records only with these parameters
     "RFE": lambda step: not is_private(step.estimator),
     "SelectFromModel": lambda step: not (step.prefit or is_private(step.estimator)),
 }
-FROZEN = "sklearn.frozen", ("FrozenEstimator",)
-OF_TARGETS = "sklearn.compose", ("TransformedTargetRegressor",)
-PARTS = ("steps", "transformers", "transformer_list")  # of pipelines, column transformers and unions
 
 
 def look_at_preparation() -> None:
     """Warn if the pipeline being fitted would publish what another step learns; only parameters are inspected."""
     owners = [owner for _, _, owner in callers()]
-    learners = {name for owner in owners if hasattr(owner, "steps") for name in _learners(owner)}
     of_targets = {name for owner in owners if is_one(owner, *OF_TARGETS) for name in _learners(owner.transformer)}
     if of_targets:
-        warn(
+        warn_outside(
             f"{', '.join(sorted(of_targets))} of TransformedTargetRegressor learns from the training records without privacy. "
-            "Expected func, inverse_func and check_inverse=False; neither epsilon nor a ledger covers that.",
-            OutsideGuaranteeWarning,
+            "Use func, inverse_func and check_inverse=False; neither epsilon nor a ledger covers that."
         )
+    learners = {name for owner in owners if hasattr(owner, "steps") for name in _learners(owner)} - of_targets
     if learners:
-        warn(
-            f"{', '.join(sorted(learners))} in the pipeline learns from the training records without privacy. Expected public "
+        warn_outside(
+            f"{', '.join(sorted(learners))} in the pipeline learns from the training records without privacy. Use public "
             "knowledge instead: from_schema or BoundedScaler of skdp.preprocessing, categories=[...], a constant for what is "
             "missing with keep_empty_features=True, or FrozenEstimator of one that public records fitted; neither epsilon nor a "
-            "ledger covers that.",
-            OutsideGuaranteeWarning,
+            "ledger covers that."
         )
 
 
-def _learners(step: Any) -> Iterator[str]:
+def _learners(whole: Any) -> Iterator[str]:
     """Yield the names of the scikit-learn classes in a preparation that learn from records."""
-    if is_one(step, *FROZEN):  # it shows the parts of what it holds as its own
-        return
-    for part in PARTS:
-        for entry in getattr(step, part, ()):
-            yield from _learners(entry[1])
-    if hasattr(step, "transformers"):
-        yield from _learners(getattr(step, "remainder", None))
-    if learns_without_noise(step):
-        yield type(step).__name__
+    yield from (type(part).__name__ for _, part in nested("", whole) if learns_without_noise(part))
 
 
 def learns_without_noise(step: Any) -> bool:

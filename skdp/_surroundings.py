@@ -8,9 +8,12 @@ parameters.
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral, Real
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sklearn import model_selection
 from sklearn.base import is_classifier
@@ -21,30 +24,52 @@ from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning, sh
 from skdp.privacy.ledger.active import active
 from skdp.privacy.ledger.ledger import PrivacyLedger
 
-__all__ = ["callers", "is_one", "is_private", "is_stratified", "look_around"]
+__all__ = [
+    "callers",
+    "is_one",
+    "is_private",
+    "is_stratified",
+    "join",
+    "learnt_around",
+    "look_around",
+    "nested",
+    "one_run",
+    "parameters_of",
+    "warn_outside",
+]
 
-SEARCHES = (model_selection.GridSearchCV, model_selection.RandomizedSearchCV)
-HALVING = "sklearn.model_selection._search_successive_halving", ("HalvingGridSearchCV", "HalvingRandomSearchCV")
-BAGS = "sklearn.ensemble", ("BaggingClassifier", "BaggingRegressor")
-STACKS = "sklearn.ensemble", ("StackingClassifier", "StackingRegressor")
-LEARNERS = {  # of something from the training records, with what to do instead
-    ("sklearn.calibration", ("CalibratedClassifierCV",)): ("probabilities", "predict_proba of the private classifier"),
-    ("sklearn.model_selection", ("TunedThresholdClassifierCV",)): ("a threshold", "FixedThresholdClassifier"),
-    ("sklearn.linear_model", ("RANSACRegressor",)): ("which records are inliers, and keeps it,", "DPRobustRegressor"),
-    ("sklearn.semi_supervised", ("SelfTrainingClassifier",)): (
-        "labels of records, and keeps them,",
-        "a fit on the labelled ones",
+# Names of public classes of scikit-learn. Classes are compared by name, so that none is imported.
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+BAGS = ("BaggingClassifier", "BaggingRegressor")
+STACKS = ("StackingClassifier", "StackingRegressor")
+LEARNERS = {  # of something from the training records, with what to use instead
+    ("AdaBoostClassifier", "AdaBoostRegressor"): (
+        "a weight of each fit, by its exact errors, and keeps these,",
+        "DPGradientBoostingClassifier or DPGradientBoostingRegressor",
     ),
-    ("sklearn.feature_selection", ("RFECV", "SequentialFeatureSelector")): (
+    ("CalibratedClassifierCV",): ("probabilities", "predict_proba of the private classifier"),
+    ("IterativeImputer",): (
+        "means and ranges of columns, and keeps them,",
+        "constants for what is missing: a schema with fills, or SimpleImputer(strategy='constant', keep_empty_features=True)",
+    ),
+    ("TunedThresholdClassifierCV",): ("a threshold", "FixedThresholdClassifier"),
+    ("RANSACRegressor",): ("which records are inliers, and keeps it,", "DPRobustRegressor"),
+    ("SelfTrainingClassifier",): ("labels of records, and keeps them,", "a fit on the labelled ones"),
+    ("RFECV", "SequentialFeatureSelector"): (
         "which columns to keep, by exact scores,",
         "columns that are named from public knowledge",
     ),
-    ("sklearn.multiclass", ("OneVsOneClassifier",)): (
+    ("OneVsOneClassifier",): (
         "the number of records of each class, which the reports of its fits show,",
         "DPLogisticRegression alone, which takes several classes",
     ),
 }
-CHAINS = "sklearn.multioutput", ("ClassifierChain", "RegressorChain")  # whose cv=None is no folds
+CHAINS = ("ClassifierChain", "RegressorChain")  # whose cv=None is no folds
+FROZEN = ("FrozenEstimator",)
+OF_TARGETS = ("TransformedTargetRegressor",)
+PARTS = ("steps", "transformers", "transformer_list")  # of pipelines, column transformers and unions
+CONTAINERS = ("Pipeline", "ColumnTransformer", "FeatureUnion")
+HELD = ("estimator", "base_estimator", "regressor", "classifier", "final_estimator", "transformer")  # parameters of what is held
 FUNCTIONS = ("cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score", "validation_curve")
 STRATIFIED = (
     model_selection.StratifiedKFold,
@@ -53,6 +78,9 @@ STRATIFIED = (
     model_selection.RepeatedStratifiedKFold,
 )
 ROUNDED = 1.001  # factor that allows for rounding: a ledger rounds the epsilon that is left down to four digits
+UNCOVERED = "neither epsilon nor a ledger covers that."
+RUN: ContextVar[Any] = ContextVar("run", default=None)
+WARNED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # what was said of the fits of an object
 
 
 def look_around(estimator: Any) -> None:
@@ -70,26 +98,65 @@ def look_around(estimator: Any) -> None:
     """
     stratified = ""
     for frame, name, owner in callers():
-        if is_one(owner, *STACKS) and not is_private(owner.final_estimator):
-            _warn(f"{name} learns its final_estimator from the training records without privacy. Expected a private one")
-        for kind, (what, instead) in LEARNERS.items():
-            if is_one(owner, *kind):
-                _warn(f"{name} learns {what} from the training records without privacy. Expected {instead}")
+        for what, instead in learnt_around(owner):
+            warn_outside(f"{name} {what}. Use {instead}; {UNCOVERED}")
         if is_one(owner, *BAGS) and _weighs(frame):
-            _warn(f"{name} draws records by sample_weight, which moves others and their number. Expected no sample_weight")
-        if is_one(owner, *BAGS) and owner.bootstrap:
-            _warn(f"{name} draws records with replacement, so that one counts more than once. Expected bootstrap=False")
+            warn_outside(
+                f"{name} draws records by sample_weight, which moves others and their number. Use no sample_weight; {UNCOVERED}"
+            )
         if active():
             given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
             stratified = f"cv={shown(given)} of {name}" if is_stratified(owner, given) else stratified
-            if (isinstance(owner, SEARCHES) or _is_halving(owner)) and _holds(owner.estimator, estimator):
+            if (is_one(owner, *SEARCHES[:2]) or _is_halving(owner)) and _holds(owner.estimator, estimator):
                 _check_search(owner, frame)
     if stratified:  # in the outermost caller
-        warn(
+        warn_outside(
             f"{stratified} is stratified: which rows are in a fold depends on their labels, so that one changed label moves "
-            "other rows, and the charges of the ledger do not cover that. Expected cv=KFold(...).",
-            OutsideGuaranteeWarning,
+            "other rows, and the charges of the ledger do not cover that. Use cv=KFold(...)."
         )
+
+
+def learnt_around(owner: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a meta-estimator learns from the training records beside the fits of what it holds, and what to use instead."""
+    if is_one(owner, *STACKS) and not is_private(owner.final_estimator):
+        yield "learns its final_estimator from the training records without privacy", "a private one"
+    for names, (what, instead) in LEARNERS.items():
+        if is_one(owner, *names):
+            yield f"learns {what} from the training records without privacy", instead
+    if is_one(owner, *BAGS) and owner.bootstrap:
+        yield "draws records with replacement, so that one counts more than once", "bootstrap=False"
+
+
+def warn_outside(message: str) -> None:
+    """Warn of what the guarantee does not cover: once, whatever the number of fits that a meta-estimator or a function makes."""
+    if (run := _run()) is not None:
+        said = WARNED.setdefault(run, set())
+        if message in said:
+            return
+        said.add(message)
+    warn(message, OutsideGuaranteeWarning)
+
+
+@contextmanager
+def one_run() -> Iterator[None]:
+    """Count all fits inside as one run of something that makes several."""
+    token = RUN.set(Run())
+    try:
+        yield
+    finally:
+        RUN.reset(token)
+
+
+class Run:
+    """Stands for a run of something that makes several fits."""
+
+
+def _run() -> Any:
+    """Return the outermost object that makes several fits; of a function, that is its `Parallel`; None for a single fit."""
+    if (run := RUN.get()) is not None:
+        return run
+    owners = [owner for _, _, owner in callers() if owner is not None and not is_one(owner, *CONTAINERS, *OF_TARGETS)]
+    return owners[-1] if owners else None
 
 
 def callers() -> Iterator[tuple[FrameType, str, Any]]:
@@ -106,13 +173,36 @@ def callers() -> Iterator[tuple[FrameType, str, Any]]:
         frame = frame.f_back
 
 
-def is_one(owner: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Return whether an object is an instance of public classes of scikit-learn, without importing them."""
-    return module in sys.modules and isinstance(owner, tuple(getattr(sys.modules[module], name) for name in names))
+def is_one(owner: Any, *names: str) -> bool:
+    """Return whether an object is an instance of classes of scikit-learn, by their names."""
+    return any(kind.__name__ in names and kind.__module__.startswith("sklearn.") for kind in type(owner).__mro__)
 
 
-def _warn(message: str) -> None:
-    warn(f"{message}; neither epsilon nor a ledger covers that.", OutsideGuaranteeWarning)
+def join(name: str, inner: str) -> str:
+    """Return the name of a part, or of a parameter of it, as `set_params` takes it."""
+    return f"{name}__{inner}" if name else inner
+
+
+def nested(name: str, whole: Any) -> Iterator[tuple[str, Any]]:
+    """Yield an estimator or a preparation, and all that it holds and fits, with their places."""
+    yield name, whole
+    if is_one(whole, *FROZEN) or type(whole).__module__.startswith("skdp."):  # a frozen one shows the parts of what it holds
+        return
+    if is_one(whole, *CONTAINERS):
+        held = [entry[:2] for part in PARTS for entry in getattr(whole, part, ())]
+        held += [("remainder", whole.remainder)] if hasattr(whole, "remainder") else []
+    else:
+        held = [*(getattr(whole, "estimators", None) or ())]
+        parts = [(parameter, getattr(whole, parameter, None)) for parameter in HELD]
+        held += [(parameter, part) for parameter, part in parts if hasattr(part, "fit") or hasattr(part, "transform")]
+    for inner, part in held:
+        yield from nested(join(name, inner), part)
+
+
+def parameters_of(name: str, value: Any) -> dict[str, Any]:
+    """Return a parameter and all that it holds, by their names."""
+    inner = value.get_params(deep=True) if hasattr(value, "get_params") and not isinstance(value, type) else {}
+    return {name: value, **{join(name, each): part for each, part in inner.items()}}
 
 
 def is_private(estimator: Any) -> bool:
@@ -128,7 +218,7 @@ def _weighs(frame: FrameType) -> bool:
 
 def _is_halving(owner: Any) -> bool:
     """Return whether an object is a successive-halving search whose resource is the number of records."""
-    return is_one(owner, *HALVING) and owner.resource == "n_samples"
+    return is_one(owner, *SEARCHES[2:]) and owner.resource == "n_samples"
 
 
 def _holds(outer: Any, estimator: Any) -> bool:
@@ -188,23 +278,15 @@ def _candidates(search: Any) -> Any:
 
 def _spenders(estimator: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Yield class, epsilon and delta of each private estimator that a candidate fits, from its parameters alone."""
-    held = _parts("", estimator)
+    held = parameters_of("", estimator)
     for name, value in sorted(given.items()):  # a step before its parameters
-        held = {other: part for other, part in held.items() if not f"{other}__".startswith(f"{name}__")} | _parts(name, value)
-    private = [name for name in held if is_private(held[name]) and _join(name, "epsilon") in held]
+        held = {other: part for other, part in held.items() if not f"{other}__".startswith(f"{name}__")} | parameters_of(
+            name, value
+        )
+    private = [name for name in held if is_private(held[name]) and join(name, "epsilon") in held]
     for name in private:
-        if not any(name != other and f"{name}__".startswith(_join(other, "")) for other in private):  # it is no part of another
-            yield type(held[name]).__name__, held[_join(name, "epsilon")], held.get(_join(name, "delta"))
-
-
-def _parts(name: str, value: Any) -> dict[str, Any]:
-    """Return a parameter and all that it holds, by their names."""
-    inner = value.get_params(deep=True) if hasattr(value, "get_params") and not isinstance(value, type) else {}
-    return {name: value, **{_join(name, each): part for each, part in inner.items()}}
-
-
-def _join(name: str, inner: str) -> str:
-    return f"{name}__{inner}" if name else inner
+        if not any(name != other and f"{name}__".startswith(join(other, "")) for other in private):  # it is no part of another
+            yield type(held[name]).__name__, held[join(name, "epsilon")], held.get(join(name, "delta"))
 
 
 def _n_splits(search: Any) -> int:

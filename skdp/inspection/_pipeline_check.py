@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._prepared import FROZEN, OF_TARGETS, PARTS, learns_without_noise
-from skdp._surroundings import BAGS, HALVING, LEARNERS, SEARCHES, STACKS, is_one, is_private, is_stratified
+from skdp._prepared import learns_without_noise
+from skdp._surroundings import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_one, is_stratified, join, learnt_around, nested
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
@@ -28,13 +28,12 @@ STATELESS = frozenset(
 # Reviewed classes that fit the estimators that they hold, and learn nothing beside these from values of records.
 AROUND = frozenset(
     "VotingClassifier VotingRegressor BaggingClassifier BaggingRegressor StackingClassifier StackingRegressor "
-    "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor TransformedTargetRegressor "
+    "OneVsRestClassifier OutputCodeClassifier ClassifierChain RegressorChain MultiOutputClassifier MultiOutputRegressor "
+    "TransformedTargetRegressor "
     "FixedThresholdClassifier RFE SelectFromModel".split()
 )
 # Classes that number the labels that occur in y, before the estimators that they hold see them.
-NUMBER_LABELS = "sklearn.ensemble", ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
-ENCODER = "sklearn.preprocessing", ("OneHotEncoder",)
-INNER = ("estimator", "regressor", "classifier", "final_estimator", "transformer")
+NUMBER_LABELS = ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
 METHODS = ("fit", "fit_transform", "fit_resample", "transform", "predict", "get_params")
 
 
@@ -141,49 +140,35 @@ def check_pipeline(pipeline: Any) -> PipelineCheck:
     """
     if isinstance(pipeline, type) or not (hasattr(pipeline, "fit") or hasattr(pipeline, "transform")):
         raise TypeError(f"pipeline={shown(pipeline)}; expected an estimator with parameters, such as make_pipeline(...).")
-    return PipelineCheck(tuple(_checked("", pipeline)))
+    return PipelineCheck(tuple(check for place, step in nested("", pipeline) for check in _checked(place, step)))
 
 
-def _checked(name: str, step: Any) -> Iterator[CheckedStep]:
+def _checked(place: str, step: Any) -> Iterator[CheckedStep]:
+    """Yield the verdicts on a step alone; a pipeline, a union and a column transformer only pass records on."""
     kind = type(step).__name__
-    place = name or kind.lower()
+    name = place or kind.lower()
     if step is None or isinstance(step, str):
-        yield CheckedStep(place, shown(step), PUBLIC, "passes columns on, or drops them")
+        yield CheckedStep(name, shown(step), PUBLIC, "passes columns on, or drops them")
     elif is_one(step, *FROZEN):
-        yield CheckedStep(place, kind, UNKNOWN, "it was fitted before: expected public records, or private ones within a budget")
+        yield CheckedStep(name, kind, UNKNOWN, "it was fitted before: expected public records, or private ones within a budget")
     elif type(step).__module__.startswith("skdp."):
-        yield _private(place, step)
+        yield _private(name, step)
     elif isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
         if not _known(step):
-            yield CheckedStep(place, kind, UNKNOWN, "this subclass may do more than its steps")
-        for part in PARTS:
-            for inner, entry, *columns in getattr(step, part, ()):
-                if any(map(_chooses, columns)):
-                    yield CheckedStep(_join(name, inner), kind, UNKNOWN, "the function that chooses its columns may read records")
-                yield from _checked(_join(name, inner), entry)
-        if hasattr(step, "remainder"):
-            yield from _checked(_join(name, "remainder"), step.remainder)
+            yield CheckedStep(name, kind, UNKNOWN, "this subclass may do more than its steps")
+        for inner, _, columns in getattr(step, "transformers", ()):
+            if _chooses(columns):
+                yield CheckedStep(join(place, inner), kind, UNKNOWN, "the function that chooses its columns may read records")
     else:
-        yield CheckedStep(place, kind, *_verdict(step))
-        for inner, held in getattr(step, "estimators", None) or ():
-            yield from _checked(_join(name, inner), held)
-        for parameter in INNER:
-            held = getattr(step, parameter, None)
-            if hasattr(held, "fit") or (parameter == "transformer" and hasattr(held, "transform")):
-                yield from _checked(_join(name, parameter), held)
+        yield CheckedStep(name, kind, *_verdict(step))
 
 
 def _verdict(step: Any) -> tuple[str, str]:
     """Return the verdict on a step that is neither of skdp nor a container, and the reason."""
-    for of, (what, instead) in LEARNERS.items():
-        if is_one(step, *of):
-            return LEARNS, f"it learns {what} from the records; expected {instead}"
-    if isinstance(step, SEARCHES) or is_one(step, *HALVING):
+    for what, instead in learnt_around(step):
+        return LEARNS, f"it {what}; use {instead}"
+    if is_one(step, *SEARCHES):
         return LEARNS, "it chooses by scores without noise, and every fit of the search spends the budget"
-    if is_one(step, *STACKS) and not is_private(step.final_estimator):
-        return LEARNS, "it learns its final_estimator from the records; expected a private one"
-    if is_one(step, *BAGS) and step.bootstrap:
-        return LEARNS, "it draws records with replacement, so that one counts more than once; expected bootstrap=False"
     if is_one(step, *STACKS) and is_stratified(step, step.cv):
         return LEARNS, f"cv={shown(step.cv)} makes folds by labels, so that one label moves other records; expected cv=KFold(...)"
     if is_one(step, *NUMBER_LABELS) and _states_classes(step):
@@ -191,7 +176,9 @@ def _verdict(step: Any) -> tuple[str, str]:
             "it numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says; "
             "expected classes=None, for which the set of labels is public, or the private classifier alone"
         )
-    if is_one(step, *ENCODER) and (step.handle_unknown == "warn" or (step.handle_unknown != "error" and step.drop is not None)):
+    if is_one(step, "OneHotEncoder") and (
+        step.handle_unknown == "warn" or (step.handle_unknown != "error" and step.drop is not None)
+    ):
         return LEARNS, "it warns if one record has an unknown category; expected handle_unknown='ignore' and drop=None"
     if is_one(step, *OF_TARGETS) and step.check_inverse and not (step.func is None and step.transformer is None):
         return LEARNS, "it warns if the inverse does not give back the targets; expected check_inverse=False"
@@ -244,7 +231,3 @@ def _private(place: str, step: Any) -> CheckedStep:
         return CheckedStep(place, kind, LEARNS, "epsilon=inf adds no noise")
     delta = "a default delta" if given.get("delta") is None else f"delta={given['delta']:g}"
     return CheckedStep(place, kind, PRIVATE, f"spends epsilon={given['epsilon']:g}, {delta}{takes}")
-
-
-def _join(name: str, inner: str) -> str:
-    return f"{name}__{inner}" if name else inner

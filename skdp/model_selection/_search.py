@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import quoting_no_data
-from skdp._surroundings import BAGS, is_one
+from skdp._surroundings import BAGS, is_one, one_run, warn_outside
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table
 from skdp.estimators._planned_shape import read_shape
@@ -40,7 +40,7 @@ SCORES = {
     "neg_log_loss": ("log_loss", -1),
     "neg_brier_score": ("brier_score", -1),
 }
-RFE = "sklearn.feature_selection", ("RFE",)  # it fits until few features are left
+RFE = ("RFE",)  # it fits until few features are left
 OWN = ("epsilon", "delta", "adjacency")  # parameters of candidates that the search sets
 FEWEST_TRIALS = 5  # mean number; then no trial is run in less than one of 148 searches
 
@@ -94,6 +94,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         candidates = self._candidates(0)
         return self._plan(candidates, [self._candidate(candidate) for candidate in candidates], shape.n_samples)
 
+    @one_run()
     def fit(self, X: Any, y: Any) -> Any:
         """Search for the best candidate, and keep its model.
 
@@ -692,9 +693,8 @@ def _check_steps(model: Any) -> None:
             "See skdp.inspection.check_pipeline; nothing was charged."
         )
     if check.unknown:
-        warn(
-            f"What {', '.join(check.unknown)} of a candidate keep after fit may depend on the records; no budget covers that.",
-            OutsideGuaranteeWarning,
+        warn_outside(
+            f"What {', '.join(check.unknown)} of a candidate keep after fit may depend on the records; no budget covers that."
         )
 
 

@@ -8,12 +8,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
 from sklearn.utils import all_estimators
@@ -67,8 +68,23 @@ def test_other_estimators_look_too(model):
     assert len(said(lambda: make_pipeline(StandardScaler(), model).fit(X, Y))) == 1
 
 
-def test_folds_warn_each():
-    assert len(said(lambda: cross_val_score(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(2)))) == 2
+@pytest.mark.parametrize(
+    "work",
+    (
+        lambda: cross_val_score(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(3)),
+        lambda: cross_val_predict(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(3)),
+        lambda: GridSearchCV(make_pipeline(StandardScaler(), MODEL), {"dplogisticregression__alpha": [0.1, 0.2]}).fit(X, Y),
+        lambda: BaggingClassifier(make_pipeline(StandardScaler(), MODEL), 3, bootstrap=False).fit(X, Y),
+    ),
+)
+def test_several_fits_warn_once(work):
+    for _ in range(2):  # and another run of them again
+        assert len(said(work)) == 1
+
+
+def test_each_fit_of_a_pipeline_warns():
+    pipeline = make_pipeline(StandardScaler(), MODEL)
+    assert len(said(lambda: pipeline.fit(X, Y).fit(X, Y))) == 2
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,15 @@ def test_warnings_of_other_steps_stay_inside():
     assert OutsideGuaranteeWarning in kinds and RuntimeWarning not in kinds
 
 
+def test_what_it_does_not_judge_is_said_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DPGridSearchCV(make_pipeline(FunctionTransformer(np.tanh), MODEL), {"dplogisticregression__alpha": [0.1, 0.2]}).fit(
+            *records(500)
+        )
+    assert [warning.category for warning in caught].count(OutsideGuaranteeWarning) == 1
+
+
 def test_the_number_of_trials_is_poisson(monkeypatch):
     numbers = []
     monkeypatch.setattr(_search._DPSearch, "_trial", lambda *given: (numbers.append(1), (1.0, MODEL))[1])
