@@ -52,6 +52,8 @@ TRUSTED = (
     "skdp.preprocessing._schema.LearntScale",
     "skdp.preprocessing._schema.Number",
     "skdp.preprocessing._schema.Schema",
+    "skdp.preprocessing._treatment.BoundedNumbers",
+    "skdp.preprocessing._treatment.TreatmentSchema",
     "skdp.privacy.budget.Budget",
     "skdp.privacy.data.bins.Bins",
     "skdp.privacy.data.bins.ColumnBins",

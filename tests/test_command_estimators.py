@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import load_model
+from skdp import DPLogisticRegression, PrivacyLedger, load_model
 from skdp.__main__ import main
 from skdp._commands._estimator_names import ESTIMATORS
 
@@ -87,6 +87,24 @@ def test_every_estimator_is_planned_as_it_is_fitted(name, labels):
     assert fit(*options, "--report", "report.json", schema=schema) == 0
     planned, fitted = (json.loads(Path(file).read_text()) for file in ("plan.json", "report.json"))
     assert planned["releases"] == fitted["releases"] and planned["estimator"] == fitted["estimator"]
+
+
+@pytest.mark.parametrize("name, schema", (("logistic", "labels.json"), ("linear", "numbers.json")))
+def test_a_fit_for_inference_is_written(name, schema):
+    assert fit("--estimator", name, "--set", "inference=true", schema=schema) == 0
+    assert len(load_model("model.skops")[-1].summary().to_frame()) == 4  # two numbers, a category of two, the intercept
+
+
+class Derived(DPLogisticRegression):
+    """An estimator that no model file may hold."""
+
+
+def test_a_model_that_its_file_cannot_hold_is_refused_before_the_charge(capsys, monkeypatch):
+    monkeypatch.setitem(ESTIMATORS, "logistic", {True: Derived})
+    with PrivacyLedger("ledger", epsilon=9.0, delta=1e-3) as ledger:
+        pass
+    assert "would hold the types" in refused(capsys, fit("--ledger", "ledger"))
+    assert not ledger.entries and not Path("model.skops").exists()
 
 
 def test_the_target_chooses_the_estimator():

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from saddles import Regression
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -30,6 +32,9 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, 
 from skdp.__main__ import main
 from skdp._copying import BoundToLedgers
 from skdp._model_files import ESTIMATORS, TRUSTED
+from skdp.data import chunks
+from skdp.estimators.boosting import _rule
+from skdp.preprocessing import Schema
 from skdp.solvers import SOLVERS, GradientDescent
 
 MARKER = "code-was-run"
@@ -265,6 +270,126 @@ def test_models_come_back(name, suffix, folder, rng):
     if not name.startswith("solver"):
         np.testing.assert_array_equal(restored.predict(table), model.predict(table))
     assert isinstance(restored, BaseEstimator) and repr(restored) == repr(model)
+
+
+N = 400
+STATED = {
+    "a": {"kind": "number", "bounds": [-1, 1]},
+    "hour": {"kind": "number", "bounds": [0, 24], "fill": 3, "scale": "log"},
+    "c": {"kind": "category", "categories": ["u", "v", "w"]},
+    "b": {"kind": "category", "categories": [True, False]},
+}
+
+
+def people():
+    """Columns of all kinds, the first of which decides the target."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, N), "hour": rng.integers(0, 24, N), "c": rng.choice(list("uvw"), N)})
+    frame = frame.assign(b=rng.random(N) < 0.5, kind=pd.Categorical(rng.choice(list("xy"), N)), s=frame["c"].astype("string"))
+    return frame.assign(
+        day=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, N), "D"), code=rng.integers(3, size=N)
+    )
+
+
+def inputs():
+    """Kinds of tables by name: X, and the parameters that state its columns."""
+    frame = people()
+    stated, rows = frame[list(STATED)], np.ascontiguousarray(frame[["a", "hour"]]) / [1, 24]
+    names = {"kind": "category", "a": {"kind": "number", "bounds": [-1, 1]}}
+    return {
+        "array": (rows, {"feature_bounds": 1.0}),
+        "sparse": (csr_array(rows), {}),
+        "bounds by name": (frame[["a"]], {"feature_bounds": {"a": 1.0}}),
+        "schema": (stated, {"schema": {"columns": STATED}}),
+        "read schema": (stated, {"schema": Schema.read({"columns": STATED})}),
+        "learnt": (frame, {"schema": "learn"}),
+        "partly learnt": (frame, {"schema": names}),
+        "chunks": (rows, {"feature_bounds": 1.0}),
+    }
+
+
+OPTIONS = {  # by parameter: values that may put another kind of part into a model
+    "inference": [True],
+    "fit_intercept": [False],
+    "interactions": [[("a", "hour")], [(0, 1)]],
+    "knots": ["private"],
+    "monotone": [{"a": 1}],
+    "loss": ["absolute", "huber"],
+    "adjacency": ["zero_out"],
+    "class_weight": [{0: 1.0, 1: 2.0}],
+    "max_sample_weight": [2.0],
+    "delta": [0.0],
+    "scorer": ["mlp"],
+    "epsilon": [float("inf")],
+}
+# Values of these are numbers, texts and what other tests save, or are set by `inputs`.
+PLAIN = {"alpha", "class_balance", "classes", "clip_norm", "constraint", "data_norm", "feature_bounds", "hidden_layer_sizes"}
+PLAIN |= {"intercept_scaling", "l1_ratio", "positive_rate", "quantile", "radius", "random_state", "saddle", "schema", "solver"}
+PLAIN |= {"target_bounds", "threshold", "verbose"}
+
+
+def options_of(kind):
+    return [{}, *({name: value} for name in OPTIONS if name in kind._get_param_names() for value in OPTIONS[name])]
+
+
+def fitted_as(kind, table, option):
+    """A model, or None where the estimator does not go with the table and the option."""
+    X, given = inputs()[table]
+    a = X["a"].to_numpy() if isinstance(X, pd.DataFrame) else (X.toarray() if table == "sparse" else X)[:, 0]
+    of_target = {"target_bounds": (-2.0, 2.0)} if "target_bounds" in kind._get_param_names() else {}
+    names = {"hidden_layer_sizes": (3,), "data_norm": 1.0 if kind is skdp.DPMinimax else None, **of_target, **given, **option}
+    params = {name: value for name, value in names.items() if name in kind._get_param_names()}
+    model = kind(**({"saddle": Regression} if kind is skdp.DPMinimax else {}), **{"epsilon": 3.0, "delta": 1e-5, **params})
+    y = (a > 0.1).astype(int) if "classes" in kind._get_param_names() else a
+    inner = (chunks(lambda: [(X, y)]),) if table == "chunks" else (X, y)
+    extra = {"sample_weight": np.ones(N)} if "max_sample_weight" in option else {}
+    extra |= {"groups": np.arange(N) % 2} if kind is skdp.DPGroupDROClassifier else {}
+    with contextlib.suppress(TypeError, ValueError, skdp.PrivacyAccountingError):
+        return model.fit(*inner, **extra)
+    return None
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_every_parameter_is_thought_of(kind):
+    """A new one has a value in `OPTIONS`, if it puts another kind of part into a model."""
+    assert set(kind._get_param_names()) <= PLAIN | set(OPTIONS)
+
+
+def check_file(model, folder):
+    """The file holds the model, also after all that it computes when it is asked; no part is left out."""
+    if hasattr(model, "summary") and model.get_params().get("inference"):
+        model.summary()
+    save_model(model, "model.skops")
+    restored = load_model("model.skops")
+    assert repr(restored.get_params()) == repr(model.get_params())
+    assert sorted(vars(restored)) == sorted(vars(model))
+    return restored
+
+
+@pytest.mark.slow  # `test_a_fit_for_inference_is_saved` shows the most important case
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_what_any_fit_leaves_can_be_saved(kind, folder, monkeypatch):
+    """Every two of an input and an option, and inference with all options."""
+    monkeypatch.setattr(_rule, "N_TREES", 2)
+    n_saved = 0
+    for table in inputs():
+        for option in options_of(kind):
+            if (model := fitted_as(kind, table, option)) is not None:
+                check_file(model, folder)
+                n_saved += 1
+    assert n_saved > 3
+
+
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_for_inference_is_saved(kind, folder):
+    for table in ("schema", "read schema", "bounds by name"):
+        model = fitted_as(kind, table, {"inference": True})
+        restored = check_file(model, folder)
+        X = inputs()[table][0]
+        np.testing.assert_array_equal(restored.predict(X), model.predict(X))
+        assert str(restored.summary()) == str(model.summary())
 
 
 @pytest.mark.parametrize("source", (np.random.RandomState(0), np.random.default_rng(0)))

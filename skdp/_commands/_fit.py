@@ -88,6 +88,7 @@ def fit(
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
     files = _raw_files(table, raw, test, groups)
     check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
+    model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
     data = None if table.is_dir() else read_labelled(table, facts, test, sep) if raw is None else read_raw(table, sep, raw, test)
     if raw is not None:
         content = raw.stated
