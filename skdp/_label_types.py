@@ -1,12 +1,23 @@
 """Match class labels that are given in one type and occur in another: 0 and "0", True and "True"."""
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-__all__ = ["classes_of", "event_of", "otherwise_spelt", "same_label", "told_apart", "type_mismatch"]
+__all__ = [
+    "classes_of",
+    "event_of",
+    "kind_of_labels",
+    "otherwise_spelt",
+    "refuse_mixed_labels",
+    "same_label",
+    "sorted_labels",
+    "told_apart",
+    "type_mismatch",
+]
 
 LARGEST_INTEGER = 2**53  # float64 represents all integers up to this exactly; larger ones never match a text
 DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
@@ -106,6 +117,47 @@ def classes_of(model: Any) -> tuple[Any, ...]:
     while part is not None and not hasattr(part, "event_"):
         part = part[-1] if isinstance(part, Pipeline) else getattr(part, "best_estimator_", None)
     return classes[::-1] if part is not None and len(classes) == 2 and part.event_ == classes[0] else classes
+
+
+def kind_of_labels(labels: np.ndarray) -> str:
+    """Return "text", "number" (also for booleans), or the letter of another dtype.
+
+    Integers, floats and booleans are of one kind: one label 1.0 makes all integers of its partition floats.
+    """
+    kind = _kind(labels)
+    return labels.dtype.kind if kind is None else "number" if kind == "truth" else kind
+
+
+def refuse_mixed_labels(parts: Iterable[np.ndarray]) -> None:
+    """Raise ValueError if parts of a table have labels of different kinds; parts without labels have none."""
+    if len({kind_of_labels(labels) for labels in parts if labels.size}) > 1:
+        raise ValueError("The labels of the partitions have different types; expected labels that are all text or all numbers.")
+
+
+def sorted_labels(labels: Iterable[Any], like: np.dtype[Any]) -> np.ndarray:
+    """Return labels that came from several parts of a table, sorted, in a public dtype if this changes none of them.
+
+    Parameters
+    ----------
+    labels : iterable
+        Labels of one kind, as Python objects.
+    like : dtype
+        That of the whole table, or of its first part.
+
+    Returns
+    -------
+    ndarray
+        A function of the label set and of this dtype, whatever the dtypes of the other parts are.
+    """
+    known = sorted(labels)
+    if not all(isinstance(label, Real) for label in known):
+        found = np.array(known)
+        return found.astype(object) if like.kind == "O" else found
+    with np.errstate(all="ignore"):
+        cast = np.array(known).astype(like if like.kind in "biuf" else np.float64)
+    if like.kind in "biuf" and cast.tolist() == known:
+        return cast
+    return np.array([int(label) if float(label).is_integer() else float(label) for label in known])
 
 
 def _is_large(classes: np.ndarray) -> bool:

@@ -15,7 +15,12 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import PrivacyLedger
-from skdp.estimators import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.estimators import (
+    DPAdditiveRegressor,
+    DPGradientBoostingRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from skdp.estimators import _learnt as learnt_estimators
 from skdp.estimators._partitioned import PartReading
 from skdp.estimators.boosting import _rule
@@ -545,17 +550,75 @@ def test_a_fit_that_fails_leaves_the_collections_of_the_user_alone(cluster, narr
     assert np.isclose(kept.sum().compute(), X.sum())
 
 
-def as_stated(parts):
+def as_stated(parts, dtype=None):
     """An array of parts, whose dtypes are not looked at."""
     delayed = pytest.importorskip("dask").delayed
-    return da.concatenate([da.from_delayed(delayed(part), part.shape, parts[0].dtype) for part in parts])
+    dtype = parts[0].dtype if dtype is None else dtype
+    return da.concatenate([da.from_delayed(delayed(part), part.shape, dtype) for part in parts])
 
 
-def test_partitions_of_several_types_are_refused(cluster, narrow):
+TYPES = {  # of a partition of small whole numbers
+    "int64": lambda part: part.astype(np.int64),
+    "float64": lambda part: part.astype(np.float64),
+    "float32": lambda part: part.astype(np.float32),
+    "object": lambda part: part.astype(object),
+    "fortran": np.asfortranarray,
+    "int8": lambda part: part.astype(np.int8),
+}
+
+
+def test_the_types_of_partitions_change_no_bit(cluster, narrow):
+    """One record may decide it: a reader takes integers for integers, and a single .5 among them makes all of them floats."""
+    X, y = narrow[0].round().clip(-2, 2), narrow[1]
+    parts = [(X[start : start + 500], y[start : start + 500]) for start in range(0, 3000, 500)]
+    odd = [
+        (make(part), y if name in ("object", "fortran") else make(y))
+        for (part, y), (name, make) in zip(parts, TYPES.items(), strict=True)
+    ]
+    plain, model = (
+        fitted(
+            DPLogisticRegression(data_norm=3.0, solver=GradientDescent(2)),
+            as_stated([X for X, _ in tables], float),
+            as_stated([y for _, y in tables], y.dtype),
+        )
+        for tables in (parts, odd)
+    )
+    assert left_behind(model) == left_behind(plain)
+
+
+def left_behind(model):
+    """Names, types and bits of the fitted attributes that are arrays or numbers, and the report."""
+    found = {name: value for name, value in vars(model).items() if isinstance(value, (np.ndarray, float, tuple, str))}
+    report = {**model.privacy_report_.to_dict(), "versions": None}
+    return {name: (type(value), getattr(value, "dtype", None), pickle.dumps(value)) for name, value in found.items()}, str(report)
+
+
+def test_partitions_that_are_sparse_and_dense_are_stored_as_the_first(cluster, narrow):
+    """A transformer may choose by the records of each partition."""
+    X, y = narrow[0].round(), da.from_array(narrow[1], chunks=1500)
+    for first, second in ((sparse.csr_array, np.asarray), (np.asarray, sparse.csr_array)):
+        alike = fitted(STEPS, as_stated([first(X[:1500]), first(X[1500:])], float), y)
+        model = fitted(STEPS, as_stated([first(X[:1500]), second(X[1500:])], float), y)
+        assert left_behind(model) == left_behind(alike)
+
+
+@pytest.mark.parametrize("given", ({"schema": "learn"}, {"feature_bounds": 24.0}), ids=("learnt", "stated"))
+def test_the_types_of_the_columns_of_partitions_change_no_bit(given, cluster, raw):
+    frame = raw[["hour"]].assign(day=raw["hour"] % 7, y=(raw["hour"] > 12).astype(int))
+    ddf, names = dd.from_pandas(frame, npartitions=5), ["hour", "day"]
+    estimator = DPLogisticRegression(3.0, solver=GradientDescent(2), **given)
+    odd = ddf.map_partitions(of_several_types, meta=frame.iloc[:0])
+    plain, model = (fitted(estimator, table[names], table["y"]) for table in (ddf, odd))
+    assert left_behind(model) == left_behind(plain)
+
+
+def of_several_types(part):
+    kind = ("int64", "float64", "object", "Int64", "int8")[part.index[0] // 600]
+    return part.astype({"hour": kind, "day": kind, "y": "int8" if kind == "object" else kind})
+
+
+def test_labels_of_text_and_numbers_are_refused(cluster, narrow):
     X, y = narrow
-    targets = da.from_array(y, chunks=1500)
-    with pytest.raises(ValueError, match="different dtypes"):
-        STEPS.fit(as_stated([X[:1500], X[1500:].astype(np.float32)]), targets)
     with pytest.raises(ValueError, match="labels of the partitions have different types"):
         DPLogisticRegression(solver=GD).fit(da.from_array(X, chunks=(1500, 6)), as_stated([y[:1500], y[1500:].astype(str)]))
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdp import DPAdditiveClassifier, DPGroupDROClassifier, DPLinearSVC, DPLogisticRegression, PrivacyLedger
-from skdp._label_types import otherwise_spelt
+from skdp._label_types import otherwise_spelt, sorted_labels
 from skdp.audit._canary import _rarest_and_most_frequent
 from skdp.metrics import dp_accuracy_score
 
@@ -177,3 +177,24 @@ def test_large_labels_of_evaluations_are_not_rounded():
     with pytest.raises(ValueError, match="labels that classes= does not know"):
         dp_accuracy_score([2.0**60, *LISTED[1:]], scores, classes=BIG)
     dp_accuracy_score([0.0, *CODES[1:]], scores)
+
+
+@pytest.mark.parametrize(
+    "labels, like, expected",
+    (
+        ([1, 0.0], "int64", np.array([0, 1])),
+        ([True, 0], "int64", np.array([0, 1])),
+        ([1.0, 0], "bool", np.array([False, True])),
+        ([1.0, True, 2], "bool", np.array([0, 1, 2])),
+        ([1, 300.0], "int8", np.array([1, 300])),
+        ([1, 0.5], "int64", np.array([0.5, 1.0])),
+        ([2**60, 1], "float32", np.array([1.0, 2.0**60], dtype=np.float32)),
+        ([2**60 + 1, 1.0], "float64", np.array([1, 2**60 + 1])),
+        (["b", "a"], "U9", np.array(["a", "b"])),
+        (["b", "a"], "object", np.array(["a", "b"], dtype=object)),
+    ),
+)
+def test_labels_of_several_parts_have_a_type_that_no_record_decides(labels, like, expected):
+    for given in (labels, labels[::-1]):
+        found = sorted_labels(given, np.dtype(like))
+        assert found.tolist() == expected.tolist() and found.dtype == expected.dtype

@@ -9,7 +9,7 @@ from skdp import SourceError
 from skdp.data import chunks, npy
 from skdp.estimators import DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
 from skdp.privacy.data import summation
-from skdp.solvers import SGD
+from skdp.solvers import SGD, GradientDescent
 from skdp.testing import reproducible_noise
 
 N, D = 30_000, 3
@@ -107,3 +107,32 @@ def test_solvers_that_need_memory_are_refused_before_the_table_is_read(solver, t
     model = DPLogisticRegression(solver=solver, classes=["no", "yes"])
     with pytest.raises(ValueError, match="needs a table in memory"):
         model.fit(chunks(unread, n_features=D))
+
+
+AS_LABELS = {
+    "int64": np.asarray,
+    "float64": lambda y: y.astype(float),
+    "bool": lambda y: y.astype(bool),
+    "int8": lambda y: y.astype(np.int8),
+}
+
+
+@pytest.mark.parametrize("classes", (None, [0, 1]))
+@pytest.mark.parametrize("cache", ("disk", None))
+def test_the_types_of_the_labels_of_later_parts_change_nothing(cache, classes, table, short_chunks):
+    """One record may decide that of a part: with a label 1.0 among integers, all are floats."""
+    X, y = table[0], (table[1] == "yes").astype(int)
+    starts = range(0, N, N // len(AS_LABELS))
+    parts = [(X[start : start + N // 4], y[start : start + N // 4]) for start in starts]
+    odd = [(X, make(y)) for (X, y), make in zip(parts, AS_LABELS.values(), strict=True)]
+    model, other = (
+        fitted_part_by_part(DPLogisticRegression(data_norm=3.0, classes=classes, solver=GradientDescent(3)), given, cache)
+        for given in (parts, odd)
+    )
+    assert np.array_equal(model.coef_, other.coef_)
+    assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == other.classes_.dtype == np.int64
+
+
+def fitted_part_by_part(estimator, parts, cache):
+    with reproducible_noise(0):
+        return estimator.fit(chunks(lambda: iter(parts), cache=cache))

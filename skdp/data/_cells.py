@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
+from skdp._label_types import refuse_mixed_labels, sorted_labels
 from skdp.data._dask import DaskParts, current_client, is_dask
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
@@ -151,7 +152,8 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Check
             labels, again = stream.labels, lambda: same
         else:
             found = [part.public.labels for part in loaded if part.n_rows and part.public.labels is not None]
-            labels = np.unique(np.concatenate(found)) if found else None
+            refuse_mixed_labels(found)
+            labels = sorted_labels(set().union(*(part.tolist() for part in found)), found[0].dtype) if found else None
             again = partial(_again_on_workers, X, y, read, engine.secret, loaded)
         yield LoadedCells(PartitionedCells(engine, loaded, target), partitions, labels, again)
     finally:
@@ -231,11 +233,12 @@ class Stream:
         self.table, self._read, self._secret = table, read, secrets.token_bytes(32)
         self._known: dict[Any, int] = {}  # labels in the order in which they came
         self._first: bytes | None = None
+        self._like: Any = None  # dtype of the labels of the first batch that has some
 
     @property
     def labels(self) -> np.ndarray | None:
         """All labels, sorted; None without labels."""
-        return np.array(sorted(self._known)) if self._known else None
+        return None if self._like is None else sorted_labels(self._known, self._like)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the cells of a new pass over the table."""
@@ -257,6 +260,8 @@ class Stream:
             raise SourceError(CHANGED)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
+        if labels.size and self._like is None:
+            self._like = labels.dtype
         for label in labels.tolist():
             self._known.setdefault(label, len(self._known))
         return np.array([self._known[label] for label in labels.tolist()], dtype=np.int64)

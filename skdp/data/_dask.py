@@ -45,6 +45,7 @@ class DaskParts:
         self.n_samples = _number(X.shape[0])
         self.n_features: int | None = int(X.shape[1])
         self.dtype = getattr(X, "dtype", None)
+        self.target_dtype = getattr(y, "dtype", None)
         self.parts = list(zip(*_matching(X, y), strict=True))
 
     def count(self) -> int:

@@ -9,12 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
+from skdp._label_types import refuse_mixed_labels, sorted_labels
 from skdp._progress import PartitionProgress, asks_for_data
 from skdp.data import Table
 from skdp.data._dask import current_client, is_dask, table_of
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
-from skdp.privacy.data.partition import Chunk, Failure, chunks_of
+from skdp.privacy.data.partition import Chunk, Failure, chunks_of, in_storage, restored
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
@@ -96,7 +97,7 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     reader = estimator._part_reader(X)
     if client is not None:
         return _read_on_cluster(estimator, X, reader, client)
-    stream = Stream(X, reader, estimator._takes_groups)
+    stream = Stream(X, reader, estimator._takes_groups, _type_of_labels(estimator, X))
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
         if estimator.verbose > 1:
@@ -137,6 +138,12 @@ def _public(table: Table, facts: Facts, number: int) -> Partitions:
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
+def _type_of_labels(estimator: Any, table: Table) -> Any:
+    """Return the dtype of y that the source states, if the labels are read from y; None if it states none."""
+    reads = hasattr(estimator, "_label_set") and estimator._label_set() is None
+    return getattr(table.source, "target_dtype", None) if reads else None
+
+
 def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], Part], client: Any) -> PartitionedTable:
     """Read a Dask collection on the workers of a cluster."""
     from skdp.privacy.engines.dask import DaskEngine
@@ -159,15 +166,16 @@ def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], 
         if getattr(reader, "n_samples", n_samples) != n_samples:
             raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
         facts, labels = reduce(agreed, known), None
-        if len({part.storage for part in known}) > 1:
-            raise ValueError("Some partitions are sparse and others dense; expected all of one kind.")
-        if len({part.dtype for part in loaded if part.n_rows}) > 1:
-            raise ValueError("The partitions have different dtypes; expected the same in all of them.")
+        if len({part.storage for part in known}) > 1:  # by a transformer, which may choose by the records of each
+            failure = engine.change(restored, (facts.storage == "dense",), [()] * len(loaded))
+            if failure is not None:
+                failure.raised()
         lookups: list[np.ndarray | None] = [None] * len(loaded)
         if facts.classes is not None:
-            labels = np.unique(np.concatenate([part.classes for part in known]))
+            found = set().union(*(part.classes.tolist() for part in known))
+            labels = sorted_labels(found, _type_of_labels(estimator, table) or facts.classes.dtype)
             check_label_set(labels)
-            lookups = [np.searchsorted(labels, part.public.classes) if part.n_rows else None for part in loaded]
+            lookups = [np.searchsorted(labels, part.public.classes.tolist()) if part.n_rows else None for part in loaded]
         facts = replace(facts, n_samples=n_samples, classes=labels)
         place = f"the memory of {engine.n_workers} Dask workers"
         facts = replace(facts, partitions=replace(_public(table, facts, len(loaded)), kept=place, n_workers=engine.n_workers))
@@ -226,10 +234,12 @@ class Stream:
         Checks a part of it.
     grouped : bool, default=False
         Whether the records are in public groups.
+    like : dtype or None, default=None
+        That of the labels; None takes the dtype of those of the first part.
     """
 
-    def __init__(self, table: Table, read: Callable[[Any, Any], Part], grouped: bool = False) -> None:
-        self._table, self._read = table, read
+    def __init__(self, table: Table, read: Callable[[Any, Any], Part], grouped: bool = False, like: Any = None) -> None:
+        self._table, self._read, self._like = table, read, like
         self._first: Facts | None = None
         self._known: dict[Any, int] = {}  # labels in the order in which they came
         self._groups = GroupColumn() if grouped else None
@@ -263,7 +273,8 @@ class Stream:
         return None if self._groups is None else self._groups.lookup
 
     def _labels(self) -> np.ndarray:
-        labels = np.array(sorted(self._known)) if self._known else np.array([])
+        assert self._first is not None and self._first.classes is not None
+        labels = sorted_labels(self._known, self._like or self._first.classes.dtype)
         check_label_set(labels)
         return labels
 
@@ -289,11 +300,8 @@ class Stream:
 def stored_as(first: Facts | None, part: Part) -> Part:
     """Return a part by rows, sparse if the first part is: a transformer may choose for each part by its records."""
     kind = (part.facts if first is None else first).storage
-    if kind == "dense":
-        X = part.X.toarray() if sparse.issparse(part.X) else part.X
-    else:
-        X, kind = sparse.csr_array(part.X), "CSR"
-    return part._replace(facts=replace(part.facts, storage=kind), X=X)
+    dense = kind == "dense"
+    return part._replace(facts=replace(part.facts, storage=kind if dense else "CSR"), X=in_storage(part.X, dense))
 
 
 def as_dtype(X: Any, dtype: np.dtype[Any]) -> Any:
@@ -314,9 +322,7 @@ def agreed(first: Facts | None, part: Facts) -> Facts:
     names, other = ([] if facts.feature_names is None else list(facts.feature_names) for facts in (first, part))
     if names != other or first.n_features != part.n_features:
         raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
-    kinds = {facts.classes.dtype.kind for facts in (first, part) if facts.classes is not None and facts.classes.size}
-    if len(kinds) > 1:
-        raise ValueError("The labels of the partitions have different types; expected labels that are all text or all numbers.")
+    refuse_mixed_labels(facts.classes for facts in (first, part) if facts.classes is not None)
     return first if first.classes is None or first.classes.size else part
 
 

@@ -10,11 +10,19 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression, DPQuantileRegressor, PrivacyLedger
+from skdp import (
+    DPAdditiveClassifier,
+    DPAUCMaximizer,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+    PrivacyLedger,
+)
 from skdp.preprocessing import RowNormClipper
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.queries import DistanceHistogram, Standardization
+from skdp.solvers import SGDA
 from skdp.solvers.adaptive._whitening import ranges
 
 N = 100
@@ -72,6 +80,27 @@ def test_a_dtype_does_not_show(model, kind, monkeypatch):
     (plain, *noise), (same, *other) = (fit(clone(model), table, Y, monkeypatch) for table in (X, changed))
     assert public(plain) == public(same)
     assert noise == other
+
+
+OF_TYPES = [
+    *CLASSIFIERS[:5],
+    DPAUCMaximizer(data_norm=2.0, solver=SGDA(5)),
+    DPLogisticRegression(feature_bounds=4.0, inference=True),
+    DPAdditiveClassifier(feature_bounds=4.0),
+    DPLinearRegression(feature_bounds=4.0, target_bounds=(0, 1)),
+]
+
+
+@pytest.mark.parametrize("model", OF_TYPES, ids=repr)
+@pytest.mark.filterwarnings("ignore")
+def test_a_dtype_changes_no_bit(model):
+    """So partitions may have dtypes of their own: one record may decide that of its partition."""
+    X = np.random.default_rng(0).integers(0, 4, (N, 3)).astype(float)
+    plain = fitted(clone(model), X, Y)
+    for kind in (np.int64, np.int8, np.float32, object):
+        other = fitted(clone(model), X.astype(kind), Y)
+        predict = "decision_function" if hasattr(plain, "classes_") else "predict"
+        assert np.array_equal(getattr(other, predict)(X), getattr(plain, predict)(X))
 
 
 @pytest.mark.parametrize("n", (100, 5000, 20_000))

@@ -25,10 +25,12 @@ __all__ = [
     "chunks_of",
     "counted",
     "guarded",
+    "in_storage",
     "joined",
     "mapped",
     "partial_sum",
     "prepared",
+    "restored",
 ]
 
 STANDS = "The charge stands, and the estimator is as it was before the fit."
@@ -163,6 +165,19 @@ def prepared(
     """
     lookups = {"y": lookup, "groups": groups}
     return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookups) for chunk in partition.chunks))
+
+
+def in_storage(X: Any, dense: bool) -> Any:
+    """Return the same table as an array, or as CSR."""
+    if dense:
+        return X.toarray() if sparse.issparse(X) else X
+    return sparse.csr_array(X)
+
+
+def restored(partition: Partition, dense: bool) -> Partition:
+    """Return a partition of the same records, which is not prepared yet, as arrays or as CSR."""
+    chunks = (chunk._replace(X=in_storage(chunk.X, dense)) for chunk in partition.chunks)
+    return replace(partition, chunks=tuple(chunks))
 
 
 def counted(partition: Partition, target: bool) -> Partition:

@@ -59,8 +59,6 @@ class LoadedPartition:
         Public sizes.
     digest : bytes
         Fingerprint of the records and of the label set, keyed with a secret of the fit.
-    dtype : str
-        Type of the numbers in X.
     public : object
         Further public facts, for the reader of the table.
     """
@@ -69,7 +67,6 @@ class LoadedPartition:
     n_features: int
     n_chunks: int
     digest: bytes
-    dtype: str
     public: Any
 
 
@@ -321,7 +318,7 @@ def load(read: Callable[[Any, Any], Any], secret: bytes, X: Any, y: Any) -> Any:
     chunks = tuple(chunks_of([whole], chunk_rows(n_features)))
     labels = repr(getattr(public, "labels", None)).encode()  # which the numbers in y stand for
     digest = hashlib.blake2b(whole.digest(secret) + labels, key=secret, digest_size=DIGEST_BYTES).digest()
-    return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, whole.X.dtype.str, public)
+    return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, public)
 
 
 def first(pair: tuple[Any, Any]) -> Any:
