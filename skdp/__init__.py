@@ -18,6 +18,7 @@ from skdp.privacy import (
     PrivacyReport,
     PrivacySpent,
     SourceError,
+    TableWarning,
     WeakPrivacyWarning,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "PrivacyReport",
     "PrivacySpent",
     "SourceError",
+    "TableWarning",
     "WeakPrivacyWarning",
     "__version__",
     "load_model",

@@ -6,7 +6,7 @@ No message quotes a value or a row of the training data, because messages are pu
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import compress
 from numbers import Real
@@ -22,6 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._label_types import otherwise_spelt, told_apart, type_mismatch
 from skdp._particular import NOTHING, Particular
+from skdp._table_types import as_table
 from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import warn
@@ -67,7 +68,6 @@ MISSING = (
 )
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
 OF_Y = f"In y, a regression takes numbers only, and labels are all text or all numbers, none of them missing.{UNLABELLED}"
-DICT = "X is a dict; expected a data frame, such as pandas.DataFrame(X), or an array."
 OF_OBJECTS = (
     " An array of objects, such as a ColumnTransformer makes of text, has lost the types of its columns: "
     'set_output(transform="pandas") of the transformer keeps them in a data frame.'
@@ -474,7 +474,7 @@ def read_numbers(estimator: Any, X: Any) -> np.ndarray:
 
 def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc")) -> Any:
     """Check a table to predict for: it needs finite numbers and the features of the training table."""
-    options = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}
+    options, X = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}, as_table(X)
     table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
     fitted, given = _fitted_names(estimator), _column_names(X)
     if (fitted is None) != (given is None):
@@ -504,10 +504,18 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None, fewest: int 
 
 def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) -> tuple[Any, np.ndarray]:
     """Return X and y as checked by scikit-learn, and set the column names on the estimator."""
-    X = _added_up(X)
+    X, y = _added_up(X), _of_truths(y)
     table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=fewest, **options)
     keep_names(estimator, X)
     return table, y
+
+
+def _of_truths(y: Any) -> Any:
+    """Return labels that are objects as booleans, if each of them is one: scikit-learn takes objects for text alone."""
+    if str(getattr(y, "dtype", "")) != "object":
+        return y
+    labels = np.asarray(y)
+    return labels.astype(bool) if labels.size and all(isinstance(label, (bool, np.bool_)) for label in labels.flat) else y
 
 
 def refuse_dates(X: Any) -> None:
@@ -586,8 +594,6 @@ def _safe(error: Exception, X: Any) -> Exception:
     if SAFE.match(text):
         advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
         return type(error)(text.split("\n")[0] + advice if advice else text)
-    if isinstance(X, Mapping):
-        return TypeError(DICT)
     if type(X).__name__ == "LazyFrame":
         return TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")
     if isinstance(error, TypeError):

@@ -30,6 +30,7 @@ from skdp.privacy.errors import (
     NotPrivateWarning,
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
+    TableWarning,
     WeakPrivacyWarning,
 )
 from skdp.solvers import (
@@ -43,9 +44,9 @@ from skdp.solvers import (
 )
 
 CLEAN = (FileNotFoundError, TypeError, ValueError, PrivacyAccountingError)
-OURS = (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, DataConversionWarning)
+OURS = (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, TableWarning, WeakPrivacyWarning, DataConversionWarning)
 BEGINNINGS = (  # of our other warnings
-    *("Neither schema", "The releases", "X has rows that are more than", "X is a data frame whose columns have no strings"),
+    *("The releases", "X has rows that are more than", "X is a data frame whose columns have no strings"),
     *(
         "feature_bounds=",
         "groups=None",

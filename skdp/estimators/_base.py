@@ -15,6 +15,7 @@ from skdp._copying import BoundToLedgers
 from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights
 from skdp._prepared import look_at_preparation
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
+from skdp._table_types import as_table
 from skdp._validation import (
     check_integer,
     check_number,
@@ -44,12 +45,13 @@ from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
+from skdp.preprocessing._frame_facts import warn_of_left_out
 from skdp.preprocessing._octave_rule import nearer
 from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import TableWarning, warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
@@ -75,6 +77,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     schema: Any = None  # the same
     max_sample_weight: Any = None  # the same
     _chosen_by: Choice | None = None  # during a fit, or for a plan, if another estimator chose this one
+    _bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds", "data_norm")  # each tells where the entries of X lie
+    _outside: ClassVar[str] = "rows that are longer than these allow to be cut"  # what is assumed of other records
     _takes_weights: ClassVar[bool] = False
     _learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
     _warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
@@ -122,10 +126,12 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         beside |= taken_weights(self, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
+        X = as_table(X)
         if (learning := learning_of(self, X)) is not None:
             given = [X, y]
             del X, y
             return learning.fit(given, **beside)
+        warn_of_left_out(self.schema, X)
         with self._checked(X, y, **beside) as table:
             del X, y  # no frame holds them from here on, but that of the caller
             fit = PlannedFit.of(self, table.facts)
@@ -377,6 +383,17 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         if check_public_columns(self.schema, self.feature_bounds) is not None and self.data_norm is not None:
             raise ValueError(
                 f"data_norm={shown(self.data_norm)} beside schema=...; expected None: a schema prepares rows of length at most 1."
+            )
+        self._warn_of_unbounded()
+
+    def _warn_of_unbounded(self) -> None:
+        """Warn, before anything is charged, if no parameter tells where the entries of X lie."""
+        if all(getattr(self, name) is None for name in self._bounding):
+            usual = "feature_bounds=1.0" if "feature_bounds" in self._bounding else "data_norm=math.sqrt(n_features)"
+            warn(
+                f"{'Neither' if self._bounding[1:] else 'No'} {' nor '.join(self._bounding)} is given: all columns are taken to "
+                f"lie in [-1, 1], and {self._outside}. {usual} says so without this warning.",
+                TableWarning,
             )
 
     def _constraint(self) -> Constraint | None:

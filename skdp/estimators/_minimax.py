@@ -130,6 +130,7 @@ class DPMinimax(DPEstimator):
     """
 
     _learns_by_default = False
+    _bounding: ClassVar[tuple[str, ...]] = ("data_norm",)
     feature_bounds: Any = None  # what other estimators have as parameters
     clip_norm: Any = None
     fit_intercept: Any = False

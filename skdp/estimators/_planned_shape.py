@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp._table_types import as_frame
 from skdp._validation import check_integer, column_labels, shown
 from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.noise.gaussian import MAX_FEATURES
@@ -25,6 +26,7 @@ class Shape(NamedTuple):
 
 def read_shape(n_samples: Any, n_features: Any) -> Shape:
     """Return the shape that a plan is for; nothing but the shape of a table is read."""
+    n_samples = as_frame(n_samples)
     of_table = len(getattr(n_samples, "shape", ())) == 2
     pair = n_samples.shape if of_table else n_samples
     if of_table and not all(isinstance(number, Integral) for number in pair):
@@ -60,6 +62,7 @@ class NumbersOfShape:
 
 def planned_table(schema: Any, n_samples: Any, n_features: Any) -> Any:
     """Return the table whose columns a plan is to learn: what is given, or one of numbers if only a shape is given."""
+    n_samples = as_frame(n_samples)
     if not isinstance(n_samples, (Integral, tuple)) or not leaves_to_learn(schema):
         return n_samples
     shape = read_shape(n_samples, n_features)

@@ -1,12 +1,11 @@
 """Prepare the rows of a data frame by the schema of an estimator."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from sklearn.utils.validation import validate_data
 
-from skdp._data_validation import DICT
+from skdp._table_types import as_table
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._frame_facts import framed, warn_of_types
 from skdp.preprocessing._parts import warn_of_hardly_seen
@@ -40,11 +39,10 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
 
     It may lack columns that the schema ignores. Records with what the fit has hardly seen warn.
     """
+    X = as_table(X)
     if not hasattr(fitted, "learnt_"):
         warn_of_hardly_seen(fitted, X)
         return X
-    if isinstance(X, Mapping):
-        raise TypeError(DICT)
     if getattr(X, "ndim", 2) == 1:
         raise ValueError(f"X is a {type(X).__name__}, one row or column; expected a table, such as X.iloc[[0]].")
     if twice := [name for name, times in Counter(getattr(X, "columns", ())).items() if times > 1]:

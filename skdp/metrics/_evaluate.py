@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._copying import BoundToLedgers
 from skdp._label_types import classes_of
+from skdp._table_types import as_table
 from skdp._validation import shown
 from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
 from skdp.metrics._evaluation import Evaluation
@@ -162,6 +163,7 @@ def evaluate(
     >>> list(found), found.table.error_bound > 0.2
     (['mae', 'rmse', 'r2'], True)
     """
+    X = as_table(X)
     check_level(level)
     check_noise(noise, delta)
     if not isinstance(disjoint, (bool, np.bool_)):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import quoting_no_data
 from skdp._surroundings import BAGS, is_one, one_run, warn_outside
+from skdp._table_types import as_table
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table
 from skdp.estimators._planned_shape import read_shape
@@ -27,7 +28,14 @@ from skdp.metrics._classes import estimate
 from skdp.metrics._evaluate import FEWEST, evaluate
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning, warn
+from skdp.privacy.errors import (
+    LowSignalWarning,
+    NotPrivateWarning,
+    OutsideGuaranteeWarning,
+    TableWarning,
+    WeakPrivacyWarning,
+    warn,
+)
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 
@@ -123,6 +131,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             If an active ledger has too little left.
         """
         self._check_parameters()
+        X = as_table(X)
         labels = self._checked_labels(X, y)
         noise = NoiseSource(self.random_state)
         seed = self._seed(noise)
@@ -234,7 +243,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 _check_steps(model)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # those of other libraries may tell of a single record
-                for of_skdp in (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, WeakPrivacyWarning):
+                for of_skdp in (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, TableWarning, WeakPrivacyWarning):
                     warnings.filterwarnings("default", category=of_skdp)
                 spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
             with warnings.catch_warnings():

@@ -26,12 +26,31 @@ from skdp.preprocessing._cells import (
 )
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
-from skdp.preprocessing._schema import EXAMPLES, Category, LearntScale, Number, Schema, columns_and_target, read_json
+from skdp.preprocessing._schema import (
+    EXAMPLES,
+    Category,
+    LearntScale,
+    Number,
+    Schema,
+    columns_and_target,
+    matching,
+    read_json,
+)
 from skdp.privacy.data.column_cells import ColumnCells
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import TableWarning, warn
 
-__all__ = ["SHORT", "FrameFacts", "finite_targets", "framed", "leaves_to_learn", "typed_columns", "warn_of_types"]
+__all__ = [
+    "SHORT",
+    "FrameFacts",
+    "finite_targets",
+    "framed",
+    "leaves_to_learn",
+    "typed_columns",
+    "warn_of_left_out",
+    "warn_of_types",
+]
 
+MOST_NAMED = 10  # largest number of columns that a message lists
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
@@ -238,6 +257,31 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
             f"The columns {others} held dates in the fit and do not here, or dates here and not in the fit, by their types. "
             "Dates are taken for seconds since 1970. Expected the types of the fit, such as from pandas.to_datetime(X[name]).",
             UserWarning,
+        )
+
+
+def warn_of_left_out(described: Any, X: Any) -> None:
+    """Warn, before anything is charged, of columns that a complete schema leaves out without saying so.
+
+    Parameters
+    ----------
+    described : path-like, dict, Schema or None
+        As given to an estimator. A Schema does not tell what it ignores.
+    X : object
+        The table, of which the names of the columns are read.
+    """
+    content = _content(described)
+    if not isinstance(content, Mapping) or (columns := columns_and_target(content)[0]) is content:
+        return
+    names = [*(X.columns if hasattr(X, "columns") else getattr(X, "names", None) or ())]
+    known = {*columns, content.get("target"), *(name for key in columns for name in matching(str(key), map(str, names)))}
+    if left := [name for name in names if name not in known]:
+        more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+        warn(
+            f'schema has the key "columns", so that it describes all columns, and leaves out {left[:MOST_NAMED]}{more} of X: the '
+            'model does not use them. Expected an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
+            "with which the others are learnt.",
+            TableWarning,
         )
 
 

@@ -13,6 +13,7 @@ from skdp._data_validation import Partitions
 from skdp._prepared import look_at_preparation
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
+from skdp._table_types import as_frame, as_table
 from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_types
 from skdp.preprocessing._lazily import is_lazy
@@ -158,6 +159,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         self._check_parameters()
         if is_lazy(X):
             return self._fit_in_partitions(X, y)
+        X = as_table(X)
         facts = FrameFacts.of(X, self.schema)
         rows = facts.rows(X, finite_targets(y, facts.n_samples) if self.learn_target else None)
         del X, y  # no frame holds them from here on, but that of the caller
@@ -177,6 +179,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             Rows of length at most 1; those of a table in partitions are mapped when they are read.
         """
         check_is_fitted(self, "schema_")
+        X = as_table(X)
         warn_of_types(self.schema_, X)
         return from_schema(self.schema_).fit_transform(X)
 
@@ -224,6 +227,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             Spent budget, releases and noise.
         """
         self._check_parameters()
+        n_samples = as_frame(n_samples)
         if is_lazy(n_samples):
             facts = _facts_of_table(n_samples, self.schema)
         elif hasattr(n_samples, "columns"):

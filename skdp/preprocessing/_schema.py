@@ -16,7 +16,18 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 
-__all__ = ["OTHER", "Category", "LearntScale", "Number", "Schema", "columns_and_target", "encoded", "read_json", "template"]
+__all__ = [
+    "OTHER",
+    "Category",
+    "LearntScale",
+    "Number",
+    "Schema",
+    "columns_and_target",
+    "encoded",
+    "matching",
+    "read_json",
+    "template",
+]
 
 EXAMPLES = "{'kind': 'number', 'bounds': [low, high]} or {'kind': 'category', 'categories': [one, another]}"
 OTHER = "other"
@@ -545,7 +556,7 @@ def _without_patterns(where: str, columns: Mapping[str, Any], patterns: Sequence
     free = [name for name in present if name not in columns and name != target]
     expanded: dict[str, Any] = {}
     for key, facts in columns.items():
-        matched = _matched(key, free) if key in patterns and key not in present else [key]
+        matched = matching(key, free) if key in patterns and key not in present else [key]
         if not matched:
             raise ValueError(f"{where}: the pattern {key!r} matches no column without a key of its own; expected one or more.")
         if any(name in expanded for name in matched):
@@ -554,7 +565,8 @@ def _without_patterns(where: str, columns: Mapping[str, Any], patterns: Sequence
     return expanded
 
 
-def _matched(pattern: str, names: Sequence[str]) -> list[str]:
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a pattern stands for, in which only ``*`` is special."""
     escaped = "*".join(map(glob.escape, pattern.split("*")))
     return [name for name in names if fnmatchcase(name, escaped)]
 

@@ -12,6 +12,7 @@ from skdp.privacy.errors import (
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
     SourceError,
+    TableWarning,
     WeakPrivacyWarning,
 )
 from skdp.privacy.ledger.diffprivlib import charge_accountant
@@ -32,6 +33,7 @@ __all__ = [
     "PrivacySpent",
     "Schedule",
     "SourceError",
+    "TableWarning",
     "WeakPrivacyWarning",
     "charge_accountant",
 ]

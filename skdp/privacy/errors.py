@@ -13,6 +13,7 @@ __all__ = [
     "OutsideGuaranteeWarning",
     "PrivacyAccountingError",
     "SourceError",
+    "TableWarning",
     "WeakPrivacyWarning",
     "shown",
     "warn",
@@ -66,6 +67,10 @@ class LowSignalWarning(UserWarning):
 
 class NotPrivateWarning(UserWarning):
     """Warns that the model is fitted without noise (``epsilon=inf``) and has no guarantee."""
+
+
+class TableWarning(UserWarning):
+    """Warns how a fit will read the columns of a table, from public facts alone, before anything is charged."""
 
 
 class WeakPrivacyWarning(UserWarning):

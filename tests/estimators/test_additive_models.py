@@ -19,7 +19,6 @@ from skdp.privacy import NotPrivateWarning
 from skdp.solvers import StandardizedGradientDescent, WhitenedGradientDescent
 
 both = pytest.mark.parametrize("kind", GIVEN)
-pytestmark = pytest.mark.filterwarnings("ignore:Neither schema nor feature_bounds")
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,47 @@
 """Mistakes at a raw frame: each error names what is wrong, and not the text that learning would have read."""
 
+import json
 import re
 import warnings
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPAdditiveClassifier, DPLinearRegression, DPLogisticRegression, DPTabularClassifier
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPMinimax,
+    DPQuantileRegressor,
+    DPRobustRegressor,
+    DPTabularClassifier,
+    DPTabularRegressor,
+    PrivacyLedger,
+    TableWarning,
+)
 from skdp.data import parquet
-from skdp.preprocessing import LearnedSchema, _learning
+from skdp.metrics import evaluate
+from skdp.minimax import AUCSaddle
+from skdp.model_selection import DPGridSearchCV
+from skdp.preprocessing import LearnedSchema, Schema, _learning, from_schema
+from skdp.scorers import LinearScorer
 from skdp.testing import reproducible_noise
 
 N = 400
@@ -233,12 +262,155 @@ def test_an_array_of_objects_is_told_how_to_stay_a_frame(frame):
     assert set(model.fit(frame, np.arange(N) % 2)[-1].learnt_) == {"passthrough__town", "passthrough__age"}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda frame: frame.to_dict("list"), "a dict; expected a data frame"),
+        (lambda frame: frame.to_dict("records"), "a list of dicts; expected a data frame"),
+        (lambda frame: "table.csv", r"a str, .*pandas\.read_csv"),
+        (lambda frame: Path("table.csv"), "a PosixPath, which no estimator opens"),
+    ],
+)
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
-def test_a_dict_is_no_table(kind, frame):
-    model = kind(epsilon=9.0).fit(frame, np.arange(N) % 2)
-    for call in (lambda: model.predict(frame.to_dict("list")), lambda: kind(schema="learn").fit(frame.to_dict("list"), [0, 1])):
-        with pytest.raises(TypeError, match=r"^X is a dict; expected a data frame"):
-            call()
+def test_what_is_no_table_is_named(kind, wrong, told, frame):
+    y, wrong = np.arange(N) % 2, wrong(frame)
+    model = kind(epsilon=9.0).fit(frame, y)
+    calls = (model.predict, lambda X: kind(schema="learn").fit(X, y), lambda X: kind().fit(X, y), LearnedSchema().fit)
+    for call in (*calls, lambda X: evaluate(model, X, y)):
+        with pytest.raises(TypeError, match=f"^X is {told}"):
+            call(wrong)
+
+
+class OfInterchange:
+    """A frame of a library that has the older protocol alone."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __dataframe__(self, nan_as_null=False, allow_copy=True):
+        return self._frame.__dataframe__(nan_as_null, allow_copy)
+
+
+class OfArrow:
+    """A frame of a library that has the newer protocol alone."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("made", [pa.Table.from_pandas, OfArrow, OfInterchange])
+def test_frames_of_other_libraries_are_read_as_those_of_pandas(made, rng):
+    """In fit, predict, score, plans, schema learning, evaluations, transformers and searches."""
+    numbers = {"age": rng.integers(18, 90, 600), "weight": rng.normal(70, 9, 600)}
+    frame = pd.DataFrame({**numbers, "town": ["Ulm", "Bonn", "Ulm"] * 200})
+    y, other = np.array(["old", "young"])[(frame["age"] < 50).astype(int)], made(frame)
+    with reproducible_noise(0):
+        for kind in (DPTabularClassifier, DPAdditiveClassifier):
+            models = [kind(epsilon=4.0, random_state=0).fit(X, y) for X in (frame, other)]
+            np.testing.assert_array_equal(*(model.predict_proba(frame) for model in models))
+            np.testing.assert_array_equal(*(models[0].predict_proba(X) for X in (frame, other)))
+            assert models[0].learnt_ == models[1].learnt_ and models[0].score(frame, y) == models[1].score(other, y) > 0.9
+            assert str(kind().plan(frame)) == str(kind().plan(other))
+        scores = [evaluate(models[0], X, y, random_state=0)["roc_auc"].value for X in (frame, other)]
+        learned = [LearnedSchema(epsilon=4.0, random_state=0).fit(X) for X in (frame, other)]
+    search = DPGridSearchCV(DPLogisticRegression(), {"alpha": [1e-3, 1e-2]}, epsilon=9.0)
+    assert clone(search).fit(other, y).score(other, y) > 0.9 and str(search.plan(frame)) == str(search.plan(other))
+    assert scores[0] == scores[1] and learned[0].to_schema() == learned[1].to_schema()
+    assert str(LearnedSchema().plan(frame)) == str(LearnedSchema().plan(other))
+    np.testing.assert_array_equal(learned[0].transform(frame), learned[1].transform(other))
+    prepared = [from_schema(learned[0].schema_).fit_transform(X) for X in (frame, other)]
+    np.testing.assert_array_equal(*prepared)
+
+
+def test_a_table_of_numbers_of_arrow_is_bounded_as_a_frame_and_keeps_its_gaps(rng):
+    frame = pd.DataFrame({"a": rng.uniform(-3, 3, 500), "b": rng.uniform(0, 1, 500)})
+    with reproducible_noise(0):
+        models = [DPLogisticRegression(feature_bounds={"a": 3, "b": 1}, random_state=0) for _ in range(2)]
+        ours, theirs = (
+            model.fit(X, frame["a"] > 0) for model, X in zip(models, (frame, pa.Table.from_pandas(frame)), strict=True)
+        )
+    np.testing.assert_array_equal(ours.coef_, theirs.coef_)
+    with pytest.raises(ValueError, match=r"contains NaN.* values: 'b'"):
+        ours.fit(pa.table({"a": [1, 2, 3], "b": [None, 2, 3]}), [0, 1, 0])
+
+
+def test_an_arrow_table_that_cannot_be_read_quotes_nothing():
+    class Broken:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise ValueError("secret")
+
+    with pytest.raises(TypeError, match=r"^X is a Broken that cannot be read") as caught:
+        DPLogisticRegression().fit(Broken(), [0, 1])
+    assert caught.value.__context__ is None
+
+
+def test_a_matrix_is_an_array(rng):
+    X = sparse.random(N, 3, density=0.5, rng=rng).todense()
+    with reproducible_noise(0):
+        ours, theirs = (DPLogisticRegression(feature_bounds=1, random_state=0).fit(table, np.arange(N) % 2) for table in (X, X.A))
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X.A))
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_truths_among_objects_are_labels(kind, frame):
+    """As they are left where missing labels were dropped."""
+    y = pd.Series([*(frame["age"] > 50), None], dtype=object).dropna()
+    with reproducible_noise(0):
+        ours, theirs = (kind(epsilon=9.0, random_state=0).fit(frame, labels) for labels in (y, y.astype(bool)))
+    assert ours.classes_.dtype == bool
+    np.testing.assert_array_equal(ours.predict_proba(frame), theirs.predict_proba(frame))
+    assert evaluate(ours, frame, y)["accuracy"].value > 0.7
+    with pytest.raises(TypeError, match="labels that are missing"):
+        kind().fit(frame, pd.Series([*y[1:], None], dtype=object))
+
+
+ALL = [
+    *(DPLogisticRegression, DPLinearSVC, DPAUCMaximizer, DPConstrainedClassifier, DPGroupDROClassifier, DPAdditiveClassifier),
+    *(DPLinearRegression, DPQuantileRegressor, DPRobustRegressor, DPConstrainedRegression, DPAdditiveRegressor),
+    *(DPTabularClassifier, DPTabularRegressor, DPGradientBoostingClassifier, DPGradientBoostingRegressor),
+    partial(DPMinimax, AUCSaddle(LinearScorer(3), positive_rate=0.5)),
+]
+
+
+@pytest.mark.filterwarnings("default::skdp.TableWarning", "ignore:target_bounds is not given", "ignore:Neither threshold")
+@pytest.mark.parametrize("kind", ALL)
+def test_an_array_without_bounds_warns_before_the_charge(kind, rng):
+    X, y = rng.uniform(0, 90, (300, 3)), np.arange(300) % 2
+    with PrivacyLedger(epsilon=2.0, delta=1e-4) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        with pytest.raises(TableWarning, match=r"^(Neither schema nor feature_bounds|No data_norm).* \[-1, 1\]"):
+            kind().fit(X, y)
+    assert not ledger.entries
+    bounds = {"data_norm": 150} if isinstance(kind, partial) else {"feature_bounds": (0, 90)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        kind(**bounds).fit(X, y)
+
+
+@pytest.mark.filterwarnings("default::skdp.TableWarning")
+def test_a_search_over_an_array_without_bounds_warns_before_the_charge(rng):
+    X, y = rng.uniform(0, 90, (300, 3)), np.arange(300) % 2
+    with PrivacyLedger(epsilon=2.0, delta=1e-4), pytest.warns(TableWarning, match="Neither schema nor feature_bounds"):
+        DPGridSearchCV(DPLogisticRegression(), {"alpha": [1e-3, 1e-2]}).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPAdditiveClassifier, DPTabularClassifier])
+def test_columns_that_a_complete_schema_leaves_out_are_named_before_the_charge(kind, frame, tmp_path):
+    age, y = {"kind": "number", "bounds": [0, 120]}, np.arange(N) % 2
+    frame, path = frame.assign(age_at_start=frame["age"], ill=y), tmp_path / "schema.json"
+    schema = {"columns": {"age": age, "age_at_start": "ignore"}, "target": "ill"}
+    path.write_text(json.dumps(schema))
+    with PrivacyLedger(epsilon=2.0, delta=1e-4) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        for given in (schema, path):
+            with pytest.raises(TableWarning, match=r"leaves out \['town', 'since'\] of X"):
+                kind(schema=given).fit(frame, y)
+        assert not ledger.entries
+        every = {"age": age, "age_at_start": "ignore", "town": "ignore", "since": "ignore"}
+        kind(schema={**schema, "columns": every}).fit(frame, y)
 
 
 @pytest.mark.parametrize(("n_samples", "told"), [(600, True), (N * 25, False)])

@@ -65,6 +65,8 @@ class AdditiveModel(DPEstimator):
     """
 
     inference: Any = False  # what some estimators have as a parameter
+    _bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds")
+    _outside: ClassVar[str] = "values outside to be at the nearer end"
     _dyadic: ClassVar[bool] = True  # whether there are more knots below the first even one
     l1_ratio: Any = 0.0  # what other estimators have as parameters
     fit_intercept: Any = True
@@ -192,12 +194,7 @@ class AdditiveModel(DPEstimator):
 
     def _check_bounds(self) -> None:
         check_public_columns(self.schema, self.feature_bounds)
-        if self.schema is None and self.feature_bounds is None:
-            warn(
-                "Neither schema nor feature_bounds is given: all columns are taken to lie in [-1, 1], and values outside to be "
-                "at the nearer end. feature_bounds=1.0 says so without this warning.",
-                UserWarning,
-            )
+        self._warn_of_unbounded()
 
     @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
+from skdp._table_types import as_table
 from skdp.data._dask import is_dask, table_of
 from skdp.estimators._choice import Choice
 from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
@@ -24,7 +25,7 @@ from skdp.estimators.additive._reading import labels_of_columns, number_of_recor
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from skdp.preprocessing._frame_facts import framed, leaves_to_learn
+from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
@@ -62,13 +63,9 @@ class TabularModel(BoostedModel):
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
+        X = as_table(X)
         n_samples, n_columns, rest = self._facts_of(X, y)
         model = self._chosen(n_samples, n_columns, rest)
-        learns = (
-            rest is not None or (hasattr(X, "columns") and framed(X) is X) or in_partitions(X) or leaves_to_learn(self.schema)
-        )
-        if isinstance(model, DPLogisticRegression) and not learns:
-            self._check_bounds()  # which warns of an array without public facts
         if self._ledgers:
             model._ledgers = self._ledgers
         model._fit(X, y, unsupported, **beside)

@@ -1,0 +1,77 @@
+"""Bring tables to the types that the package reads: frames of other libraries become frames of pandas."""
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skdp._files._suffixes import imported
+
+__all__ = ["as_frame", "as_table"]
+
+EXCHANGED = ("__arrow_c_stream__", "__dataframe__")  # how libraries pass frames to each other
+ADVICE = 'pip install "skdp[parquet]" installs what frames of other libraries need'
+READERS = "such as pandas.read_csv(path), or skdp.data.parquet(path) for a table that is larger than memory"
+
+
+def as_table(X: Any) -> Any:
+    """Return a frame of another library as a frame of pandas, and a matrix as an array; refuse what is no table.
+
+    Parameters
+    ----------
+    X : object
+        A table, or what a user takes for one.
+
+    Returns
+    -------
+    object
+        The table.
+
+    Raises
+    ------
+    TypeError
+        For paths, lists of dicts and dicts, and for a frame that cannot be read; the message quotes no data.
+    """
+    if isinstance(X, np.matrix):
+        return np.asarray(X)
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(f"X is a {type(X).__name__}, which no estimator opens; expected a table, {READERS}.")
+    if isinstance(X, Mapping):
+        raise TypeError("X is a dict; expected a data frame, such as pandas.DataFrame(X), or an array.")
+    if isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1]):
+        raise TypeError(f"X is a {type(X).__name__} of dicts; expected a data frame, such as pandas.DataFrame(X), or an array.")
+    return as_frame(X)
+
+
+def as_frame(X: Any) -> Any:
+    """Return a frame of another library as a frame of pandas; anything else unchanged.
+
+    Such a frame has ``__arrow_c_stream__`` or ``__dataframe__``. Its columns keep their types, so that a missing cell changes no
+    type. Messages quote no data.
+    """
+    return _of_arrow(X) if _is_foreign(X) else X
+
+
+def _is_foreign(X: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    known = pandas is not None and isinstance(X, (pandas.DataFrame, pandas.Series))
+    of_library = type(X).__module__.partition(".")[0] in ("polars", "dask", "dask_expr")
+    return not (known or of_library) and any(hasattr(type(X), name) for name in EXCHANGED)
+
+
+def _of_arrow(X: Any) -> Any:
+    arrow, pandas = imported("pyarrow", ADVICE), imported("pandas", ADVICE)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they may depend on a record
+            from_frame = imported("pyarrow.interchange").from_dataframe
+            table = arrow.table(X) if hasattr(X, EXCHANGED[0]) else from_frame(X)
+            return table.to_pandas(types_mapper=pandas.ArrowDtype)
+    except MemoryError:
+        raise
+    except Exception:  # its message may quote data
+        pass
+    raise TypeError(f"X is a {type(X).__name__} that cannot be read as a data frame; expected a table, such as X.to_pandas().")
