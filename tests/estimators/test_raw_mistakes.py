@@ -40,7 +40,7 @@ from skdp.data import parquet
 from skdp.metrics import evaluate
 from skdp.minimax import AUCSaddle
 from skdp.model_selection import DPGridSearchCV
-from skdp.preprocessing import LearnedSchema, Schema, _learning, from_schema
+from skdp.preprocessing import LearnedSchema, _learning, from_schema
 from skdp.scorers import LinearScorer
 from skdp.testing import reproducible_noise
 
