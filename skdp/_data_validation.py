@@ -487,6 +487,7 @@ def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc"))
 
 def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, finite: Any = True) -> Any:
     """Check a table for a transformer that learns nothing: finite numbers, in the columns that ``fit`` saw if it was called."""
+    X = as_table(X)
     refuse_dates(X)
     options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
     return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))

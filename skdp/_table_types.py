@@ -38,7 +38,7 @@ def as_table(X: Any) -> Any:
     if isinstance(X, np.matrix):
         return np.asarray(X)
     if isinstance(X, (str, os.PathLike)):
-        raise TypeError(f"X is a {type(X).__name__}, which no estimator opens; expected a table, {READERS}.")
+        raise TypeError(f"X is a {type(X).__name__}, which no estimator opens; expected a data frame, {READERS}.")
     if isinstance(X, Mapping):
         raise TypeError("X is a dict; expected a data frame, such as pandas.DataFrame(X), or an array.")
     if isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1]):

@@ -23,13 +23,14 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": {"_label_types"},
     "_particular": set(),
     "samplings": {"_validation"},
-    "_data_validation": {"_label_types", "_validation", "_particular"},
+    "_table_types": {"_files"},
+    "_data_validation": {"_label_types", "_table_types", "_validation", "_particular"},
     "_stated_partitions": {"_data_validation"},
     "scorers": {"_validation"},
     "data": {"_files", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
-        *("_validation", "_data_validation", "_files", "_projections"),
+        *("_validation", "_data_validation", "_files", "_projections", "_table_types"),
         *("_copying", "_prepared", "_software", "_stated_partitions"),  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
     },
@@ -44,7 +45,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_copying": {"_surroundings"},
     "inspection": {"_prepared", "_surroundings"},
     "model_selection": {
-        *("_copying", "_data_validation", "_software", "_surroundings", "_validation"),
+        *("_copying", "_data_validation", "_software", "_surroundings", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
@@ -62,7 +63,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
-        *("_copying", "_prepared", "_stated_partitions", "_projections"),
+        *("_copying", "_prepared", "_stated_partitions", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },
 }

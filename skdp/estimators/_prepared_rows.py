@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 from skdp._table_types import as_table
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._frame_facts import framed, warn_of_types
-from skdp.preprocessing._parts import warn_of_hardly_seen
+from skdp.preprocessing._parts import warn_of_hardly_seen, warn_of_unknown
 
 __all__ = ["named_columns_of", "prepared"]
 
@@ -41,7 +41,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
     """
     X = as_table(X)
     if not hasattr(fitted, "learnt_"):
-        warn_of_hardly_seen(fitted, X)
+        warn_of_hardly_seen(fitted, X, warn_of_unknown(fitted, X))
         return X
     if getattr(X, "ndim", 2) == 1:
         raise ValueError(f"X is a {type(X).__name__}, one row or column; expected a table, such as X.iloc[[0]].")
@@ -51,7 +51,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
         validate_data(fitted, X, reset=False, skip_check_array=True)
     X = framed(X, getattr(fitted, "feature_names_in_", None))
     warn_of_types(fitted.schema_, X, looking=True)
-    warn_of_hardly_seen(fitted, X)
+    warn_of_hardly_seen(fitted, X, warn_of_unknown(fitted, X))
     return X
 
 

@@ -12,7 +12,7 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["KnownCategories", "category_names", "of_each", "spelling"]
+__all__ = ["KnownCategories", "category_names", "of_each", "spelling", "spellings"]
 
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
@@ -107,7 +107,7 @@ class KnownCategories(StatelessTransformer):
         others = self._others(X.shape[1])
         for column, categories in enumerate(self._lists(X.shape[1])):
             names = category_names(categories, others[column])
-            known = {spelling: name for name in names for spelling in _spellings(name)}
+            known = {spelling: name for name in names for spelling in spellings(name)}
             with np.errstate(all="ignore"):  # a warning would reveal a NaN
                 named[:, column] = of_each(partial(_name, known, others[column]), X[:, column].tolist())
         return named
@@ -191,8 +191,8 @@ def category_names(categories: Any, other: str | None = None) -> list[str]:
     kinds = {_kind(category) for category, name in zip(categories, names, strict=True) if name != other}
     if len(kinds) > 1 or not all(names):
         raise ValueError(f"categories={shown(categories)}; expected texts, numbers or booleans, all of one kind and none empty.")
-    spellings = [spelling for name in names for spelling in _spellings(str(name))]
-    if len(set(spellings)) < len(spellings):
+    texts = [text for name in names for text in spellings(str(name))]
+    if len(set(texts)) < len(texts):
         raise ValueError(f"categories={shown(categories)}; expected different texts, numbers or booleans.")
     return [str(name) for name in names]
 
@@ -219,7 +219,7 @@ def spelling(value: Any) -> str | None:
     return None
 
 
-def _spellings(name: str) -> Sequence[str]:
+def spellings(name: str) -> Sequence[str]:
     """Return the texts that stand for a category: "1" and "1.0" for "1", but not "01"."""
     try:
         number = float(name)

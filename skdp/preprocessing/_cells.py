@@ -26,6 +26,8 @@ __all__ = [
     "is_number",
     "is_truth",
     "number_cells",
+    "read_as_text",
+    "unread_cells",
     "without_cells",
 ]
 
@@ -35,6 +37,7 @@ NUMBERS = re.compile(
     re.IGNORECASE,
 )
 TRUTHS = re.compile(r"(sparse\[)?bool", re.IGNORECASE)  # those of them whose cells are true or false
+CATEGORIES = re.compile("category|categorical|enum|dictionary", re.IGNORECASE)  # types of which the user says that they are some
 DATES = re.compile("date|timestamp|period", re.IGNORECASE)  # those whose cells are moments
 # Types of which no cell is a number, a moment or text.
 OTHERS = re.compile(
@@ -55,6 +58,11 @@ def is_number(dtype: Any) -> bool:
 def is_truth(dtype: Any) -> bool:
     """Return whether the cells of a column are true, false or missing, by its type alone."""
     return TRUTHS.match(str(dtype)) is not None
+
+
+def read_as_text(dtype: Any) -> bool | None:
+    """Return how a column is read, by its type alone: whether it is text; None if each cell is a number or text."""
+    return False if is_number(dtype) else True if CATEGORIES.match(str(dtype)) else None
 
 
 def is_date(dtype: Any) -> bool:
@@ -108,6 +116,25 @@ def bucket_cells(column: Any) -> np.ndarray:
     if values.dtype.kind in "mM":
         values = _seconds(values)  # objects would be whole numbers of a unit, which one record may change
     return np.array(of_each(_bucket, values.astype(object).tolist()), dtype=np.float64)
+
+
+def unread_cells(column: Any) -> int:
+    """Return how many cells of a column to be read as numbers are neither empty nor numbers, and so are taken for missing ones.
+
+    Parameters
+    ----------
+    column : Series or ndarray
+        A column of records to predict for.
+
+    Returns
+    -------
+    int
+        Number of cells.
+    """
+    values = column_values(column)
+    if values.dtype.kind in "biufmM":
+        return 0
+    return sum(bool(spelling(cell)) for cell in values[np.isnan(_numbers(values))].tolist())
 
 
 def hash_bucket(cell: Any) -> int | None:

@@ -22,6 +22,7 @@ from skdp.preprocessing._cells import (
     is_number,
     is_truth,
     number_cells,
+    read_as_text,
     without_cells,
 )
 from skdp.preprocessing._lazily import is_lazy
@@ -60,8 +61,8 @@ OF_WORDS = {"number": False, "category": True, "either": None}
 UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learnt yet
 LIKELY = Number((-1.0, 1.0), "linear", None, LearntScale((-1.0, 1.0), 0.0))
 TYPES = (
-    "the types of the columns are public, and decide which are read as numbers, which as true or false, and which as text; one "
-    "cell that is no number can make a whole column text"
+    "the types of the columns are public, and decide which are read as numbers, which as true or false, which as categories, and "
+    "which cell by cell, each as a number or as text; one cell that is no number can change the type of a column"
 )
 
 
@@ -126,7 +127,7 @@ class FrameFacts:
         columns, of_target = columns_and_target(described) if isinstance(described, Mapping) else (described, {})
         kinds = _kinds(columns, names)
         learnt = {
-            name: OF_WORDS[kind] if kind in OF_WORDS else not is_number(X[name].dtype)
+            name: OF_WORDS[kind] if kind in OF_WORDS else read_as_text(X[name].dtype)
             for name, kind in kinds.items()
             if isinstance(kind, str) and kind != "ignore"
         }
@@ -233,8 +234,8 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     X : DataFrame, or table in partitions
         Records; those of a table that does not tell the types of its columns are not checked.
     looking : bool, default=False
-        Whether to look for text in columns of objects and of categories, and for missing cells alone in columns of numbers, in
-        records to predict for.
+        Whether X holds records to predict for. Their cells tell what is no number, and are looked at elsewhere; types do not.
+        Columns of numbers in which all is missing are no other columns than those of the fit.
     """
     typed, of_files = typed_columns(schema), getattr(getattr(X, "source", None), "types", None)
     if of_files is not None:
@@ -243,7 +244,7 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     else:
         names = () if is_lazy(X) else getattr(X, "columns", ())
         types = {name: str(X[name].dtype).split("(")[0] for name in typed if name in names}
-        text = {name: dtype for name, dtype in types.items() if _is_text(X[name], looking)}
+        text = {name: dtype for name, dtype in types.items() if not looking and _is_text(X[name].dtype)}
     if text:
         warn(
             f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
@@ -289,13 +290,8 @@ def _is_missing(column: Any) -> bool:
     return bool(np.isnan(number_cells(column)).all())
 
 
-def _is_text(column: Any, looking: bool) -> bool:
-    dtype = getattr(column, "dtype", "")
-    if str(dtype) == "object":
-        return looking and any(isinstance(cell, str) for cell in column)
-    if (categories := getattr(dtype, "categories", None)) is not None:
-        return looking and not is_number(getattr(categories, "dtype", dtype))
-    return not is_number(dtype)
+def _is_text(dtype: Any) -> bool:
+    return str(dtype) != "object" and getattr(dtype, "categories", None) is None and not is_number(dtype)
 
 
 def framed(X: Any, names: Any = None) -> Any:

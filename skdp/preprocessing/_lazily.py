@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from skdp._files._suffixes import imported
-from skdp._table_types import as_table
+from skdp._table_types import as_frame
 
 __all__ = ["is_lazy", "lazily", "public_row"]
 
@@ -79,7 +79,7 @@ def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Call
     @wraps(method)
     def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
         with np.errstate(all="ignore"):  # a warning or an error would reveal a value
-            return lazy(self, X) if is_lazy(X) else method(self, as_table(X), *others, **further)
+            return lazy(self, X) if is_lazy(X) else method(self, as_frame(X), *others, **further)
 
     return either
 

@@ -89,7 +89,8 @@ class Learnt:
         """
         target = {} if self.target is None else {"y (target)" if "y" in self.columns else "y": self.target}
         taken = self.entries() if taken is None else taken
-        return {name: _described(found, taken.get(name)) for name, found in {**self.columns, **target}.items()}
+        found = {**self.columns, **target}
+        return {name: _described(finding, taken.get(name), self.counted.get(name)) for name, finding in found.items()}
 
 
 @dataclass(frozen=True)
@@ -309,9 +310,9 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         warn(
             f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
-            "read as numbers and hold none, or numbers and dates that are kept as text. A model can make little of them. "
+            "read as numbers and hold none, or dates that are kept as text. A model can make little of them. "
             f'Expected "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
-            'numbers for text such as "$1,200" or "5 mg", and the types of dates (pandas.to_numeric, pandas.to_datetime); '
+            'numbers for text such as "$1,200" or "5 mg", and the types of dates (pandas.to_datetime); '
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
         )
@@ -359,13 +360,17 @@ def counting_allowance(release: Release, scale: float, n_samples: int, size: int
     return noise.std / (sensitivity * scale * weight) - 1
 
 
-def _described(finding: Finding | tuple[Category, float], taken: Number | Category | None) -> dict[str, Any]:
+def _described(
+    finding: Finding | tuple[Category, float], taken: Number | Category | None, counted: Shares | None
+) -> dict[str, Any]:
     """Return what was learnt of a column, and the limits and the scale that are taken, as plain types."""
     if not isinstance(finding, Finding):
         category, missing = finding
-        return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4)}
+        other = {} if counted is None else {"other_at_most": round(float(counted.most[-1]), 4)}
+        return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4), **other}
     number = taken if isinstance(taken, Number) else finding.number()
     scale = f"{number.scale} and log" if number.learnt is not None and number.learnt.logarithm else number.scale
     facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": scale}
     integers = {"integers": len(finding.integers)} if finding.integers else {}
-    return {**facts, "missing": round(finding.missing, 4), **integers}
+    other = {"other_at_most": round(finding.other, 4)} if finding.other else {}
+    return {**facts, "missing": round(finding.missing, 4), **other, **integers}

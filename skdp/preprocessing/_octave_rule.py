@@ -104,6 +104,8 @@ class Finding:
         Whether the limits are its only two values.
     logarithm : float, default=0.0
         Unit of a logarithm beside the number; 0 if there is none.
+    other : float, default=0.0
+        Share that cells which are no numbers do not exceed, but for more than `Z` standard deviations of its noise.
     """
 
     kind: str
@@ -117,6 +119,7 @@ class Finding:
     square: float = 1 / 3
     binary: bool = False
     logarithm: float = 0.0
+    other: float = 0.0
 
     @property
     def narrows(self) -> bool:
@@ -172,7 +175,7 @@ def _number_of_codes(shares: np.ndarray, sigma: float) -> int:
     return USUAL_CODES if noises[-1] > SEEN else 0
 
 
-def number_or_text(shares: np.ndarray, sigma: float) -> "Finding | tuple[Category, float]":
+def number_or_text(shares: np.ndarray, sigma: float) -> Finding | tuple[Category, float]:
     """Return what a column is whose cells are numbers or text: the kind of the larger mass that counts.
 
     Parameters
@@ -193,7 +196,9 @@ def number_or_text(shares: np.ndarray, sigma: float) -> "Finding | tuple[Categor
         return common_buckets(np.append(buckets, octaves[-1]), sigma)
     # One of 256 empty buckets is above Z in 3 of 100 columns, and would show as missing cells that there are not.
     texts = float(buckets[buckets > max(FAR_Z * sigma, LEAST_MASS)].sum())
-    return place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma)
+    held = int(np.count_nonzero(octaves[:-1] > max(Z * sigma, LEAST_MASS)))
+    other = min(max(1 - numbers + Z * sigma * math.sqrt(held), 0.0), 1.0)
+    return replace(place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma), other=other)
 
 
 def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust: bool = False) -> Finding:

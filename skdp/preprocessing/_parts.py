@@ -4,21 +4,31 @@ A part of a column is a level of it, "other", "missing", or a range of numbers.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtrc, ndtr, ndtri
 
-from skdp.preprocessing._categories import KnownCategories
-from skdp.preprocessing._cells import bucket_cells, number_cells
+from skdp.preprocessing._categories import KnownCategories, spelling, spellings
+from skdp.preprocessing._cells import bucket_cells, column_values, number_cells, unread_cells
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learnt_columns import bucket_codes
 from skdp.preprocessing._schema import OTHER, Category, Number
 from skdp.privacy.errors import warn
 
-__all__ = ["MISSING", "HardlySeen", "Part", "Shares", "hardly_seen_in_words", "parts_of_cells", "support", "warn_of_hardly_seen"]
+__all__ = [
+    "MISSING",
+    "HardlySeen",
+    "Part",
+    "Shares",
+    "hardly_seen_in_words",
+    "parts_of_cells",
+    "support",
+    "warn_of_hardly_seen",
+    "warn_of_unknown",
+]
 
 # Name as from `parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
 Part = str | tuple[float, float]
@@ -28,6 +38,10 @@ MOST_NAMED = 10  # largest number of parts that a message lists
 GRID = 40  # number of quantiles of a true share over which a weight is averaged; twice as many change it by less than .01
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
+# Share of cells that are no numbers, or of no category, which is usual besides that of the fit, and the same where nothing is
+# known of the fit: a schema states the categories alone, and not how many cells are of others. How unlikely what is seen must be
+# for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
+BESIDE, MOST_UNKNOWN, UNLIKELY = 0.01, 0.5, 1e-3
 LEAST_NOISE = 1e-9  # of a share; only without privacy is it less
 
 
@@ -129,7 +143,55 @@ def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> str
     return f"shares of the records: {', '.join(found)}" if found else ""
 
 
-def warn_of_hardly_seen(fitted: Any, X: Any) -> None:
+def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
+    """Warn if records to predict for have more cells than those of the fit that are no numbers, or of no category.
+
+    The records are those of the user who predicts, so that the message may count their cells.
+
+    Parameters
+    ----------
+    fitted : estimator
+        The fitted estimator; its ``learnt_`` tells how many such cells the fit may have had.
+    X : DataFrame, or table in partitions
+        Records; a table that is not in memory is not looked at.
+
+    Returns
+    -------
+    frozenset of str
+        The columns that the warning names.
+    """
+    names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), {}
+    for name, facts in fitted.schema_.columns.items():
+        if names.count(name) != 1 or (isinstance(facts, Number) and facts.learnt is None):
+            continue
+        shares = getattr(fitted, "learnt_", {}).get(name, {})
+        usual = max((shares[key] for key in ("missing", "other_at_most") if key in shares), default=MOST_UNKNOWN)
+        unknown = unread_cells(X[name]) if isinstance(facts, Number) else _of_no_category(facts, X[name])
+        if unknown and bdtrc(unknown - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:
+            what = "are no numbers and count as missing" if isinstance(facts, Number) else "are of no category of the fit"
+            told[name] = f"{unknown} of {len(X[name])} cells of {name!r} {what}"
+    if told:
+        more = f" and {len(told) - MOST_NAMED} more columns" if len(told) > MOST_NAMED else ""
+        warn(
+            f"X does not look like the records of the fit: {'; '.join([*told.values()][:MOST_NAMED])}{more}. Expected the "
+            "spellings and types of the fit, such as 'yes', and neither 'YES', True nor 1; 1.5, and not '1,5'; dates by their "
+            "type, and not '2024-05-01'.",
+            UserWarning,
+        )
+    return frozenset(told)
+
+
+def _of_no_category(facts: Category, column: Any) -> int:
+    """Return how many cells are neither empty nor of a category."""
+    if facts.buckets is not None:
+        buckets = bucket_cells(column)
+        return int(((bucket_codes(facts, buckets) == facts.n_features - 1) & ~np.isnan(buckets)).sum())
+    known = {text for name in facts.categories for text in spellings(name)}
+    texts = [spelling(cell) for cell in column_values(column).astype(object).tolist()]
+    return 0 if OTHER in known else sum(bool(text) and text not in known for text in texts)
+
+
+def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None:
     """Warn if records to predict for have, more often than those of the fit may, what the releases tell next to nothing about.
 
     Parameters
@@ -138,11 +200,14 @@ def warn_of_hardly_seen(fitted: Any, X: Any) -> None:
         The fitted estimator; its ``hardly_seen_`` has parts by column, each with the largest share of those of the fit.
     X : DataFrame, or table in partitions
         Records; a table that is not in memory is not looked at.
+    told : collection of str, default=()
+        Columns of which another warning tells missing cells and those of no category.
     """
     hardly_seen = {} if is_lazy(X) else getattr(fitted, "hardly_seen_", {})
     found = []
     for name in (name for name in hardly_seen if name in getattr(X, "columns", ())):
-        parts = [part for part, most in hardly_seen[name] if _share(fitted.schema_.columns[name], part, X[name]) > most]
+        parts = [(part, most) for part, most in hardly_seen[name] if not (name in told and part in (MISSING, OTHER))]
+        parts = [part for part, most in parts if _share(fitted.schema_.columns[name], part, X[name]) > most]
         found += [f"{name!r}: {_in_words(part)}" for part in parts]
     if found:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""

@@ -72,7 +72,8 @@ def test_columns_are_learnt(frame, rng):
         **dict(height="linear", income="log", hour="integers", gaps="linear", city="category", name="category", day="linear"),
         **dict(member="integers", grade="category", zero="constant", y="linear"),
     }
-    assert model.learnt_["city"] == {"kind": "category", "categories": 3, "missing": pytest.approx(0.1, abs=0.02)}
+    shares = {"missing": pytest.approx(0.1, abs=0.02), "other_at_most": pytest.approx(0.0, abs=0.02)}
+    assert model.learnt_["city"] == {"kind": "category", "categories": 3, **shares}
     assert model.learnt_["gaps"]["missing"] == pytest.approx(0.2, abs=0.03)
     assert (model.learnt_["hour"]["low"], model.learnt_["hour"]["high"], model.learnt_["hour"]["integers"]) == (0, 23, 24)
     low, high = model.schema_.target_bounds
@@ -99,7 +100,8 @@ def test_a_frame_of_text_needs_no_types(frame):
     )
     assert model.learnt_["gaps"]["missing"] == pytest.approx(0.2, abs=0.03)
     assert model.learnt_["height"]["missing"] == pytest.approx(0.01, abs=0.005)
-    assert model.learnt_["city"] == {"kind": "category", "categories": 3, "missing": pytest.approx(0.1, abs=0.02)}
+    shares = {"missing": pytest.approx(0.1, abs=0.02), "other_at_most": pytest.approx(0.0, abs=0.02)}
+    assert model.learnt_["city"] == {"kind": "category", "categories": 3, **shares}
     assert set(model.privacy_report_.public["read_as"].values()) == {"number or text, cell by cell"}
     assert [line.query for line in model.privacy_report_.releases] == ["ColumnHistograms", "FineHistograms", "FineHistograms"]
     rows = model.transform(text)
@@ -119,7 +121,7 @@ def test_the_transcript_is_the_schedule_and_spends_the_budget(adjacency, frame, 
     assert 0.999 <= spent <= 1.0 and model.privacy_spent_ == (pytest.approx(spent), 1e-7)
     mus = [1 / (release.mechanism.weight * gate._scale) for release in gate.transcript]
     assert math.hypot(*mus) == pytest.approx(gaussian_mu(1.0, 1e-7), rel=1e-6)
-    assert mus[0] ** 2 / mus[1] ** 2 == pytest.approx(10 / 6)  # six columns are numbers, without true and false
+    assert mus[0] ** 2 / mus[1] ** 2 == pytest.approx(10 / 8)  # all may be numbers but truths and categories
     assert mus[1] ** 2 / mus[2] ** 2 == pytest.approx(10)
 
 
@@ -176,8 +178,8 @@ def test_columns_far_from_zero_are_learnt_as_well_as_others(rng):
         assert low < middle < high and high - low < 20 * spread
 
 
-def test_columns_of_text_alone_need_one_release(frame):
-    report = learnt(frame[["city", "name"]]).privacy_report_
+def test_columns_of_categories_alone_need_one_release(frame):
+    report = learnt(frame[["city", "name"]].astype("category")).privacy_report_
     assert [(line.query, line.count) for line in report.releases] == [("ColumnHistograms", 1)]
     assert report.public["passes"] == 1
 
@@ -521,7 +523,7 @@ def test_plans_read_nothing_and_agree_with_fits(frame):
     model = LearnedSchema(0.5, adjacency="zero_out")
     report, plan = learnt(frame, epsilon=0.5).privacy_report_, model.plan(frame)
     assert plan.planned and plan.releases == report.releases and plan.spent == report.spent
-    assert plan.public["read_as"] == report.public["read_as"] and plan.public["read_as"]["city"] == "text"
+    assert plan.public["read_as"] == report.public["read_as"] and plan.public["read_as"]["city"] == "number or text, cell by cell"
     hidden = frame.assign(**{name: frame[name].iloc[0] for name in ("height", "city")})
     assert model.plan(hidden).to_dict() == plan.to_dict()
     assert model.plan(N, 10).spent == pytest.approx(plan.spent)
