@@ -6,6 +6,7 @@ Deterministic: hypothesis draws the same examples in every run.
 import linecache
 import math
 import warnings
+from fractions import Fraction
 from itertools import cycle
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from products import KINDS, estimator_of, fitting, labels_of
+from scipy import sparse
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
@@ -24,6 +26,7 @@ import skdp
 from skdp import DPLogisticRegression
 from skdp import _data_validation as _tables
 from skdp.constraints import L2Ball
+from skdp.estimators._raw_predictions import LARGEST_RAW, raw_predictions
 from skdp.privacy import errors
 from skdp.privacy.errors import (
     LowSignalWarning,
@@ -137,6 +140,83 @@ def assert_finite_predictions(model):
     assert ((low <= predictions) & (predictions <= high)).all()
     assert ((low <= intervals[:, 0]) & (intervals[:, 0] <= intervals[:, 1]) & (intervals[:, 1] <= high)).all()
     assert (np.diff(model.coef_interval(), axis=1) >= 0).all()
+
+
+BIG = 1.7e308
+FINITE = {  # rows of finite numbers whose products overflow, cancel or vanish
+    "float64": np.array(
+        [[BIG, -BIG, BIG], [BIG] * 3, [-BIG] * 3, [BIG, 0, -BIG], [5e-324, -5e-324, BIG], [1e200, -1e200, 1.0], [0.0] * 3]
+    ),
+    "float32": np.array([[3e38, -3e38, 3e38], [3e38] * 3, [-3e38, 1e-45, 0]], dtype=np.float32),
+    "int64": np.array([[2**63 - 1, -(2**63), 2**63 - 1], [-(2**63)] * 3]),
+}
+METHODS = ("decision_function", "predict", "predict_proba", "predict_log_proba", "predict_interval", "explain")
+METHODS += ("staged_decision_function", "staged_predict", "staged_predict_proba")
+
+
+def outputs(model, X):
+    """What each method of a fitted model returns for a table, by name."""
+    found = {}
+    for name in METHODS:
+        if hasattr(model, name) and not (name == "predict_interval" and not hasattr(model, "inference_")):
+            result = getattr(model, name)(X)
+            found[name] = list(result) if name.startswith("staged") else [result]
+    if hasattr(model, "uncertainty_"):
+        found["return_interval"] = list(model.predict(X, return_interval=0.9))
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind, given",
+    [(kind, {}) for kinds in KINDS.values() for kind in kinds] + [("binary", {"inference": True, "data_norm": 2.0})],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_predictions_for_finite_rows_are_finite(kind, given):
+    """No number is nan or infinite, no row changes the prediction for another one, and NumPy has no reason to warn."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(600, 3))
+    numbers = rows.sum(axis=1)
+    cuts = {"binary": [0.0], "multinomial": [-0.7, 0.7]}.get(labels_of(kind))
+    groups = {"groups": np.arange(600) % 2} if "grouped" in kind else {}
+    model = fitted(
+        estimator_of(kind, epsilon=50.0, **given), rows, numbers if cuts is None else np.digitize(numbers, cuts), **groups
+    )
+    if hasattr(model, "coef_") and not hasattr(model, "basis_"):
+        model.coef_ *= 1e3
+    sparse_ones = {"CSR": sparse.csr_array(FINITE["float64"]), "CSC": sparse.csc_array(FINITE["float32"])}
+    for name, table in (FINITE | ({} if hasattr(model, "basis_") else sparse_ones)).items():
+        with np.errstate(all="raise", under="ignore"):
+            found = outputs(model, table)
+        for method, results in found.items():
+            for result in results:
+                assert np.asarray(result).dtype.kind != "f" or np.isfinite(result).all(), (name, method)
+        for place in range(table.shape[0]):
+            for method, results in outputs(model, table[[place]]).items():
+                for alone, result in zip(results, found[method], strict=True):
+                    if result.dtype.kind == "f":
+                        np.testing.assert_allclose(result[[place]], alone, rtol=1e-6)
+                    else:
+                        np.testing.assert_array_equal(result[[place]], alone)
+
+
+@given(
+    hnp.arrays(np.float64, (4, 3), elements=st.floats(allow_nan=False, allow_infinity=False)),
+    hnp.arrays(np.float64, (3, 2), elements=st.floats(-1e300, 1e300)),
+    st.sampled_from([np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array]),
+)
+@settings(max_examples=40, **FUZZ)
+@example(np.full((4, 3), BIG) * [1, -1, 0.5], np.full((3, 2), 6.0), np.asarray)
+@example(np.full((4, 3), 5e-324), np.full((3, 2), 1e300), np.asarray)
+@example(np.full((4, 3), BIG), np.array([[1e300, 5e-324]] * 3), sparse.csr_array)
+def test_raw_predictions_are_the_exact_ones(rows, coef, storage):
+    """As far as float64 can represent them: the sign is right also where infinite terms cancel."""
+    with np.errstate(all="raise", under="ignore"):
+        found = raw_predictions(storage(rows), coef, np.zeros(2))
+    for i, j in np.ndindex(4, 2):
+        terms = [Fraction(x) * Fraction(w) for x, w in zip(rows[i].tolist(), coef[:, j].tolist(), strict=True)]
+        exact, slack = sum(terms), Fraction(4, 2**52) * sum(map(abs, terms)) + Fraction(1, 10**323)
+        low, high = (max(min(end, LARGEST_RAW), -LARGEST_RAW) for end in (exact - slack, exact + slack))
+        assert low <= Fraction(found[i, j]) <= high
 
 
 VALUES = [*NUMBERS, *OTHERS]

@@ -13,6 +13,7 @@ from skdp._validation import check_integer, check_number, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
+from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
 from skdp.privacy.queries import Loss
@@ -345,9 +346,9 @@ def forward(block: Any, weights: list[np.ndarray], biases: list[np.ndarray]) -> 
     """Return the scores of some rows, shape (m,), by a network of rectified linear units."""
     units = block
     for matrix, vector in zip(weights[:-1], biases[:-1], strict=True):
-        units = units @ matrix + vector
+        units = raw_predictions(units, matrix, vector)
         np.maximum(units, 0.0, out=units)
-    return np.asarray(units @ weights[-1])[:, 0] + biases[-1][0]
+    return raw_predictions(units, weights[-1], biases[-1])[:, 0]
 
 
 def _is_whole(value: object) -> bool:

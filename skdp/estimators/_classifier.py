@@ -17,6 +17,7 @@ from skdp._validation import check_class_weight, check_classes, check_integer
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
+from skdp.estimators._raw_predictions import raw_predictions
 from skdp.losses import Logistic, Multinomial
 from skdp.preprocessing._octave_rule import lighter
 from skdp.preprocessing._schema import Schema
@@ -80,7 +81,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes, one raw prediction per record (the log-odds of a logistic model), positive for ``classes_[1]``; for
-            more classes, one per class.
+            more classes, one per class. It is finite for every finite row.
         """
         check_is_fitted(self)
         raw = self._raw(X)
@@ -112,7 +113,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         """Return the raw predictions of prepared rows, of shape (n_samples, n_outputs)."""
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
+        return raw_predictions(rows, self.coef_.T, self.intercept_)
 
     def _labels_of(self, raw: np.ndarray) -> np.ndarray:
         """Return the labels that raw predictions stand for."""

@@ -26,6 +26,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._learnt import LOSSES_OF_A_UNIT, learning_of
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
+from skdp.estimators._raw_predictions import raw_predictions
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
 from skdp.privacy.errors import warn
 from skdp.privacy.queries import Loss
@@ -121,7 +122,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _raw_of(self, rows: Any) -> np.ndarray:
         """Return the predictions for prepared rows before they are clipped."""
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
+        return raw_predictions(rows, self.coef_.T, self.intercept_)
 
     def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
         return predictions if self.target_bounds_ is None else np.clip(predictions, *np.transpose(self.target_bounds_))

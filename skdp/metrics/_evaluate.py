@@ -17,7 +17,7 @@ from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level, check_noise, refuse_laplace
 from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._noisy_table import METRICS
-from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds
+from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds, targets_of
 from skdp.metrics._several_classes import MOST_CLASSES, SEVERAL, evaluate_matrix, plan_matrix, predicted_classes
 from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
@@ -98,9 +98,9 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        For a model that is neither a fitted classifier nor a regressor, records that it refuses, labels that it
-        does not know, targets or predictions that are not finite, parameters that are not valid, or too few records to find a
-        bound of the errors. Nothing is charged then.
+        For a model that is neither a fitted classifier nor a regressor, or that no record fits, labels that it does not know,
+        targets that are not finite, missing values if the model takes none, parameters that are not valid, or too few records to
+        find a bound of the errors. Nothing is charged then.
     BudgetExceededError
         If an active ledger has too little left.
     PrivacyAccountingError
@@ -116,7 +116,11 @@ def evaluate(
     :math:`2^L` ranges, with the norm :math:`\sqrt{L + 1}`, and squared Gaussian-DP parameters add up. One metric alone is
     `skdp.privacy.queries.LossSums`; accuracy, recall, specificity and precision are `skdp.privacy.queries.ScoreCounts` with two
     ranges. Which release is made follows from public facts. The model is public, so its prediction for a record is a function of
-    that record alone: a model that looks at other test records when it predicts breaks this.
+    that record alone: a model that looks at other test records when it predicts breaks this. A record for which the model has no
+    prediction decides about its own contribution alone, as an error would be an answer without noise: its log-odds count as 0,
+    its class as the first one, its error as the largest one that counts. That holds for probabilities and predictions that are
+    not finite, and for an error that a model that is not of skdp raises for some records. Errors that follow from public facts,
+    such as the number of columns, are raised.
 
     Of more than two classes, the release is `skdp.privacy.queries.ClassCounts` of pairs of true and predicted class: a record
     is in one cell.
@@ -183,7 +187,8 @@ def evaluate(
                 raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
             if isinstance(model, BaseEstimator):
                 check_is_fitted(model)
-            targets, predictions = predictions_of(model.predict, X, y)
+            targets = targets_of(y)
+            predictions = predictions_of(model, X, len(targets))
             budget = budget_of(len(targets), epsilon, delta, adjacency)
             shared.update(error_bound=error_bound, target_bounds=target_bounds)
             return evaluate_errors(targets, predictions, names, budget=budget, **shared)

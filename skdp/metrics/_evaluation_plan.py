@@ -106,7 +106,8 @@ class EvaluationPlan:
                 "passes": self.schedule.passes,
             },
             assumptions=(
-                "the model is public, and its prediction for a record depends on that record alone",
+                "the model is public, its prediction for a record depends on that record alone, and no record has missing values "
+                "unless the model takes these",
                 self.assumption,
                 DISJOINT if disjoint else SHARED,
                 OTHER_FITS,

@@ -10,7 +10,7 @@ from skdp._validation import shown
 from skdp.metrics._classes import class_numbers, evaluate_scores, log_odds_of
 from skdp.metrics._evaluation import Metric
 from skdp.metrics._evaluation_plan import budget_of, check_level, check_noise
-from skdp.metrics._regression import check_bounds, evaluate_errors, predictions_of
+from skdp.metrics._regression import check_bounds, column_of, evaluate_errors, targets_of
 
 __all__ = [
     "dp_accuracy_score",
@@ -35,7 +35,8 @@ Parameters
 y_true : array-like of shape (n_samples,)
     Labels of the test records.
 y_score : array-like of shape (n_samples,) or (n_samples, 2)
-    Predicted probabilities of the second class, or of both classes, by a public model.
+    Predicted probabilities of the second class, or of both classes, by a public model. Numbers outside [0, 1] count as the nearer
+    end, and nan as 1/2: an error would tell of a record.
 epsilon, delta : float
     Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
 adjacency : {{"replace_one", "zero_out"}}, default="replace_one"
@@ -57,7 +58,7 @@ Metric
 Raises
 ------
 TypeError, ValueError
-    For parameters, labels or probabilities that are not valid. Nothing is charged then.
+    For parameters or labels that are not valid, or scores of another shape. Nothing is charged then.
 BudgetExceededError
     If an active ledger has too little left.
 
@@ -126,7 +127,7 @@ Parameters
 y_true : array-like of shape (n_samples,)
     Targets of the test records.
 y_pred : array-like of shape (n_samples,)
-    Predictions of a public model.
+    Predictions of a public model. One that is not finite has the largest error that counts.
 epsilon, delta : float
     Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
 adjacency : {{"replace_one", "zero_out"}}, default="replace_one"
@@ -148,7 +149,7 @@ Metric
 Raises
 ------
 TypeError, ValueError
-    For parameters, targets or predictions that are not valid, or too few records to find a bound. Nothing is charged then.
+    For parameters or targets that are not valid, or too few records to find a bound. Nothing is charged then.
 BudgetExceededError
     If an active ledger has too little left.
 
@@ -187,7 +188,8 @@ def _of_errors(metric: str, name: str, what: str, twin: str) -> Callable[..., Me
     ) -> Metric:
         check_level(level)
         check_bounds(error_bound, target_bounds, (metric,))
-        targets, predictions = predictions_of(lambda given: given, y_pred, y_true)
+        targets = targets_of(y_true)
+        predictions = column_of(quoting_no_data(y_pred, lambda: np.asarray(y_pred, dtype=np.float64)), len(targets))
         found = evaluate_errors(
             *(targets, predictions, (metric,)),
             budget=budget_of(len(targets), epsilon, delta, adjacency),
@@ -209,8 +211,6 @@ def _probabilities(y_score: Any, n_samples: int) -> np.ndarray:
     scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
     if scores.shape != (n_samples,):
         raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
-    if not ((scores >= 0) & (scores <= 1)).all():
-        raise ValueError("y_score holds numbers outside [0, 1]; expected probabilities.")
     return scores
 
 

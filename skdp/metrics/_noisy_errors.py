@@ -111,14 +111,15 @@ class NoisyErrors:
         if self.half_range is None:
             raise ValueError("R2 needs the variance of the targets; expected target_bounds.")
         n, scale = self.n_samples, (self.error_bound / self.half_range) ** 2
-        _, e2, e4, _, u, u2, u4, e2u2, u3, e2u = self.means
-        errors, spread = scale * e2, u2 - u**2 + self.noise[4] ** 2  # of which the last corrects the square of a noisy mean
-        # Moments of scale * e^2 and of (u - mean)^2, by which the sampling of errors - rho * spread varies.
+        _, errors, e4, _, u, u2, u4, e2u2, u3, e2u = map(float, self.means)
+        spread = u2 - u**2 + float(self.noise[4]) ** 2  # of which the last corrects the square of a noisy mean
+        # Moments of e^2 and of (u - mean)^2, by which the sampling of errors - rho * spread varies. R2 is 1 - scale * rho: the
+        # scale comes last, because its square may overflow.
         of_spread = u4 - 4 * u * u3 + 6 * u**2 * u2 - 3 * u**4
-        products = scale * (e2u2 - 2 * u * e2u + u**2 * e2)
-        of_errors, of_both = max(scale**2 * e4 - errors**2, 0.0), max(of_spread - spread**2, 0.0)
+        products = e2u2 - 2 * u * e2u + u**2 * errors
+        of_errors, of_both = max(e4 - errors**2, 0.0), max(of_spread - spread**2, 0.0)
         both = float(np.clip(products - errors * spread, -math.sqrt(of_errors * of_both), math.sqrt(of_errors * of_both)))
-        noise = (scale * self.noise[1]) ** 2, self.noise[5] ** 2 + (2 * u * self.noise[4]) ** 2
+        noise = float(self.noise[1]) ** 2, float(self.noise[5]) ** 2 + (2 * u * float(self.noise[4])) ** 2
         q2 = float(ndtri((1 + level) / 2)) ** 2
         square = spread**2 - q2 * (of_both / n + noise[1])
         slope = -2 * errors * spread + 2 * q2 * both / n
@@ -127,7 +128,7 @@ class NoisyErrors:
         if square <= 0 or root < 0 or spread <= 0:
             return math.nan, -math.inf, 1.0
         low, high = ((-slope + sign * math.sqrt(root)) / (2 * square) for sign in (-1, 1))
-        return 1 - max(errors, 0.0) / spread, 1 - high, 1 - max(low, 0.0)
+        return 1 - scale * (max(errors, 0.0) / spread), 1 - scale * high, 1 - scale * max(low, 0.0)
 
     def coverage(self, level: float) -> tuple[float, float, float]:
         """Return the share of targets at or below the prediction, with a confidence interval.

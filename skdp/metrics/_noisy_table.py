@@ -259,6 +259,20 @@ class NoisyTable:
         half = float(ndtri((1 + level) / 2)) * math.sqrt(max(noise, 0.0) + float((cell * self.smooth()).sum()))
         return number / self.n_samples, (number - half) / self.n_samples, (number + half) / self.n_samples
 
+    def auc_estimate(self) -> tuple[float, float]:
+        """Return the area under the ROC curve with ties within a range counted half, and what extrapolation adds to it.
+
+        Returns
+        -------
+        tuple of float
+            Estimate without extrapolation from pairs of ranges, and the difference.
+        """
+        smooth, half = self.smooth(), self.covariance.shape[0] // 2
+        across, order = self.covariance[half:, :half], _order(half)
+        wins, pairs = float(self.counts[1] @ order @ self.counts[0]), float(self.counts[1].sum() * self.counts[0].sum())
+        found = (wins - float(np.sum(across * order))) / max(pairs - float(across.sum()), 1.0)
+        return found, (_auc(smooth) - _auc(_in_pairs(smooth))) / 3
+
     def auc(self, level: float) -> tuple[float, float, float]:
         """Return the area under the ROC curve, with Fieller's confidence interval.
 
@@ -275,7 +289,7 @@ class NoisyTable:
         smooth, half = self.smooth(), self.covariance.shape[0] // 2
         zeros, ones = self.covariance[:half, :half], self.covariance[half:, half:]
         across = self.covariance[half:, :half]
-        order, every = np.tril(np.ones((half, half)), -1) + np.eye(half) / 2, np.ones((half, half))
+        order, every = _order(half), np.ones((half, half))
         positives = float(np.clip(smooth[1].sum(), 2.0, self.n_samples - 2.0))
         negatives = self.n_samples - positives
         wins, pairs = float(self.counts[1] @ order @ self.counts[0]), float(self.counts[1].sum() * self.counts[0].sum())
@@ -293,9 +307,8 @@ class NoisyTable:
         allowed = float(ndtri((1 + level) / 2)) ** 2 * (np.maximum(noise, 0.0) + (positives * negatives) ** 2 * sampling)
         beyond = (wins - GRID * pairs - bias) ** 2 - allowed
         inside = np.flatnonzero(beyond <= 0)
-        shift = (_auc(smooth) - _auc(_in_pairs(smooth))) / 3
+        found, shift = self.auc_estimate()
         of_class = np.repeat(np.eye(2), half, axis=1)
-        found = (wins - float(np.sum(across * order))) / max(pairs - float(across.sum()), 1.0)
         if not inside.size or not all(self._found(one) for one in of_class):
             return _in_range(found + shift), 0.0, 1.0
         low, high, slack = _crossing(beyond, inside[0], -1), _crossing(beyond, inside[-1], 1), SLACK * abs(shift)
@@ -377,6 +390,11 @@ def _slopes(function: Callable[[np.ndarray], float], counts: np.ndarray) -> np.n
 
 def _in_range(value: float) -> float:
     return float(np.clip(value, 0.0, 1.0))
+
+
+def _order(size: int) -> np.ndarray:
+    """Return whether a range is above another one, one half for the same, of shape (size, size)."""
+    return np.tril(np.ones((size, size)), -1) + np.eye(size) / 2
 
 
 def _auc(counts: np.ndarray) -> float:

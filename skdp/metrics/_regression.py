@@ -1,17 +1,18 @@
 """Release sums of the errors of a regression on test records, with one or two Gaussian releases."""
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from skdp._data_validation import quoting_no_data
-from skdp._validation import shown
+from skdp._validation import check_bounds as check_range
+from skdp._validation import check_scale
 from skdp.metrics._evaluation import Evaluation, metric
 from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan
 from skdp.metrics._noisy_errors import REGRESSION, NoisyErrors
+from skdp.metrics._predictions import by_record
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
@@ -19,7 +20,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ErrorSums, TargetHistogram
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["check_bounds", "evaluate_errors", "plan_errors", "predictions_of", "refuse_bounds"]
+__all__ = ["check_bounds", "column_of", "evaluate_errors", "plan_errors", "predictions_of", "refuse_bounds", "targets_of"]
 
 # The release that finds the bound of the errors counts them in ranges from 2**-32 to 2**32, each sqrt(2) times as wide as the one
 # below. Its share of the squared budget, from the design's simulations. A range counts as occupied if its noisy count is above
@@ -32,16 +33,10 @@ WIDEST = 0.5  # of the bound of the errors, as for shares
 
 
 def check_bounds(error_bound: Any, target_bounds: Any, names: tuple[str, ...]) -> None:
-    """Raise ValueError if the public bounds are not valid, or lack for a metric."""
-    if error_bound is not None and (not _is_number(error_bound) or not 0 < float(error_bound) < math.inf):
-        raise ValueError(f"error_bound={shown(error_bound)}; expected a positive number, or None.")
+    """Raise TypeError or ValueError if the public bounds are not valid, or lack for a metric."""
+    check_scale("error_bound", error_bound, optional=True)
     if target_bounds is not None:
-        try:
-            low, high = target_bounds
-        except (TypeError, ValueError):
-            low, high = math.nan, math.nan
-        if not (_is_number(low) and _is_number(high) and -math.inf < low < high < math.inf):
-            raise ValueError(f"target_bounds={shown(target_bounds)}; expected two numbers, the lower one first.")
+        check_range("target_bounds", target_bounds)
     elif "r2" in names:
         raise ValueError("metrics: 'r2' needs the variance of the targets; expected target_bounds=(low, high).")
 
@@ -64,7 +59,7 @@ def plan_errors(n_samples: int, budget: Budget, error_bound: float | None, targe
         title="sums of powers of the clipped errors and targets of the test records",
         reason="the only one" if error_bound is not None else f"the only one; {SHARE:.0%} of the squared budget finds a bound",
         unit="of their bound in the mean absolute error",
-        assumption="every target and every prediction is finite",
+        assumption="every target is finite",
     )
     if error_bound is None and (least := OCCUPIED * plan.stds[0] / n_samples) > COARSE:
         raise ValueError(
@@ -87,7 +82,11 @@ def evaluate_errors(
     disjoint: bool = False,
     random_state: Any = None,
 ) -> Evaluation:
-    """Charge the active ledgers and release the metrics of checked targets and predictions."""
+    """Charge the active ledgers and release the metrics of checked targets, and of predictions.
+
+    A prediction that is not finite has the largest error that counts. The target of a record without prediction (nan) counts as
+    above it.
+    """
     n_samples = len(targets)
     plan, noise = plan_errors(n_samples, budget, error_bound, target_bounds), NoiseSource(random_state)
     report = plan.report(names, model, noise, disjoint=disjoint)
@@ -100,7 +99,7 @@ def evaluate_errors(
             half_range = high / 2 - low / 2
             targets = np.clip(targets, low, high)
             rows[:, 0] = (targets - (low / 2 + high / 2)) / half_range
-        errors = np.minimum(np.abs(targets - predictions), np.finfo(float).max)
+        errors = np.nan_to_num(np.abs(targets - predictions), nan=np.finfo(float).max)  # as of infinite ones
     oracle = Oracle(TrainingData(rows, errors, data_norm=2.0), plan.schedule, budget, plan.scale, noise)
     bound = _bound(oracle.ask(TargetHistogram(EDGES)), plan.stds[0], n_samples) if error_bound is None else float(error_bound)
     answer = oracle.ask(ErrorSums(bound, target_bounds is not None))
@@ -117,21 +116,31 @@ def evaluate_errors(
     return Evaluation(found, level, table, report)
 
 
-def predictions_of(predict: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return checked targets and predictions."""
+def targets_of(y: Any) -> np.ndarray:
+    """Return checked targets."""
     column = quoting_no_data(y, lambda: column_or_1d(y))
     if column.dtype.kind in "mM":
         raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
     targets = quoting_no_data(y, lambda: np.asarray(column, dtype=np.float64))
     if len(targets) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
-    predictions = quoting_no_data(X, lambda: np.asarray(predict(X), dtype=np.float64))
+    if not np.isfinite(targets).all():
+        raise ValueError("A target is nan or infinite; expected finite numbers.")
+    return targets
+
+
+def column_of(predictions: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return one prediction per target."""
     predictions = predictions[:, 0] if predictions.ndim == 2 and predictions.shape[1] == 1 else predictions
-    if predictions.shape != targets.shape:
+    if predictions.shape != (n_samples,):
         raise ValueError("There is not one prediction per target; expected X and y of the same length, and one output.")
-    if not (np.isfinite(targets).all() and np.isfinite(predictions).all()):
-        raise ValueError("A target or a prediction is nan or infinite; expected finite numbers.")
-    return targets, predictions
+    return predictions
+
+
+def predictions_of(model: Any, X: Any, n_samples: int) -> np.ndarray:
+    """Return the predictions of a regressor; nan where it has none."""
+    found, failed = by_record(model, lambda part: np.asarray(model.predict(part), dtype=np.float64), X, (n_samples,))
+    return np.where(failed, np.nan, column_of(found, n_samples))
 
 
 def _bound(counts: np.ndarray, noise: float, n_samples: int) -> float:
@@ -140,7 +149,3 @@ def _bound(counts: np.ndarray, noise: float, n_samples: int) -> float:
     last = int(occupied[-1]) if occupied.size else int(np.argmax(counts))
     notches = 1 if OCCUPIED * noise / n_samples <= FINE else 2
     return float(EDGES[min(last + notches, EDGES.size - 1)])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import quoting_no_data
-from skdp.metrics._classes import class_numbers
+from skdp.metrics._classes import class_numbers, numbers_of
 from skdp.metrics._evaluation import Evaluation, metric
 from skdp.metrics._evaluation_plan import EvaluationPlan, less_noise
 from skdp.metrics._noisy_table import METRICS, NoisyTable
+from skdp.metrics._predictions import by_record
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
@@ -58,7 +58,7 @@ def plan_matrix(n_samples: int, budget: Budget, n_classes: int, noise: str) -> E
             title="numbers of test records by true and predicted class",
             reason="the only one for more than two classes",
             unit="of the records in each cell of the confusion matrix",
-            assumption=f"every label and every prediction is one of the {n_classes} classes of the model",
+            assumption=f"every label is one of the {n_classes} classes of the model",
             changes=(counts.l1_sensitivity(budget.adjacency),) if laplace else (),
         )
         return plan, plan.stds[0]
@@ -94,12 +94,12 @@ def evaluate_matrix(
 
 
 def predicted_classes(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the true and of the predicted classes."""
+    """Return the numbers of the true and of the predicted classes; the first class where the model predicts none."""
     classes = tuple(model.classes_)
     if len(classes) > MOST_CLASSES or not hasattr(model, "predict"):
         raise TypeError(f"model has {len(classes)} classes; expected at most {MOST_CLASSES}, and a method predict.")
     true = class_numbers(y, classes, "the model")
-    predicted = quoting_no_data(X, lambda: model.predict(X))
-    if np.shape(predicted) != true.shape:
+    predicted, failed = by_record(model, lambda part: np.asarray(model.predict(part)), X, true.shape)
+    if predicted.shape != true.shape:
         raise ValueError("X and y differ in length; expected one prediction per label.")
-    return true, class_numbers(predicted, classes, "the model")
+    return true, np.maximum(np.where(failed, -1, numbers_of(predicted, classes)), 0)

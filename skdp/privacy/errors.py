@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "BudgetExceededError",
+    "DivergedError",
     "LedgerError",
     "LowSignalWarning",
     "NotPrivateWarning",
@@ -29,6 +30,10 @@ class PrivacyAccountingError(RuntimeError):
 
     It is raised before any noise is drawn and before the un-noised value can be seen.
     """
+
+
+class DivergedError(PrivacyAccountingError):
+    """Raised if earlier releases led an iteration to numbers that are not finite or too large; records decide nothing else."""
 
 
 class LedgerError(PrivacyAccountingError):

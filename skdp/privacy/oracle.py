@@ -13,7 +13,7 @@ from scipy import sparse
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import PrivacyAccountingError, SourceError
+from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.selection import GumbelNoise
@@ -136,7 +136,7 @@ class Oracle:
         ):
             raise PrivacyAccountingError(f"Rows are mapped by a sparse matrix; expected its shape to be ({n_features}, m).")
         if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix.tocoo().data).all():
-            raise PrivacyAccountingError("Rows are mapped by a matrix with a number that is not finite; expected finite numbers.")
+            raise DivergedError("Rows are mapped by a matrix with a number that is not finite; expected finite numbers.")
         self._replace_rows("The map of rows", lambda rows: rows.mapped(matrix))
 
     def bin_rows(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> None:
@@ -153,7 +153,7 @@ class Oracle:
             Coefficients of the raw prediction, computed from earlier releases and public facts only.
         """
         if not np.isfinite(coef).all():
-            raise PrivacyAccountingError("Scores need finite coefficients; expected a model that has not diverged.")
+            raise DivergedError("Scores need finite coefficients; expected a model that has not diverged.")
         self._replace_rows("The bins of rows", lambda rows: rows.binned(bins_of, coef))
 
     def add_tree(self, columns: np.ndarray, splits: np.ndarray, values: np.ndarray, share: float) -> None:
@@ -172,7 +172,7 @@ class Oracle:
             Share of the values that the averaged model has.
         """
         if not np.isfinite(values).all():
-            raise PrivacyAccountingError("A tree has a value that is not finite; expected finite numbers.")
+            raise DivergedError("A tree has a value that is not finite; expected finite numbers.")
         self._replace_rows("A tree", lambda rows: rows.grown(columns, splits, values, share))
 
     def finish(self) -> None:
@@ -199,14 +199,12 @@ class Oracle:
         if os.getpid() != self._process:
             raise PrivacyAccountingError("The fit was forked: each process would make releases that were charged only once.")
         if not (0 <= float(query.clip_norm) <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
-            raise PrivacyAccountingError(
+            raise DivergedError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
             )
         if not (1 <= getattr(query, "rounding", 1.0) <= LARGEST_CLIP_NORM):
-            raise PrivacyAccountingError(
-                f"The rounding of {type(query).__name__} has no bound: the scaling is too ill-conditioned."
-            )
+            raise DivergedError(f"The rounding of {type(query).__name__} has no bound: the scaling is too ill-conditioned.")
         release = next(self._pending, None)
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
             expected = (

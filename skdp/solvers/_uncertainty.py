@@ -79,15 +79,17 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends, for targets in the user's units.
+            Lower and upper ends, for targets in the user's units; infinite where a row is so long that they cannot be computed.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
         matrix = np.diag(scale) if scale.ndim == 1 else scale
-        z = np.asarray(X @ matrix) - self.geometry.centre @ matrix
-        middles, variances = z @ self.estimates[:d], np.square(z) @ np.minimum(self.variances[:d], 1e300)
-        if self.geometry.intercept:
-            middles, variances = middles + self.estimates[d], variances + self.variances[d]
-        return self._ends(self.offset, middles, variances, level)
+        with np.errstate(all="ignore"):  # of rows so long that squares overflow
+            z = np.asarray(X @ matrix) - self.geometry.centre @ matrix
+            middles, variances = z @ self.estimates[:d], np.square(z) @ np.minimum(self.variances[:d], 1e300)
+            if self.geometry.intercept:
+                middles, variances = middles + self.estimates[d], variances + self.variances[d]
+            ends = self._ends(self.offset, middles, variances, level)
+        return np.where(np.isfinite(ends).all(axis=1, keepdims=True), ends, [-np.inf, np.inf])
 
     def _ends(self, offset: float, middles: np.ndarray, variances: np.ndarray, level: float) -> np.ndarray:
         halves = self.widening * float(ndtri((1 + level) / 2)) * np.sqrt(variances)

@@ -150,11 +150,15 @@ def test_a_constant_target_has_no_r2():
     (
         ({"metrics": ["accuracy"]}, "expected some of mae"),
         ({"metrics": ["r2"]}, r"expected target_bounds="),
-        ({"error_bound": 0.0}, "expected a positive number"),
-        ({"error_bound": math.nan}, "expected a positive number"),
-        ({"error_bound": math.inf}, "expected a positive number"),
-        ({"target_bounds": (1, 0)}, "the lower one first"),
-        ({"target_bounds": 3}, "two numbers"),
+        ({"error_bound": 0.0}, "expected a finite number > 0"),
+        ({"error_bound": math.nan}, "expected a finite number > 0"),
+        ({"error_bound": math.inf}, "expected a finite number > 0"),
+        ({"error_bound": 1e200, "metrics": ["r2"], "target_bounds": (-1, 1)}, "expected a finite number >= 1e-50 and <= 1e"),
+        ({"error_bound": 1e-200}, "expected a finite number >= 1e-50 and <= 1e"),
+        ({"target_bounds": (1, 0)}, "low < high"),
+        ({"target_bounds": (0, 5e-324), "error_bound": 1.0}, "low < high"),
+        ({"target_bounds": (-1e308, 1e308), "error_bound": 1.0}, "low < high"),
+        ({"target_bounds": 3}, r"\(low, high\)"),
         ({"epsilon": 0.01}, "do not tell a bound"),
         ({"delta": 0}, "delta=0"),
         ({"y": np.append(np.zeros(499), math.inf)}, "expected finite numbers"),
@@ -221,7 +225,7 @@ def test_functions_and_scorers_are_evaluations(function, name, scoring, sign):
         assert len(ledger.entries) == 1
     with reproducible_noise(1):
         assert dp_scorer(scoring, **bounds)(Column(), X, y) == sign * expected.value
-    with pytest.raises(ValueError, match="expected a positive number"):
+    with pytest.raises(ValueError, match="expected a finite number > 0"):
         dp_scorer(scoring, error_bound=-1.0)
     with pytest.raises(ValueError, match="not one prediction per target"):
         function(y, X[1:, 0], **bounds)
@@ -241,3 +245,41 @@ def test_what_one_target_is_shows_in_no_warning():
     with np.errstate(all="raise"):
         dp_mean_absolute_error(y, y + 0.1, epsilon=5.0, error_bound=1.0)
         dp_r2_score(y, y + 0.1, epsilon=5.0, target_bounds=(-10, 10), error_bound=1.0)
+
+
+@pytest.mark.parametrize("error_bound", (1e-50, 1e-9, 1.0, 1e9, 1e50))
+@pytest.mark.parametrize("half", (5e-51, 1e-9, 1.0, 1e9, 1e50))
+def test_no_public_bounds_end_an_evaluation_after_its_charge(error_bound, half):
+    """Squares of their ratio overflow."""
+    X, y = records(500)
+    with reproducible_noise(0), PrivacyLedger(epsilon=10.0, delta=1e-3) as ledger:
+        found = evaluate(Column(), X, y, metrics=EVERY, epsilon=1.0, error_bound=error_bound, target_bounds=(-half, half))
+        assert len(ledger.entries) == 1
+    assert not any(math.isnan(end) for metric in found.values() for end in (metric.low, metric.high))
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+@pytest.mark.parametrize("value, covered", ((math.nan, 0), (math.inf, 1), (-math.inf, 0), (1e308, 1), (None, 0)))
+def test_a_record_without_prediction_has_the_largest_error(value, covered):
+    """Of neighbours, one of which has such a record; None is a model that raises an error for it."""
+
+    class Failing(Column):
+        def predict(self, X):
+            found = np.array(super().predict(X))
+            if value is None and (found == 77.0).any():
+                raise RuntimeError(f"secret {X}")
+            return np.where(found == 77.0, np.nan if value is None else value, found)
+
+    X, y = records(500)
+    other, others = X.copy(), np.arange(500) != 123
+    other[123] = 77.0
+    given = {"metrics": EVERY, "epsilon": math.inf, "error_bound": 2.0, "target_bounds": BOUNDS}
+    with np.errstate(all="raise"):
+        found = evaluate(Failing(), other, y, **given)
+    expected = exact(X[others], y[others], 2.0)
+    assert found["mae"].value == pytest.approx((499 * expected["mae"] + 2.0) / 500)
+    assert found["rmse"].value == pytest.approx(math.sqrt((499 * expected["rmse"] ** 2 + 4.0) / 500))
+    assert found["coverage"].value == pytest.approx((499 * expected["coverage"] + covered) / 500)
+    if value is not None:  # the functions of predictions do the same
+        error = dp_mean_absolute_error(y, Failing().predict(other), epsilon=math.inf, error_bound=2.0)
+        assert error.value == pytest.approx(found["mae"].value)

@@ -2,11 +2,15 @@
 
 import math
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from made_scores import Scores, records
+from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -19,6 +23,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp import PrivacyLedger
 from skdp._label_types import classes_of
@@ -237,17 +242,87 @@ def test_errors_of_the_model_quote_no_record():
         def predict_proba(self, X):
             raise ValueError(f"could not convert {X[3, 0]!r}")
 
-    class Nan(Scores):
-        def predict_proba(self, X):
-            return super().predict_proba(X) * np.where(np.arange(len(X)) == 3, np.nan, 1.0)[:, None]
-
     with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
         with pytest.raises(ValueError) as caught:
             evaluate(Quoting(), X, y)
         assert repr(X[3, 0]) not in str(caught.value) and caught.value.__cause__ is None
-        with pytest.raises(ValueError, match="returns nan"):
-            evaluate(Nan(), X, y)
         assert not ledger.entries
+
+
+HOSTILE = 77.0  # marks a record for which a model fails
+
+
+def failing(kind):
+    """A model that fails for one record."""
+
+    class Failing(Scores):
+        calls = 0
+
+        def predict_proba(self, X):
+            Failing.calls += 1
+            X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+            values = X[:, 0]
+            hostile = values == HOSTILE
+            if hostile.any() and isinstance(kind, type):
+                raise kind(f"secret {values}")
+            warnings.warn(f"secret {values}", RuntimeWarning, stacklevel=2)
+            found = super().predict_proba(X)
+            found[hostile] = kind if hostile.any() else 0.0
+            return found
+
+    return Failing()
+
+
+FAILURES = ((np.nan, 0.5), (np.inf, 1.0), (-np.inf, 0.0), (1e308, 1.0), (ValueError, 0.5), (SystemExit, 0.5), (KeyError, 0.5))
+
+
+@pytest.mark.parametrize("table", (np.asarray, pd.DataFrame, pl.DataFrame, sparse.csr_array, sparse.coo_array, list))
+@pytest.mark.parametrize("kind, stands_for", FAILURES, ids=str)
+def test_a_record_without_prediction_counts_as_undecided(kind, stands_for, table):
+    """It decides about its own log-odds alone, and nothing is printed or warned: neighbours have the same outcome."""
+    X, y = records(300)
+    other = np.array(X)
+    other[123] = HOSTILE
+    log_odds, labels = _classes.scores_of(Scores(), X, y)
+    model = failing(kind)
+    with np.errstate(all="raise"):
+        found, numbers = _classes.scores_of(model, table(other) if table is not list else other.tolist(), y)
+    others = np.arange(300) != 123
+    np.testing.assert_array_equal(found[others], log_odds[others])
+    np.testing.assert_array_equal(numbers, labels)
+    assert found[123] == {0.5: 0.0, 1.0: 6.0, 0.0: -6.0}[stands_for] and model.calls <= 25
+    with reproducible_noise(0), PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        assert math.isfinite(evaluate(model, other, y, metrics="accuracy")["accuracy"].value)
+        assert len(ledger.entries) == 1
+
+
+def test_all_records_without_prediction_are_undecided():
+    X, y = records(100)
+    model = failing(ZeroDivisionError)
+    np.testing.assert_array_equal(_classes.scores_of(model, np.full_like(X, HOSTILE), y)[0], np.zeros(100))
+
+
+def test_a_model_that_no_record_fits_is_refused_by_public_facts():
+    """Neither what the records are nor whether any of them could be predicted for decides."""
+    X, y = records(200)
+    frame = pd.DataFrame(X, columns=["a"])
+    fitted = LogisticRegression().fit(X, y)
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
+        with pytest.raises(ValueError, match="2 columns; the model expects 1"):
+            evaluate(fitted, np.column_stack([X, X]), y)
+        with pytest.raises(ValueError, match=r"lacks the columns \['a'\]"):
+            evaluate(LogisticRegression().fit(frame, y), frame.rename(columns={"a": "b"}), y)
+        gap = X.copy()
+        gap[5] = np.nan
+        with pytest.raises(ValueError, match="Columns with missing or infinite values: 0"):  # the model takes none
+            evaluate(fitted, gap, y)
+        assert not ledger.entries
+    positive = make_pipeline(FunctionTransformer(np.log, validate=True), LogisticRegression()).fit(np.exp(X), y)
+    gap = np.exp(X)
+    gap[5] = 0.0  # its logarithm is not finite
+    log_odds, expected = (_classes.scores_of(positive, table, y)[0] for table in (gap, np.exp(X)))
+    np.testing.assert_array_equal(np.delete(log_odds, 5), np.delete(expected, 5))
+    assert log_odds[5] == 0.0
 
 
 @pytest.mark.parametrize("names", (EVERY, ("log_loss",), ("accuracy",), ("recall", "precision")))

@@ -55,8 +55,6 @@ def test_a_function_returns_what_evaluate_does_and_is_charged_once(name, columns
     (
         ({"classes": (0, 1)}, "labels that classes= does not know"),
         ({"classes": ("no", "no")}, "expected two different labels"),
-        ({"y_score": np.full(100, 1.5)}, "expected probabilities"),
-        ({"y_score": np.full(100, np.nan)}, "expected probabilities"),
         ({"y_score": np.full(99, 0.5)}, "differ in length"),
         ({"y_score": np.full((100, 3), 0.3)}, "differ in length"),
         ({"level": 0.1}, "from 0.5 on"),
@@ -108,3 +106,16 @@ def test_unknown_scores_and_budgets_are_refused():
         dp_scorer("log_loss")
     with pytest.raises(ValueError, match="epsilon"):
         dp_scorer("accuracy", epsilon=-1)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+@pytest.mark.parametrize("value, stands_for", ((np.nan, 0.5), (np.inf, 1.0), (-np.inf, 0.0), (1.5, 1.0), (-1e308, 0.0)))
+def test_a_score_that_is_no_probability_counts_as_one(value, stands_for):
+    """For this record alone; an error would tell of one record."""
+    X, y = records(200)
+    scores = Scores().predict_proba(X)[:, 1]
+    one, other = scores.copy(), scores.copy()
+    one[7], other[7] = value, stands_for
+    for function in FUNCTIONS.values():
+        with np.errstate(all="raise"):
+            assert function(y, one, classes=CLASSES, epsilon=np.inf) == function(y, other, classes=CLASSES, epsilon=np.inf)

@@ -119,3 +119,22 @@ def test_a_matrix_has_no_curves():
         RocCurveDisplay.from_evaluation(found)
     with pytest.raises(ValueError, match="expected an integer from 2 to 30"):
         plan_evaluation(500, n_classes=31)
+
+
+@pytest.mark.parametrize("kind", (None, "secret", ValueError))
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_a_record_that_gets_no_class_counts_as_the_first(kind):
+    class Failing(Nearest):
+        def predict(self, X):
+            hostile = np.asarray(X)[:, 0] == 77.0
+            if hostile.any() and kind is ValueError:
+                raise ValueError("secret")
+            found = super().predict(X).astype(object)
+            found[hostile] = kind
+            return found
+
+    X, y = records(300)
+    other, first = X.copy(), X.copy()
+    other[123], first[123] = 77.0, 0.0
+    found, expected = (evaluate(model, table, y, epsilon=math.inf) for model, table in ((Failing(), other), (Nearest(), first)))
+    np.testing.assert_array_equal(found.table.counts, expected.table.counts)
