@@ -1,5 +1,6 @@
 """Reading of boosted models: effects, their noise and Shapley values against definitions, curves, pairs and displays."""
 
+import warnings
 from copy import copy
 from itertools import combinations, permutations
 
@@ -182,6 +183,29 @@ def test_a_product_is_found_and_drawn_in_its_units(product):
     assert model.shape_functions_["x0"].importance < 15
 
 
+def test_importances_are_shares_of_the_variance_of_the_whole_model(product):
+    """A product of 200 x0 x1 has a mean square of 200^2 / 9, of which each column gets half; the curve of x2 one of 100^2 p q."""
+    model, *_ = product
+    share = np.exp(-1.0)
+    wanted = np.array([2e4 / 9, 2e4 / 9, 1e4 * share * (1 - share)])
+    np.testing.assert_allclose(model.feature_importances_, wanted / wanted.sum(), atol=0.06)
+    additive = copy(model)
+    additive.trees_ = None
+    assert additive.feature_importances_[2] > 0.95  # whose curve the additive part has
+
+
+def test_importances_are_those_of_the_columns_of_the_table(rng):
+    """In their order, without those that the schema leaves out."""
+    X = pd.DataFrame(rng.uniform(-1, 1, (4000, 4)), columns=list("abcd"))
+    number = {"kind": "number", "bounds": [-1, 1]}
+    model = DPGradientBoostingRegressor(2.0, schema={"columns": dict.fromkeys("dab", number)}, target_bounds=(-2, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the column that is left out
+        found = fitted(model, X, X["b"] + 0.1 * X["d"]).feature_importances_
+    assert found.shape == (model.n_features_in_,) and found.sum() == pytest.approx(1.0)
+    assert dict(zip(model.feature_names_in_, found > 0.9, strict=True)) == {"d": False, "a": False, "b": True}
+
+
 def test_curves_are_those_of_the_additive_part_and_of_the_trees(product):
     """At the middle of each bin and at both bounds, with the variances of both."""
     model, *_ = product
@@ -249,6 +273,7 @@ def test_without_trees_the_additive_model_is_read(rng):
     np.testing.assert_array_equal(model.baseline_, additive.baseline_)
     for name, shape in additive.shape_functions_.items():
         np.testing.assert_array_equal(model.shape_functions_[name].upper, shape.upper)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="There are no trees"):
         model.interaction(0, 1)
 

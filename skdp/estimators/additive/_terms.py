@@ -169,6 +169,22 @@ class Shapes:
         two = [self.basis.is_binary(name) and grid.size == 2 for name, grid in zip(names, grids, strict=True)]
         return tuple("category" if bars else scale for bars, scale in zip(two, usual, strict=True))
 
+    def importances(self) -> np.ndarray:
+        """Return the mean square of each column's functions over records, from released frequencies; pairs count half for each.
+
+        What noise adds to the squares is subtracted, and each function counts as at least 0.
+        """
+        names = list(self.basis.facts.columns)
+        found = np.zeros(len(names))
+        for term in self.basis.terms:
+            grids, rows = self._grids(term), self._rows(term)
+            added, variances = self._added(term, grids)
+            values = rows @ self.coef[:, term.columns].T - self.coef[:, term.columns] @ self.centre[term.columns] + added
+            noise = 0.0 if self.noise is None else np.square(self._standard_errors(term, rows)) + variances
+            square = float(self._weights(term, rows) @ (np.square(values) - noise).mean(axis=1))
+            found[[names.index(name) for name in term.names]] += max(square, 0.0) / len(term.names)
+        return found
+
     def _added(self, term: Term, grids: Sequence[np.ndarray]) -> tuple[Any, Any]:
         """Return what else is added to the values on the grid, with the variances of its noise."""
         return 0.0, 0.0

@@ -45,15 +45,12 @@ class Boosted(Additive):
         Constants of the trees; None if there are none.
     trees : Trees or None, default=None
         The trees of a `SolverResult`.
-    gains : ndarray of shape (n_columns,) or None, default=None
-        Mean gain of a split of each column.
     offset : ndarray of shape (n_outputs,) or float, default=0.0
         What is added to all raw predictions, in the units of the solver.
     """
 
     rule: Rule | None = None
     trees: Trees | None = None
-    gains: np.ndarray | None = None
     offset: Any = 0.0
 
 
@@ -84,15 +81,14 @@ class BoostedModel(AdditiveModel):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gains of all splits, of shape ``(n_features_in_,)``; follows from released leaf sums."""
+        """Share of each column in the variance of raw predictions, of shape ``(n_features_in_,)``; follows from releases.
+
+        It counts the mean square of the column's curve under the released marginals, which is that of the additive part and the
+        trees together, and half of that of each of its interactions, less what noise adds to both.
+        """
         check_is_fitted(self)
-        if self.trees_ is None:
-            raise AttributeError(
-                "There are no trees: public facts chose the additive model alone, as the report says. shape_functions_ has the "
-                "importance of each column."
-            )
-        total = self._gains.sum()
-        return self._gains / total if total > 0 else np.full(self._gains.size, 1 / self._gains.size)
+        squares = self._shapes().importances()
+        return squares / squares.sum() if squares.any() else np.full(squares.size, 1 / squares.size)
 
     @property
     def shape_functions_(self) -> dict[str, ShapeFunction]:
@@ -207,8 +203,8 @@ class BoostedModel(AdditiveModel):
         result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, gains, offset = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, particular=replace(boosted, trees=trees, gains=gains, offset=offset))
+        trees, offset = Boosting(plan, oracle, rng, result).trees()
+        return replace(result, particular=replace(boosted, trees=trees, offset=offset))
 
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super()._model(plan, result, facts)
@@ -219,7 +215,7 @@ class BoostedModel(AdditiveModel):
         model["intercept_"] = (
             model["intercept_"] + self._shift(facts) + np.reshape(self._units()[1] * found.offset, np.shape(model["intercept_"]))
         )
-        return {**model, "trees_": found.trees.scaled(self._units()[1]), "_gains": found.gains}
+        return {**model, "trees_": found.trees.scaled(self._units()[1])}
 
     def _shift(self, facts: Facts) -> Any:
         """Return what weights of classes add to the intercepts of a model with trees, which is fitted without weights.
@@ -333,15 +329,13 @@ class Boosting:
             for _, release in plan.schedule.entries
         }
 
-    def trees(self) -> tuple[Trees, np.ndarray, np.ndarray]:
-        """Return the trees, the gain of each column, and an offset.
+    def trees(self) -> tuple[Trees, np.ndarray]:
+        """Return the trees and an offset.
 
         Returns
         -------
         trees : Trees
             The trees, with their weight.
-        gains : ndarray of shape (n_columns,)
-            Mean gain of a split of each column.
         offset : ndarray of shape (n_outputs,)
             What is added to all raw predictions.
         """
@@ -367,7 +361,7 @@ class Boosting:
         shares = np.concatenate(marginals.shares).astype(np.float32)
         background = Background(shares, np.array(spread, dtype=np.float32), rule.curvature, step)
         weight = self._weight()
-        return self._gathered(made, background).scaled(weight), gains.means, self._offset(weight)
+        return self._gathered(made, background).scaled(weight), self._offset(weight)
 
     def _offset(self, weight: float) -> np.ndarray:
         """Return the mean residual, shrunk by what noise adds to its square (James and Stein 1961); 0 if none is released."""

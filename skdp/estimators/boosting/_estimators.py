@@ -66,7 +66,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
         the additive model alone.
     feature_importances_ : ndarray of shape (``n_features_in_``,)
-        Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+        Share of each column in the variance of raw predictions, with half of its interactions, from releases.
     shape_functions_ : dict of ShapeFunction
         The partial dependence of each column, with a band for the noise.
     interactions_ : dict of float
@@ -249,7 +249,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
         The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
         the additive model alone.
     feature_importances_ : ndarray of shape (``n_features_in_``,)
-        Share of each column in what the splits of the trees gained, from released sums. Present only with trees.
+        Share of each column in the variance of raw predictions, with half of its interactions, from releases.
     shape_functions_ : dict of ShapeFunction
         The partial dependence of each column, with a band for the noise.
     interactions_ : dict of float

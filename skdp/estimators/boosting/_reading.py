@@ -231,6 +231,13 @@ class BoostedShapes(Shapes):
         assert parts[0] is not None
         return ShapeFunction(names, grids, parts[0], parts[1], parts[2], importance, self.scales(names, grids))
 
+    def importances(self) -> np.ndarray:
+        """Return the mean square of each column's curve, and half of that of each of its pairs, without what noise adds."""
+        found = super().importances()
+        for (one, other), strength in self.trees.strengths().items():
+            found[[one, other]] += strength**2 / 2
+        return found
+
     def _grids(self, term: Term) -> tuple[np.ndarray, ...]:
         return (self.basis.grid(term.names[0], places=MIDDLES),)
 

@@ -142,7 +142,7 @@ class TabularModel(BoostedModel):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of each column in the gains of the trees; present only if these were chosen."""
+        """Share of each column in the variance of raw predictions, if a boosted model was chosen."""
         return np.asarray(self._model_with("feature_importances_").feature_importances_)
 
     @property

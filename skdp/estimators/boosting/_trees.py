@@ -260,14 +260,9 @@ class ColumnGains:
             self._sums[column] += gain[(tree.shares[low] > 0) & (tree.shares[high] > 0)].sum()
             self._counts[column] += 1
 
-    @property
-    def means(self) -> np.ndarray:
-        """Mean gain of a split of each column, at least 0."""
-        return np.maximum(self._sums / (self._counts + 1), 0.0)
-
     def weights(self, first: np.ndarray) -> np.ndarray:
         """Return weights of the columns, half of them the first ones, and let older gains count less from now on."""
-        means = self.means
+        means = np.maximum(self._sums / (self._counts + 1), 0.0)
         self._sums *= KEPT
         self._counts *= KEPT
         return EXPLORED * first + (1 - EXPLORED) * means / means.sum() if means.sum() > 0 else first
