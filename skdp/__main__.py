@@ -1,20 +1,25 @@
-"""Parse the command line ``python -m skdp fit | predict | plan | schema | ledger | demo``, and run the command."""
+"""Parse the command line ``python -m skdp fit | predict | evaluate | plan | schema | ledger | demo``, and run the command."""
 
 import argparse
 import os
 import sys
 import traceback
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from skdp import __version__
 from skdp._commands import _messages
 from skdp._files._suffixes import Forgiving
+from skdp._files._tables import TextFormat
 
 __all__ = ["main"]
 
-TABLE = "records: .csv, .csv.gz or .parquet, with column names, or a folder of .parquet files, which may exceed the memory"
+TABLE = (
+    "records with column names: text (.csv, .tsv, .txt or .data; .gz, .zip, .bz2 or .xz of it), .parquet, or a folder of "
+    ".parquet files, which may exceed the memory"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not debug:
                 warnings.showwarning = _Shown()  # type: ignore[assignment]
+            _set_format(given)
             if command == "demo":
                 from skdp import _demo
 
@@ -60,6 +66,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _set_format(given: dict[str, Any]) -> None:
+    """Replace the options of how a text is written by one ``form``, for commands that read a table."""
+    if "skip" in given:
+        given["form"] = TextFormat(**{field.name: given.pop(field.name) for field in fields(TextFormat)})
+
+
 class _Shown(set[str]):
     """Shows each warning once; a command may ask a model several times."""
 
@@ -80,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
+    _add_evaluate(commands.add_parser("evaluate", help="print scores of a model on test records that may be published"))
     _add_plan(commands.add_parser("plan", help="print the guarantee of a fit before any data is touched"))
     _add_schema(
         commands.add_parser("schema", help="write a schema of a table: a template to fill in, or what --learn learns privately")
@@ -101,6 +114,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="keep records out of the fit and print their (not private) scores: a share such as 0.2, or column=value",
     )
+    _add_drop(parser)
     parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, created by the command ledger")
     parser.add_argument(
         "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
@@ -116,13 +130,33 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
 
 
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file written by fit; a .joblib file needs --trust")
+    _add_table(parser)
+    parser.add_argument("--target", metavar="NAME", help="the column of the true labels or numbers (default: that of the fit)")
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy budget that the scores spend")
+    parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11; 0: Laplace noise)")
+    parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
+    parser.add_argument("--metrics", metavar="A,B", help="such as accuracy,roc_auc or mae,r2 (default: the usual ones)")
+    parser.add_argument("--target-bounds", metavar="LOW,HIGH", help="public range of a number to predict (default: the model's)")
+    parser.add_argument("--error-bound", type=float, help="public bound of the errors of numbers (default: it is learnt)")
+    parser.add_argument("--level", type=float, default=0.95, help="coverage of the intervals (default: 0.95)")
+    parser.add_argument("--test", metavar="PART", help="evaluate on the records that fit --test PART kept out of the fit")
+    _add_drop(parser)
+    parser.add_argument("--disjoint", action="store_true", help="nobody in these records is in the training records")
+    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the evaluation to this ledger")
+    parser.add_argument("--out", type=Path, help="write the scores: .json or .csv")
+    parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
+    parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
+
+
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--n-samples", type=int, required=True, help="number of records, which must be public")
-    _add_estimator(parser)
     parser.add_argument(
-        "--names", type=Path, metavar="TABLE", help="read the column names of TABLE: to learn, or for patterns in the schema"
+        "table", type=Path, nargs="?", metavar="TABLE", help="read the number of records and the column names of this table"
     )
-    _add_sep(parser)
+    _add_format(parser)
+    parser.add_argument("--n-samples", type=int, help="number of records, which must be public (default: that of TABLE)")
+    _add_estimator(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
 
 
@@ -136,9 +170,19 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, help="for --learn: the privacy budget that the schema alone spends")
     parser.add_argument("--delta", type=float, help="for --learn: privacy parameter (default: 1/n**2, at least 1e-11)")
     parser.add_argument("--adjacency", help="for --learn: replace_one (default) or zero_out")
+    _add_drop(parser)
     parser.add_argument("--schema", dest="known", type=Path, metavar="S", help="for --learn: JSON file of what is known already")
     parser.add_argument("--ledger", type=Path, metavar="L", help="for --learn: charge this ledger")
     parser.add_argument("--report", type=Path, metavar="R", help="for --learn: write the privacy report: .html, .json or .txt")
+
+
+def _add_drop(parser: Any) -> None:
+    parser.add_argument(
+        "--drop-missing-target",
+        action="store_true",
+        default=None,
+        help="leave records without target out; the number that remains is public",
+    )
 
 
 def _add_target(parser: Any) -> None:
@@ -160,24 +204,33 @@ def _add_ledger(parser: argparse.ArgumentParser) -> None:
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, help="your own table instead; every fit spends budget")
     parser.add_argument("--schema", type=Path, help="its schema")
-    _add_sep(parser)
+    _add_format(parser)
     parser.add_argument("--out", type=Path, default=Path("skdp-demo"), help="directory for the plot and the report")
     parser.add_argument("--repeats", type=_positive, default=20, help="private fits per epsilon")
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE", help=TABLE)
-    _add_sep(parser)
+    _add_format(parser)
 
 
-def _add_sep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--sep", type=_separator, default=",", help="separator of the fields of a CSV: , (default) ';' tab or '|'"
-    )
+def _add_format(parser: Any) -> None:
+    text = parser.add_argument_group("how a text is written")
+    text.add_argument("--sep", type=_mark, help="separator of the fields: , (default; tab in .tsv) ';' tab '|' or space")
+    text.add_argument("--skip", type=int, default=0, metavar="N", help="leave out N lines before the column names")
+    text.add_argument("--encoding", default="utf-8", help="such as latin-1, cp1252 or utf-16 (default: utf-8)")
+    text.add_argument("--decimal", type=_mark, default=".", metavar="MARK", help="decimal sign: . (default) or ,")
+    text.add_argument("--thousands", type=_mark, metavar="MARK", help="separator of thousands: , . ' or space (default: none)")
+    text.add_argument("--no-quotes", dest="quotes", action="store_false", help="quotation marks surround no cells")
+    text.add_argument("--header", type=_names, metavar="A,B", help="column names of a table that has none in its first line")
 
 
-def _separator(text: str) -> str:
-    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+def _mark(text: str) -> str:
+    return {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _add_estimator(parser: Any) -> None:
@@ -195,10 +248,10 @@ def _add_estimator(parser: Any) -> None:
     parser.add_argument(
         "--estimator",
         metavar="NAME",
-        help="tabular (labels or numbers; the one to start with), boosting, additive, constrained; "
-        "for labels: logistic (default), svm, auc, group_dro; for numbers: linear (default), quantile, robust",
+        help="tabular (default; labels or numbers), boosting, additive, constrained; for labels: logistic, svm, auc, group_dro; "
+        "for numbers: linear, quantile, robust",
     )
-    parser.add_argument("--solver", default="auto", help="auto (default) or the name of a solver, such as gd or sgd")
+    parser.add_argument("--solver", default="auto", help="for logistic, linear and others: auto (default), gd, sgd, ...")
     parser.add_argument(
         "--set",
         dest="settings",

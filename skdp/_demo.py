@@ -18,7 +18,7 @@ from skdp import DPLogisticRegression, LowSignalWarning
 from skdp._commands._records import Labelled, read_labelled
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, picture_content, report_content
-from skdp._files._tables import column_names
+from skdp._files._tables import CSV, TextFormat, column_names
 from skdp.preprocessing import Schema, from_schema
 
 __all__ = ["run"]
@@ -50,7 +50,7 @@ class Score:
     auc: np.ndarray
 
 
-def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: str = ",") -> None:
+def run(table: Path | None, schema: Path | None, out: Path, repeats: int, form: TextFormat = CSV) -> None:
     """Print the table of test scores, and write the plot and the privacy report.
 
     Parameters
@@ -61,8 +61,8 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
         Directory; it is created if it does not exist.
     repeats : int
         Private fits per epsilon.
-    sep : str, default=","
-        What separates the fields of the table, if it is a CSV.
+    form : TextFormat
+        How a text is written.
 
     Raises
     ------
@@ -73,9 +73,9 @@ def run(table: Path | None, schema: Path | None, out: Path, repeats: int, sep: s
         raise ValueError("The demonstration needs --table and --schema together; expected both or none.")
     out.mkdir(parents=True, exist_ok=True)
     check_outputs([(out / "report.html", REPORTS), (out / "privacy_utility.png", (".png",))], [table, schema])
-    names = None if table is None else partial(column_names, table, sep)
+    names = None if table is None else partial(column_names, table, form)
     facts = _breast_cancer_schema() if schema is None else Schema.read(schema, names)
-    data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25", sep)
+    data = _breast_cancer() if table is None else read_labelled(table, facts, "0.25", form)
     if facts.classes is None or len(facts.classes) != 2:
         raise ValueError(f"classes={facts.classes!r}; expected two, for the area under the ROC curve.")
     name = "Breast cancer" if table is None else table.name

@@ -273,7 +273,7 @@ COMMANDS = (  # valid commands, and the options that each has beside
     (["predict", "model.skops", "table.csv"], ["--out", "--sep"]),
     (["schema", "table.csv"], ["--out", "--sep", "--target"]),
     (["ledger", "book.sqlite"], ["--epsilon", "--delta", "--adjacency", "--out"]),
-    (["plan", *FIT[:-3], "--n-samples", "90"], [*ESTIMATOR, "--n-samples", "--names", "--sep", "--report"]),
+    (["plan", *FIT[:-3], "--n-samples", "90"], [*ESTIMATOR, "--n-samples", "--sep", "--skip", "--report"]),
 )
 GIVEN = [
     *WORDS,

@@ -175,11 +175,12 @@ def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
 
 
 def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
-    plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--solver", "sgd", "--report", "plan.json"]
+    plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--estimator", "logistic"]
+    plan += ["--solver", "sgd", "--report", "plan.json"]
     assert main(plan) == 0
     told = capsys.readouterr().out
     assert "Privacy plan" in told and "Private: all that depends on the records has noise." in told and "LEARNS" not in told
-    assert fit("people.csv", "--solver", "sgd", "--report", "report.json") == 0
+    assert fit("people.csv", "--estimator", "logistic", "--solver", "sgd", "--report", "report.json") == 0
     planned, done = (json.loads(Path(name).read_text()) for name in ("plan.json", "report.json"))
     assert planned["planned"] and not done["planned"]
     assert planned["releases"] == done["releases"] and planned["spent"] == done["spent"]
@@ -347,7 +348,10 @@ def test_messages_quote_no_data(content, folder, capsys):
         (lambda t: t.assign(age="maybe"), "the columns ['age'] have cells that are not finite numbers"),
         (lambda t: t.assign(age=np.inf), "the columns ['age'] have cells that are not finite numbers"),
         (lambda t: t.drop(columns="city"), "has no columns ['city']"),
-        (lambda t: t.drop(columns="paid"), "has no column 'paid'; expected it, because the schema names it as the target"),
+        (
+            lambda t: t.drop(columns="paid"),
+            "The target of the schema: people.csv has no column 'paid'; expected one of its columns",
+        ),
         (lambda t: t.rename(columns={"age": "debt"}), "with the same name"),
         (lambda t: t.rename(columns=dict(zip(t, "vwxyz", strict=True))), "is the header missing, or is ',' not its separator"),
         (lambda t: t.iloc[:1], "a minimum of 2 is required"),

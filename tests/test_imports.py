@@ -36,7 +36,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "_files": set(),
     "_model_files": {"_files", "estimators", "solvers"},
-    "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "preprocessing", "solvers"},
+    "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "metrics", "preprocessing", "solvers"},
     "_progress": set(),
     "_version": set(),
     "_software": {"_version"},

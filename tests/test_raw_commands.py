@@ -1,8 +1,10 @@
 """The command line on tables of which nothing is known: columns are learnt inside one budget, or into a schema."""
 
+import gzip
 import json
 import re
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
+from skdp._files._tables import to_moments, to_numbers
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.privacy.data import summation
 from skdp.testing import reproducible_noise
@@ -55,7 +58,7 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     run("fit", "raw.csv", "--target", "rich", "--epsilon", 3, "--test", 0.2, "--model", "m.skops", "--quiet")
     told = capsys.readouterr()
     assert float(re.search(r"accuracy ([\d.]+)", told.out)[1]) > 0.78
-    assert "(3, " in told.out and "labels are read from the table and are public" in told.err
+    assert "(3, " in told.out and "labels no, yes; they are read from the table and are public" in told.err
     model = load_model("m.skops")
     assert model[-1].privacy_spent_.epsilon == pytest.approx(3, rel=1e-6)
     assert set(model[-1].learnt_) == {"age", "work*", "length"}  # neither the target nor anything else
@@ -144,7 +147,7 @@ def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
 def test_the_estimators_to_start_with_take_a_raw_table(words, folder, capsys):
     """What they choose is in the plan and in the report, and the model predicts."""
     words = [*words, "--estimator", "tabular", "--epsilon", 3]
-    run("plan", "--names", "raw.csv", "--n-samples", N * 8 // 10, *words)
+    run("plan", "raw.csv", "--n-samples", N * 8 // 10, *words)
     planned = re.search(r"DP\w+: the signal-to-noise ratio", capsys.readouterr().out)[0]
     run("fit", "raw.csv", *words, "--test", 0.2, "--model", "m.skops", "--quiet", "-v")
     told = capsys.readouterr().out
@@ -183,11 +186,11 @@ def test_what_is_known_is_not_learnt(folder, capsys):
 
 def test_the_plan_reads_names_only(folder, capsys):
     Path("raw.csv").write_text(Path("raw.csv").read_text().split("\n")[0] + "\n")  # no record
-    run("plan", "--names", "raw.csv", "--target", "rich", "--n-samples", 6000, "--epsilon", 1)
+    run("plan", "raw.csv", "--target", "rich", "--n-samples", 6000, "--epsilon", 1)
     told = capsys.readouterr().out
     assert "ColumnHistograms" in told and "FineHistograms" in told and "signal s" in told
     run("plan", "--n-samples", 6000, "--epsilon", 1, code=2)
-    assert "--names TABLE" in capsys.readouterr().err
+    assert "expected a TABLE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -231,7 +234,7 @@ def test_a_star_in_a_name_is_read_again():
 
 
 def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, capsys):
-    options = ["--target", "rich", "--epsilon", 3, "--quiet", "--report"]
+    options = ["--target", "rich", "--estimator", "logistic", "--epsilon", 3, "--quiet", "--report"]
     run("fit", "parts", *options, "parts.json", "--model", "parts.skops")
     assert "labels are read from the table and are public" in capsys.readouterr().err
     report = json.loads(Path("parts.json").read_text())
@@ -247,7 +250,8 @@ def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, ca
     pd.testing.assert_frame_equal(predicted, pd.read_csv("p.csv"), check_dtype=False)
     assert (predicted["prediction"] == pd.read_parquet("raw.parquet")["rich"]).mean() > 0.78
     capsys.readouterr()
-    run("plan", "--names", "parts", "--target", "rich", "--n-samples", N, "--epsilon", 3, "--report", "plan.json")
+    run("plan", "parts", *options[:-2], "--report", "plan.json")
+    assert f"Read parts: number of records {N}." in capsys.readouterr().out
     assert json.loads(Path("plan.json").read_text())["releases"][:3] == report["releases"][:3]  # those of the columns
 
 
@@ -342,5 +346,192 @@ def test_options_may_repeat_a_complete_schema(folder, capsys):
 
 @pytest.mark.parametrize("words, said", [([], "its labels are read"), (["--task", "regression"], "a number, whose range")])
 def test_a_plan_says_which_task_it_takes(folder, capsys, words, said):
-    run("plan", "--names", "raw.csv", "--target", "length", *words, "--n-samples", N, "--epsilon", 1)
+    run("plan", "raw.csv", "--target", "length", *words, "--n-samples", N, "--epsilon", 1)
     assert said in capsys.readouterr().err
+
+
+PLAIN = "age,income,city,ill\n" + "41,1234.5,Köln,yes\n,987,Bonn,no\n" * 20
+
+
+def in_german(text):
+    return text.replace(",", ";").replace("1234.5", "1.234,5")
+
+
+PUBLISHED = {  # name of the file: content, options, names of the columns that predict
+    "plain.csv": (PLAIN, [], None),
+    "padded.csv": (PLAIN.replace("age,income,city,ill", " age , income,city , ill "), [], None),
+    "spaces.csv": (PLAIN.replace(",", ", "), [], None),
+    "index.csv": ("".join(f"{n or ''},{line}\n" for n, line in enumerate(PLAIN.splitlines())), [], None),
+    "trailing.csv": (PLAIN.replace("\n", ",\n"), [], None),
+    "years.csv": (PLAIN.replace("age,income", "2019,2020"), [], ["2019", "2020", "city"]),
+    "preamble.csv": ("# export, of\n# 2024-05-01\n" + PLAIN, ["--skip", "2"], None),
+    "bare.data": (PLAIN.partition("\n")[2], ["--header", "age,income,city,ill"], None),
+    "UPPER.CSV": (PLAIN, [], None),
+    "tabs.tsv": (PLAIN.replace(",", "\t"), [], None),
+    "columns.txt": (PLAIN.replace("\n,", "\nNA,").replace(",", "   "), ["--sep", "space"], None),
+    "latin.csv": (PLAIN.encode("latin-1"), ["--encoding", "latin-1"], None),
+    "utf16.csv": (PLAIN.encode("utf-16"), ["--encoding", "utf-16"], None),
+    "packed.csv.gz": (gzip.compress(PLAIN.encode()), [], None),
+    "german.csv": (in_german(PLAIN), ["--sep", ";", "--decimal", ",", "--thousands", "."], None),
+    "thousands.csv": (PLAIN.replace("1234.5", '"1,234.5"'), ["--thousands", ","], None),
+    "inches.csv": (PLAIN.replace("41", '"41').replace("Köln", 'Kö"ln'), ["--no-quotes"], None),
+    "gaps.csv": (PLAIN + "50,1,Bonn,\n51,1,Bonn,NA\n", ["--drop-missing-target"], None),
+}
+
+
+@pytest.fixture
+def records(monkeypatch):
+    """What the fit of a command gets; nothing is fitted."""
+    found = []
+
+    def stop(pipeline, X, y):
+        found.append((pipeline[0].transform(X), y))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn.pipeline.Pipeline.fit", stop)
+    return found
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.filterwarnings("ignore:.*have no name:UserWarning")
+def test_files_are_read_as_people_publish_them(name, tmp_path, monkeypatch, records, capsys):
+    monkeypatch.chdir(tmp_path)
+    content, options, names = PUBLISHED[name]
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    run("fit", name, "--target", "ill", "--epsilon", 1, "--model", "m.skops", *options, code=130)
+    told = capsys.readouterr()
+    assert f"Read {name}: number of records {42 if name == 'gaps.csv' else 40}" in told.out and "labels no, yes;" in told.err
+    ((X, y),) = records
+    assert list(X) == (names or ["age", "income", "city"]) and y.tolist() == ["yes", "no"] * 20
+    first, second = X.iloc[0].tolist(), X.iloc[1].tolist()
+    if name == "inches.csv":
+        assert first == ['"41', "1234.5", 'Kö"ln']
+    else:
+        assert first == ["41", "1234.5", "Köln"] and second == [None, "987", "Bonn"]
+
+
+def test_a_zip_file_is_read(tmp_path, monkeypatch, records, capsys):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("packed.zip", "w") as packed:
+        packed.writestr("any.csv", PLAIN)
+    run("fit", "packed.zip", "--target", "ill", "--epsilon", 1, "--model", "m.skops", code=130)
+    assert len(records[0][1]) == 40
+    with zipfile.ZipFile("packed.zip", "a") as packed:
+        packed.writestr("more.csv", PLAIN)
+    run("fit", "packed.zip", "--target", "ill", "--epsilon", 1, "--model", "m.skops", code=2)
+    assert "a zip file that holds one table" in capsys.readouterr().err
+
+
+STRAY = PLAIN.replace("41", '"41', 1)
+REFUSED = {  # name of the file: content, options, message
+    "quotes.csv": (STRAY[:-40] + STRAY[-40:].replace("41", '"41', 1), [], "a cell spans lines and holds separators"),
+    "ends.csv": (STRAY[:-40] + STRAY[-40:].replace("41", '41"', 1), [], "a cell spans lines and holds separators"),
+    "one.csv": (STRAY, [], "a quotation mark begins a cell that never ends"),
+    "long.csv": (PLAIN.replace("Bonn", "Bonn,x", 1), [], "a row has more fields than the first line"),
+    "first.csv": (PLAIN.replace("Köln", "Köln,x", 1), [], "a row has more fields than the first line"),
+    "latin.csv": (PLAIN.encode("latin-1"), [], "it is no text in utf-8; expected encoding='latin-1'"),
+    "utf16.csv": (PLAIN.encode("utf-16"), [], "--encoding"),
+    "marks.csv": (PLAIN, ["--decimal", ",", "--thousands", ","], "decimal and thousands are both ','"),
+    "coded.csv": (PLAIN, ["--encoding", "klingon"], "encoding='klingon'; expected one of Python's"),
+    "bare.csv": (PLAIN.partition("\n")[2], [], "has no header"),
+    "names.csv": (PLAIN, ["--header", "a,b"], "first line has 4 fields, and 2 names are stated"),
+    "preamble.csv": ("# 2024-05-01\n" + PLAIN, [], "--skip N leaves N lines"),
+    "gaps.csv": (PLAIN + "50,1,Bonn,?\n", [], "--drop-missing-target"),
+    "spelt.csv": (PLAIN, ["--target", "Il"], "no column 'Il'; expected one of its columns. They are, nearest name first: ill, "),
+    "test.csv": (
+        PLAIN,
+        ["--test", "City=Bonn"],
+        "no column 'City'; expected one of its columns. They are, nearest name first: city",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_each_cause_has_its_message(name, tmp_path, monkeypatch, records, capsys):
+    monkeypatch.chdir(tmp_path)
+    content, options, message = REFUSED[name]
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    run("fit", name, "--target", "ill", "--epsilon", 1, "--model", "m.skops", *options, code=2)
+    error = capsys.readouterr().err
+    assert message in error and not records
+    assert not any(cell in error for cell in ("1234", "987", "Köln", "Bonn,", "41"))
+
+
+def test_texts_of_several_lines_are_read(tmp_path, monkeypatch, records):
+    """Between quotation marks that belong together; only with separators they are taken for records."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(PLAIN.replace("Köln", '"Köln\nam ""Rhein"""', 1))
+    run("fit", "t.csv", "--target", "ill", "--epsilon", 1, "--model", "m.skops", code=130)
+    assert records[0][0]["city"][0] == 'Köln\nam "Rhein"' and len(records[0][1]) == 40
+
+
+def test_columns_without_a_name_are_left_out_and_said(tmp_path, monkeypatch, records, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(PUBLISHED["index.csv"][0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run("fit", "t.csv", "--target", "ill", "--epsilon", 1, "--model", "m.skops", code=130)
+    assert capsys.readouterr().err.count("the columns in the places [1] have no name") == 1
+
+
+def test_labels_that_are_spelt_apart_are_named(tmp_path, monkeypatch, records, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(PLAIN.replace(",yes", ",Yes", 3).replace(",no", ",no.", 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run("fit", "t.csv", "--target", "ill", "--epsilon", 1, "--model", "m.skops", code=130)
+    told = capsys.readouterr().err
+    assert "Target ill: labels Yes, no, no., yes;" in told and "are probably the same, spelt apart: Yes, no, no., yes" in told
+
+
+def test_a_missing_target_is_left_out_if_the_user_says_so(folder, capsys):
+    """Also with a schema, where a stated class such as NA is none; the report says that the number that remains is public."""
+    table = pd.read_csv("raw.csv", dtype=str, keep_default_na=False)
+    table.loc[:9, "rich"] = [""] * 5 + ["NA"] * 5
+    table.to_csv("gaps.csv", index=False)
+    columns = {"length": {"kind": "number", "bounds": [1e6, 1e7]}}
+    for classes, kept in ((["no", "yes"], N - 10), (["no", "yes", "NA"], N - 5)):
+        Path("s.json").write_text(json.dumps({"columns": columns, "target": "rich", "classes": classes}))
+        words = ["fit", "gaps.csv", "--schema", "s.json", "--epsilon", 1, "--model", f"m{kept}.skops", "--quiet"]
+        run(*words, "--report", "r.json", "--drop-missing-target")
+        assert f"number of records {N}; {kept} of them have a target; {kept} for the fit" in capsys.readouterr().out
+        public = json.loads(Path("r.json").read_text())["public"]
+        assert public["n_samples"] == kept and "the number that remains is taken to be public" in public["missing targets"]
+
+
+def test_the_template_is_for_the_owner_of_the_records(folder, capsys):
+    run("schema", "raw.csv", "--out", "s.json")
+    assert "This template is for the owner of the records" in capsys.readouterr().out
+    assert "for the owner of the records" in json.loads(Path("s.json").read_text())["description"]
+
+
+HOSTILE = ["9999-12-31", "0001-01-01", "2020-01-01T00:00:00.123456789", "2020-01-01T10:00+02:00", "1.1.2020", "", "2262-04-12"]
+HOSTILE += [
+    "0.1",
+    "-1",
+    "18446744073709551615",
+    "9007199254740993",
+    "123456789012345678901",
+    "1e-320",
+    "True",
+    "x",
+    "inf",
+    " 7.5 ",
+]
+
+
+@pytest.mark.parametrize("read", (to_numbers, to_moments))
+def test_one_cell_changes_no_bit_of_another(read):
+    """Numbers and dates of a file, in each pair of odd cells as alone."""
+
+    def found(cells):
+        frame = pd.DataFrame({"a": np.array(cells, dtype=object)})
+        read(frame, "a")
+        return [
+            (type(cell) is str, str(cell) if isinstance(cell, str) else pd.Series([cell]).to_numpy().tobytes())
+            for cell in frame["a"].tolist()
+        ]
+
+    for cell in HOSTILE:
+        alone = found([cell])
+        assert all(found([cell, other])[:1] == alone for other in HOSTILE if other != cell), cell

@@ -93,7 +93,7 @@ def unfitted(facts: Schema | RawTable, name: str | None, given: dict[str, Any], 
     facts : Schema or RawTable
         What is public about the table.
     name : str or None
-        Key of `ESTIMATORS`, or the name of a class; None uses "logistic" for labels and "linear" for numbers.
+        Key of `ESTIMATORS`, or the name of a class; None uses "tabular".
     given : dict
         Further parameters of the estimator by name; those of the solver as ``solver__name``.
     **options : dict
@@ -157,8 +157,7 @@ def _estimator_class(facts: Schema | RawTable, name: str | None) -> Any:
     labels = _labelled(facts)
     if facts.target is None:
         raise ValueError("The schema has no target; expected the name of the column to predict.")
-    if name is None:
-        name = "logistic" if labels else "linear"
+    name = name or "tabular"
     named = ESTIMATORS.get(name) or {is_labels: kind for is_labels, kind in _all_classes() if kind.__name__ == name}
     if not named:
         raise ValueError(f"estimator={name!r}; expected one of {list(ESTIMATORS)}.")
@@ -208,7 +207,10 @@ def _solver(name: str, given: dict[str, Any], kind: Any) -> dict[str, Any]:
     if "solver" not in signature(kind).parameters:
         if nested or name != "auto":
             option = f"--set {nested[0]}" if nested else f"--solver {name}"
-            raise ValueError(f"{option}: {kind.__name__} chooses its solver by itself; expected no such option.")
+            raise ValueError(
+                f"{option}: {kind.__name__} chooses its solver by itself; expected no such option, or another --estimator, "
+                "such as logistic or linear."
+            )
         return {}
     if nested and name not in SOLVERS:
         raise ValueError(f"solver={name!r} with --set {nested[0]}; expected one of {sorted(SOLVERS)} as --solver.")

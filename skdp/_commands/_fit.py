@@ -7,22 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skdp._commands._estimator_names import check, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
-from skdp._commands._raw import RawTable, content_of, read_raw
+from skdp._commands._raw import RawTable, content_of, read_raw, warn_of_alike
 from skdp._commands._raw_folder import raw_in_partitions
-from skdp._commands._records import check_options_of_folder, column_for_test, in_partitions, read_labelled
+from skdp._commands._records import Labelled, check_options_of_folder, column_for_test, in_partitions, ledger_of, read_labelled
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
-from skdp._files._tables import column_names
+from skdp._files._tables import TextFormat, column_names, no_column
 from skdp._model_files import MODELS, model_content, rescue
 from skdp.estimators import DPGroupDROClassifier
 from skdp.preprocessing import Schema
-from skdp.privacy import PrivacyLedger
 
 __all__ = ["fit"]
 
@@ -35,13 +35,14 @@ def fit(
     test: str | None,
     ledger: Path | None,
     *,
-    sep: str,
+    form: TextFormat,
     target: str | None,
     classes: str | None,
     task: str | None,
     estimator: str | None,
     settings: list[str],
     groups: str | None,
+    drop_missing_target: bool | None,
     show_report: bool,
     **parameters: Any,
 ) -> None:
@@ -61,8 +62,8 @@ def fit(
         Share of the records that are kept for a test, or ``column=value``, which selects them.
     ledger : Path or None
         Existing ledger that the fit is charged to.
-    sep : str
-        Separator of the fields of a CSV.
+    form : TextFormat
+        How a text is written.
     target, classes, task : str or None
         Column to predict, its labels, and "classification" or "regression", if no schema of all columns states them.
     estimator : str or None
@@ -71,6 +72,8 @@ def fit(
         Further parameters of the estimator, as ``name=value``.
     groups : str or None
         Column of public groups, for "group_dro".
+    drop_missing_target : bool or None
+        Whether records without target are left out.
     show_report : bool
         Whether the report is printed.
     **parameters : dict
@@ -78,22 +81,25 @@ def fit(
     """
     content = content_of(schema)
     apart = [name for name in (column_for_test(test), groups) if name]
-    raw = RawTable.of(table, sep, content, target=target, classes=classes, task=task, estimator=estimator, apart=apart)
-    facts: Any = raw or Schema.read(schema, partial(column_names, table, sep))
-    if ledger is not None and not ledger.exists():
-        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 creates one.")
-    account = None if ledger is None else PrivacyLedger(ledger)
+    raw = RawTable.of(table, form, content, target=target, classes=classes, task=task, estimator=estimator, apart=apart)
+    facts: Any = raw or Schema.read(schema, partial(column_names, table, form))
+    account = ledger_of(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
-    files = _raw_files(table, raw, test, groups)
+    if table.is_dir():
+        check_options_of_folder(table, test, groups, bool(drop_missing_target))
+    files = None if raw is None or not table.is_dir() else raw_in_partitions(table, raw, raw.reader.names)
     check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
     model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
-    data = None if table.is_dir() else read_labelled(table, facts, test, sep) if raw is None else read_raw(table, sep, raw, test)
+    data = None if table.is_dir() else _records(table, facts, raw, test, form, drop_missing_target)
+    X, y = (files or in_partitions(table, facts), None) if data is None else (data.X, data.y)
+    content = content if raw is None else raw.stated
+    print(_read(table, data, X), file=Forgiving(sys.stdout))
     if raw is not None:
-        content = raw.stated
-        print(raw.said, file=Forgiving(sys.stderr))
-    X, y = (files or in_partitions(table, facts, test, groups), None) if data is None else (data.X, data.y)
+        labels = _labels(raw, data)
+        print(raw.said(labels), file=Forgiving(sys.stderr))
+        warn_of_alike(str(raw.target), labels or [])
     grouped = {} if data is None else _groups(pipeline, data.X, groups)
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
@@ -101,7 +107,7 @@ def fit(
                 pipeline[-1].fit(X)  # it has the columns that the step before would select, with the types of the files
             else:
                 pipeline.fit(X, y, **grouped)
-        _state_schema(pipeline, content, test, groups)
+        _state_schema(pipeline, content, test, groups, drop_missing_target)
         statement = pipeline[-1].privacy_report_
         _keep(pipeline, model, kept)
         if report is not None and shown is not None:
@@ -115,12 +121,30 @@ def fit(
         print(scores(pipeline, data.X_test, data.y_test))
 
 
-def _raw_files(table: Path, raw: RawTable | None, test: str | None, groups: str | None) -> Any:
-    """Return a folder of which some columns are learnt, as a table in partitions; None for any other table."""
-    if raw is None or not table.is_dir():
+def _records(
+    table: Path, facts: Schema, raw: RawTable | None, test: str | None, form: TextFormat, drop_missing: bool | None
+) -> Labelled:
+    """Return the records of a file."""
+    if raw is None:
+        return read_labelled(table, facts, test, form, drop_missing=bool(drop_missing))
+    return read_raw(table, raw, test, form, drop_missing=bool(drop_missing))
+
+
+def _read(table: Path, data: Labelled | None, X: Any) -> str:
+    """Return how many records were read, which is public."""
+    if data is None:
+        return f"Read {table}: number of records {X.n_samples}."
+    kept = len(data.y) + len(data.y_test)
+    left_out = f"; {kept} of them have a target" if kept < data.n_read else ""
+    return f"Read {table}: number of records {data.n_read}{left_out}; {len(data.y)} for the fit."
+
+
+def _labels(raw: RawTable, data: Labelled | None) -> list[str] | None:
+    """Return the labels that were read from the records, which are public; None if there are none."""
+    if data is None or not raw.labelled or raw.classes is not None:
         return None
-    check_options_of_folder(table, test, groups)
-    return raw_in_partitions(table, raw, raw.reader.names)
+    labels: list[str] = np.unique([*data.y, *data.y_test]).tolist()
+    return labels
 
 
 def _keep(fitted: Any, path: Path, output: Output) -> None:
@@ -147,11 +171,13 @@ def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
         ) from None
 
 
-def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None) -> None:
+def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None, drop_missing: bool | None) -> None:
     """Add to the report what else is public besides the parameters of the estimator."""
     facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
     if test is not None and "=" in test:
         facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"
+    if drop_missing:
+        facts["missing targets"] = "records without target were left out: the number that remains is taken to be public"
     if groups is not None:
         facts["groups"] = f"column {groups}: every record's group is taken to be public"
     statement = fitted[-1].privacy_report_
@@ -174,5 +200,5 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
             f"--groups {column}; expected a column of public groups with --estimator group_dro, and none with others."
         )
     if column not in X.columns:
-        raise ValueError(f"--groups {column}: the table has no such column; expected the name of a column.")
+        raise no_column(Path("the table"), column, list(X.columns), "--groups")
     return {f"{name}__groups": X[column].to_numpy()}

@@ -10,10 +10,11 @@ import numpy as np
 
 from skdp._commands._raw import RawTable, content_of, read_raw
 from skdp._commands._raw_folder import raw_in_partitions
+from skdp._commands._records import check_options_of_folder, ledger_of
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
+from skdp._files._tables import TextFormat
 from skdp.preprocessing import LearnedSchema
-from skdp.privacy import PrivacyLedger
 
 __all__ = ["as_text", "learn_schema"]
 
@@ -23,7 +24,7 @@ HEADINGS = ("kind", "low", "high", "scale", "missing", "integers", "categories")
 def learn_schema(
     table: Path,
     out: Path | None,
-    sep: str,
+    form: TextFormat,
     target: str | None,
     *,
     classes: str | None,
@@ -34,6 +35,7 @@ def learn_schema(
     known: Path | None,
     ledger: Path | None,
     report: Path | None,
+    drop_missing_target: bool | None,
 ) -> None:
     """Learn a schema, write it, and print what was learnt and the privacy report.
 
@@ -43,8 +45,8 @@ def learn_schema(
         Records, in a file or in a folder of Parquet files.
     out : Path or None
         Where to write the schema; None prints it alone.
-    sep : str
-        Separator of the fields of a CSV.
+    form : TextFormat
+        How a text is written.
     target, classes, task : str or None
         Column to predict, its labels, and "classification" or "regression".
     epsilon, delta, adjacency : float, str or None
@@ -55,20 +57,20 @@ def learn_schema(
         Existing ledger that is charged.
     report : Path or None
         Where to write the privacy report.
+    drop_missing_target : bool or None
+        Whether records without target are left out.
     """
     if epsilon is None:
         raise ValueError("--learn needs --epsilon: the privacy budget that the schema spends; 0.1 to 0.3 of a usual 1 is enough.")
-    raw = RawTable.of(table, sep, content_of(known), target=target, classes=classes, task=task, needs_target=False)
+    raw = RawTable.of(table, form, content_of(known), target=target, classes=classes, task=task, needs_target=False)
     if raw is None:
         raise ValueError(f"{known} describes every column; expected one that leaves columns to learn.")
-    if ledger is not None and not ledger.exists():
-        raise ValueError(f"There is no ledger {ledger}; python -m skdp ledger {ledger} --epsilon 3 --delta 1e-6 creates one.")
     check_outputs([(out, (".json",))], [table, known, ledger], overwrite=False)
     check_outputs([(report, REPORTS)], [table, known, ledger, out])
-    account = None if ledger is None else PrivacyLedger(ledger)
+    account = ledger_of(ledger)
     learns_target = raw.target is not None and not raw.labelled and raw.target_bounds is None
     words = raw.content["columns"]
-    X, y, labels_of = _records(table, sep, raw, list(words))
+    X, y, labels_of = _records(table, form, raw, list(words), bool(drop_missing_target))
     privacy = {"delta": delta, "adjacency": adjacency or "replace_one"}
     learner = LearnedSchema(epsilon, **privacy, schema=words, learn_target=learns_target)  # type: ignore[arg-type]
     with account or nullcontext():
@@ -92,12 +94,15 @@ def as_text(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f"  {_json(key)}: {value}" for key, value in parts.items()) + "\n}\n"
 
 
-def _records(table: Path, sep: str, raw: RawTable, names: list[str]) -> tuple[Any, Any, Callable[[], list[Any]]]:
+def _records(
+    table: Path, form: TextFormat, raw: RawTable, names: list[str], drop_missing: bool
+) -> tuple[Any, Any, Callable[[], list[Any]]]:
     """Return X, y (None for a folder, which has its own), and what returns the labels of the table once it is read."""
     if table.is_dir():
+        check_options_of_folder(table, None, None, drop_missing)
         files = raw_in_partitions(table, raw, names)
         return files, None, lambda: files.source.labels  # type: ignore[attr-defined]
-    data = read_raw(table, sep, raw)
+    data = read_raw(table, raw, None, form, drop_missing=drop_missing)
     return data.X[names], data.y, lambda: np.unique(data.y).tolist()
 
 

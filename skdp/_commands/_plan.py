@@ -1,4 +1,4 @@
-"""Print the guarantee of a fit before any data is touched."""
+"""Print the guarantee of a fit before it is done."""
 
 import sys
 from functools import partial
@@ -8,9 +8,10 @@ from typing import Any
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._estimator_names import unfitted
 from skdp._commands._raw import RawTable, check_complete, content_of
+from skdp._commands._records import number_of_records
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
-from skdp._files._tables import column_names
+from skdp._files._tables import TextFormat, column_names
 from skdp.estimators import DPGroupDROClassifier
 from skdp.inspection import check_pipeline
 from skdp.preprocessing import Schema
@@ -20,12 +21,12 @@ __all__ = ["plan"]
 
 
 def plan(
+    table: Path | None,
     schema: Path | None,
-    n_samples: int,
+    n_samples: int | None,
     report: Path | None,
     *,
-    names: Path | None,
-    sep: str,
+    form: TextFormat,
     target: str | None,
     classes: str | None,
     task: str | None,
@@ -33,24 +34,24 @@ def plan(
     settings: list[str],
     **parameters: Any,
 ) -> None:
-    """Print the guarantee of a fit before any data is touched, and what each step of its pipeline does with records.
+    """Print the guarantee of a fit before it is done, and what each step of its pipeline does with records.
 
     Parameters
     ----------
+    table : Path or None
+        Records, of which the number and the names and types of the columns are read; all of them are public.
     schema : Path or None
         What is public about the table; columns that it does not describe are learnt.
-    n_samples : int
-        Number of records.
+    n_samples : int or None
+        Number of records; None takes that of the table.
     report : Path or None
         Where to write the plan.
-    names : Path or None
-        Table with the columns to learn, or those that match the patterns in the schema; names and types of columns are read.
-    sep : str
-        Separator of the fields of a CSV.
+    form : TextFormat
+        How a text is written.
     target, classes, task : str or None
         Column to predict, its labels, and "classification" or "regression", if no schema of all columns states them.
     estimator : str or None
-        Name of the estimator; None uses the default for the kind of target.
+        Name of the estimator; None uses the default.
     settings : list of str
         Further parameters of the estimator, as ``name=value``.
     **parameters : dict
@@ -58,22 +59,27 @@ def plan(
     """
     content = content_of(schema)
     raw = None
-    if names is not None:
-        raw = RawTable.of(names, sep, content, target=target, classes=classes, task=task, estimator=estimator)
+    if table is not None:
+        raw = RawTable.of(table, form, content, target=target, classes=classes, task=task, estimator=estimator)
     elif content == {} or leaves_to_learn(content):
-        raise ValueError("The plan needs the names of the columns to learn; expected --names TABLE, or a schema of all columns.")
+        raise ValueError("The plan needs the names of the columns to learn; expected a TABLE, or a schema of all columns.")
     else:
         check_complete(content, target, classes, task)
-    facts: Any = raw or Schema.read(schema, None if names is None else partial(column_names, names, sep))
-    check_outputs([(report, REPORTS)], [schema, names])
+    if table is None and n_samples is None:
+        raise ValueError("The plan needs the number of records; expected --n-samples, or a TABLE.")
+    facts: Any = raw or Schema.read(schema, None if table is None else partial(column_names, table, form))
+    check_outputs([(report, REPORTS)], [schema, table])
     model = unfitted(facts, estimator, read_settings(settings), **parameters)
     if isinstance(model[-1], DPGroupDROClassifier):
         raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call of plan(group_sizes=...) in Python.")
-    if raw is not None and names is not None:
-        print(raw.said, file=Forgiving(sys.stderr))
-        statement = model[-1].plan(raw.shape(names, n_samples))
-    else:
-        statement = model[-1].plan(n_samples=n_samples, n_features=facts.n_features)
+    if n_samples is None and table is not None:
+        n_samples = number_of_records(table, form)
+        print(f"Read {table}: number of records {n_samples}.")
+    shape: dict[str, Any] = {"n_samples": n_samples, "n_features": facts.n_features} if raw is None else {}
+    if raw is not None and table is not None and n_samples is not None:
+        print(raw.said(), file=Forgiving(sys.stderr))
+        shape = {"n_samples": raw.shape(table, n_samples)}
+    statement = model[-1].plan(**shape)
     print(statement, "", "Steps", check_pipeline(model), sep="\n")
     if report is not None:
         write_whole(report, report_content(statement, report))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._commands._records import Labelled, held_out_records
-from skdp._files._tables import column_names, column_types, to_numbers
+from skdp._commands._records import Labelled, held_out_records, with_targets
+from skdp._files._tables import TextFormat, column_names, column_types, is_parquet, missing_cells, no_column, to_numbers
 from skdp.data import parquet
 from skdp.data._parquet import names_of
 from skdp.estimators._planned_fit import most_labels
@@ -17,8 +17,9 @@ from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to_learn
 from skdp.preprocessing._schema import read_json
+from skdp.privacy.errors import warn
 
-__all__ = ["RawTable", "check_complete", "check_few", "content_of", "read_raw", "targets_of"]
+__all__ = ["RawTable", "check_complete", "check_few", "content_of", "read_raw", "targets_of", "warn_of_alike"]
 
 TASKS = ("classification", "regression")
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
@@ -57,7 +58,7 @@ class RawTable:
     def of(
         cls,
         table: Path,
-        sep: str,
+        form: TextFormat,
         content: Any,
         *,
         target: str | None = None,
@@ -73,8 +74,8 @@ class RawTable:
         ----------
         table : Path
             Records, of which the names of the columns are read.
-        sep : str
-            Separator of the fields of a CSV.
+        form : TextFormat
+            How a text is written.
         content : object
             Content of a schema file, {} without.
         target, classes, task, estimator : str or None
@@ -93,18 +94,18 @@ class RawTable:
             check_complete(content, target, classes, task)
             return None
         described, of_target = columns_and_target(content)
-        names = column_names(table, sep)
+        target = target or of_target.get("target")
+        names = column_names(table, form, [str(target), *map(str, described)])
         if table.is_dir():
             names = names_of(table)  # with those that its folders name
-        target = target or of_target.get("target")
         if needs_target and not target:
             raise ValueError("The column to predict is not stated; expected --target NAME, or a schema that names it.")
         for option, name in (("--target", target), *(("The command", name) for name in apart)):
             if name and name not in names:
-                raise ValueError(f"{option}: {table} has no column {name!r}; expected one of its columns.")
+                raise no_column(table, name, names, option)
         if unknown := [name for name in described if name not in names]:
             raise ValueError(f"The schema names the columns {unknown}, which {table} does not have; expected its columns.")
-        word = "learn" if table.is_dir() or table.suffix == ".parquet" else "either"  # a CSV has no types
+        word = "learn" if table.is_dir() or is_parquet(table) else "either"  # a CSV has no types
         left_out = {target, *apart}
         columns = {name: _said(described.get(name), word) for name in names if name not in left_out}
         stated = tuple(classes.split(",")) if classes else of_target.get("classes") or None
@@ -129,15 +130,15 @@ class RawTable:
         known = {"target": self.target, "classes": self.classes, "target_bounds": self.target_bounds}
         return {**self.content, **{name: value for name, value in known.items() if value is not None}}
 
-    @property
-    def said(self) -> str:
-        """What the user should know of the target, in a line."""
+    def said(self, labels: Sequence[str] | None = None) -> str:
+        """Return what the user should know of the target, in a line, with its labels where they were read from the records."""
         if not self.labelled:
             bounds = "is learnt" if self.target_bounds is None else "is stated"
             return f"Target {self.target}: a number, whose range {bounds}."
         if self.classes is None:
+            said = "its labels" if labels is None else f"labels {', '.join(labels)}; they"
             return (
-                f"Target {self.target}: its labels are read from the table and are public (--classes states them; "
+                f"Target {self.target}: {said} are read from the table and are public (--classes states them; "
                 "--task regression for a number)."
             )
         return f"Target {self.target}: labels, which are stated."
@@ -211,19 +212,21 @@ def _of_target(stated: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in found.items()) or "no target"
 
 
-def read_raw(table: Path, sep: str, raw: RawTable, test: str | None = None) -> Labelled:
+def read_raw(table: Path, raw: RawTable, test: str | None, form: TextFormat, *, drop_missing: bool = False) -> Labelled:
     """Read a table, and split off test records.
 
     Parameters
     ----------
     table : Path
         Records.
-    sep : str
-        Separator of the fields of a CSV.
     raw : RawTable
         What is public about them.
-    test : str or None, default=None
+    test : str or None
         Share of the records, or ``column=value``.
+    form : TextFormat
+        How a text is written.
+    drop_missing : bool, default=False
+        Whether records without target are left out.
 
     Returns
     -------
@@ -235,10 +238,13 @@ def read_raw(table: Path, sep: str, raw: RawTable, test: str | None = None) -> L
     ValueError
         If the table cannot be read, or has targets that are missing or no numbers; the message quotes no data.
     """
-    frame = raw.reader.read(table, sep)
+    frame = raw.reader.read(table, form)
+    n_read = len(frame)
+    if drop_missing and raw.target is not None:
+        frame = with_targets(table, frame, raw.target, raw.classes)
     held_out = held_out_records(table, frame, test)
     y = np.zeros(len(frame)) if raw.target is None else targets_of(table, frame, raw)
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], n_read)
 
 
 def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
@@ -248,16 +254,37 @@ def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
         if not to_numbers(frame, name) or frame[name].isna().any():
             raise ValueError(
                 f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, or "
-                "--task classification for labels."
+                "--task classification for labels. --drop-missing-target leaves records without target out."
             )
         return np.asarray(frame[name])
     if raw.classes is not None:
         return Schema({}, name, raw.classes).labels(frame[name])
     texts = [spelling(cell) or "" for cell in frame[name]]
-    if "" in texts:
-        raise ValueError(f"{table}: the target {name!r} is missing in some records; expected a label in every record.")
+    if "" in texts or missing_cells(frame[name]).any():
+        raise ValueError(
+            f"{table}: the target {name!r} is missing in some records; expected a label in every record. --drop-missing-target "
+            "leaves the others out, and takes the number that remains for public; --classes states a label such as NA."
+        )
     check_few(table, name, set(texts))
     return np.array(texts, dtype=str)
+
+
+def warn_of_alike(target: str, labels: Sequence[str]) -> None:
+    """Warn of labels, which are public, that differ in capitals, spaces, a point at their end or the form of a number alone."""
+    plain = [_plain(label) for label in labels]
+    if alike := [label for label, form in zip(labels, plain, strict=True) if plain.count(form) > 1]:
+        warn(
+            f"The target {target} has labels that are probably the same, spelt apart: {', '.join(alike)}. Each is a class of its "
+            "own. Expected one spelling for each class in the table.",
+            UserWarning,
+        )
+
+
+def _plain(label: str) -> str:
+    try:
+        return str(float(label))
+    except ValueError:
+        return " ".join(label.casefold().rstrip(".").split())
 
 
 def check_few(table: Path, name: str, labels: set[str]) -> None:

@@ -6,12 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from skdp._files._tables import column_names
+from skdp._files._tables import CSV, TextFormat, column_names, count_records, is_parquet, missing_cells, no_column
 from skdp.data import Table, parquet
-from skdp.preprocessing import Schema, read_table
-from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing import Schema, SchemaColumns
+from skdp.preprocessing._categories import KnownCategories, category_names, spelling
+from skdp.preprocessing._read import read_target
+from skdp.privacy import PrivacyLedger
 
-__all__ = ["Labelled", "check_options_of_folder", "column_for_test", "held_out_records", "in_partitions", "read_labelled"]
+__all__ = [
+    "Labelled",
+    "check_options_of_folder",
+    "column_for_test",
+    "held_out_records",
+    "in_partitions",
+    "ledger_of",
+    "number_of_records",
+    "read_labelled",
+    "with_targets",
+]
 
 
 @dataclass(frozen=True)
@@ -24,15 +36,20 @@ class Labelled:
         Records; X_test is empty if no test was requested.
     y, y_test : ndarray
         Classes, or numbers.
+    n_read : int, default=0
+        Number of records of the table, with those that have no target.
     """
 
     X: Any
     y: np.ndarray
     X_test: Any
     y_test: np.ndarray
+    n_read: int = 0
 
 
-def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") -> Labelled:
+def read_labelled(
+    table: Path, facts: Schema, test: str | None, form: TextFormat = CSV, *, drop_missing: bool = False
+) -> Labelled:
     """Read the columns and the target of a schema, and split off test records.
 
     Parameters
@@ -43,8 +60,10 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
         What is public about them.
     test : str or None
         Share of the records, or ``column=value``.
-    sep : str, default=","
-        What separates the fields of a CSV.
+    form : TextFormat
+        How a text is written.
+    drop_missing : bool, default=False
+        Whether records without target are left out.
 
     Returns
     -------
@@ -58,12 +77,38 @@ def read_labelled(table: Path, facts: Schema, test: str | None, sep: str = ",") 
     """
     _check_target(facts)
     column_for_test(test)
-    frame = read_table(table, facts, sep=sep)
+    frame = SchemaColumns.of(facts).read(table, form)
     if facts.target not in frame.columns:
-        raise _without_target(table, facts)
+        raise _without_target(table, facts, list(frame.columns))
+    n_read = len(frame)
+    if drop_missing:
+        frame = with_targets(table, frame, str(facts.target), facts.classes)
+    read_target(table, frame, facts)
     held_out = held_out_records(table, frame, test)
     y = frame[facts.target].to_numpy()
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out])
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], n_read)
+
+
+def with_targets(table: Path, frame: Any, target: str, classes: Any = None) -> Any:
+    """Return the records whose target is not missing; how many they are is public. A stated class is not missing."""
+    names = [] if classes is None else category_names(classes)
+    found = frame[~missing_cells(frame[target]) | frame[target].map(spelling).isin(names)]
+    if found.empty:
+        raise ValueError(f"{table}: the target {target!r} is missing in every record; expected records that have one.")
+    return found.reset_index(drop=True)
+
+
+def number_of_records(table: Path, form: TextFormat) -> int:
+    """Return the number of records of a table, which is public."""
+    known = parquet(table).n_samples if table.is_dir() or is_parquet(table) else None
+    return count_records(table, form) if known is None else known
+
+
+def ledger_of(path: Path | None) -> PrivacyLedger | None:
+    """Return an existing ledger; None without a path."""
+    if path is not None and not path.exists():
+        raise ValueError(f"There is no ledger {path}; python -m skdp ledger {path} --epsilon 3 --delta 1e-6 creates one.")
+    return None if path is None else PrivacyLedger(path)
 
 
 def column_for_test(test: str | None) -> str:
@@ -75,7 +120,7 @@ def held_out_records(table: Path, frame: Any, test: str | None) -> np.ndarray:
     """Return which records are for a test; raise ValueError if all are, or none of those that were requested."""
     column, value = column_for_test(test), (test or "").partition("=")[2]
     if column and column not in frame.columns:
-        raise ValueError(f"{table} has no column {column!r}; expected the column that --test {test} names.")
+        raise no_column(table, column, list(frame.columns), "--test")
     held_out = np.zeros(len(frame), dtype=bool)
     if column:
         held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
@@ -86,7 +131,7 @@ def held_out_records(table: Path, frame: Any, test: str | None) -> np.ndarray:
     return held_out
 
 
-def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | None) -> Table:
+def in_partitions(table: Path, facts: Schema) -> Table:
     """Describe a folder of Parquet files, which is read in partitions.
 
     Parameters
@@ -95,8 +140,6 @@ def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | No
         The folder.
     facts : Schema
         What is public about its files.
-    test, groups : str or None
-        Options that need a table in memory.
 
     Returns
     -------
@@ -106,20 +149,19 @@ def in_partitions(table: Path, facts: Schema, test: str | None, groups: str | No
     Raises
     ------
     ValueError
-        If files and schema do not fit together, or if an option is given.
+        If files and schema do not fit together.
     """
     _check_target(facts)
-    check_options_of_folder(table, test, groups)
     found = parquet(table, schema=facts)
-    if facts.target not in column_names(table):
-        raise _without_target(table, facts)
+    if facts.target not in (names := column_names(table)):
+        raise _without_target(table, facts, names)
     return found
 
 
-def check_options_of_folder(table: Path, test: str | None, groups: str | None) -> None:
+def check_options_of_folder(table: Path, test: str | None, groups: str | None, drop_missing: bool = False) -> None:
     """Raise ValueError for options that need a table in memory."""
-    if test is not None or groups is not None:
-        option = "--test" if test is not None else "--groups"
+    if test is not None or groups is not None or drop_missing:
+        option = "--test" if test is not None else "--groups" if groups is not None else "--drop-missing-target"
         raise ValueError(
             f"{option} needs a table in memory, and {table} is a folder, which is read in partitions; expected one file, or no "
             "such option. Records for a test are better kept in a folder of their own."
@@ -131,8 +173,8 @@ def _check_target(facts: Schema) -> None:
         raise ValueError("The schema has no target; expected the name of the column to predict.")
 
 
-def _without_target(table: Path, facts: Schema) -> ValueError:
-    return ValueError(f"{table} has no column {facts.target!r}; expected it, because the schema names it as the target.")
+def _without_target(table: Path, facts: Schema, names: list[str]) -> ValueError:
+    return no_column(table, str(facts.target), names, "The target of the schema")
 
 
 def _is_share(test: str) -> bool:

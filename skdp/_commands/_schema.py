@@ -5,13 +5,13 @@ from typing import Any
 
 from skdp._commands._learn_schema import as_text, learn_schema
 from skdp._files._outputs import check_outputs, write_whole
-from skdp._files._tables import column_kinds
+from skdp._files._tables import TextFormat, column_kinds, no_column
 from skdp.preprocessing._schema import template
 
 __all__ = ["schema"]
 
 
-def schema(table: Path, out: Path | None, sep: str, target: str | None, *, learn: bool, **options: Any) -> None:
+def schema(table: Path, out: Path | None, form: TextFormat, target: str | None, *, learn: bool, **options: Any) -> None:
     """Write a template of a schema, with the names and kinds of the columns and nothing else from the table, or learn one.
 
     Parameters
@@ -20,8 +20,8 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None, *, learn
         Records.
     out : Path or None
         Where to write; None prints.
-    sep : str
-        Separator of the fields of a CSV.
+    form : TextFormat
+        How a text is written.
     target : str or None
         Column to predict.
     learn : bool
@@ -30,14 +30,14 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None, *, learn
         What `learn_schema` takes; None without ``learn``.
     """
     if learn:
-        learn_schema(table, out, sep, target, **options)
+        learn_schema(table, out, form, target, **options)
         return
     if given := [f"--{'schema' if name == 'known' else name}" for name, value in options.items() if value is not None]:
         raise ValueError(f"{' and '.join(given)} without --learn; expected it with --learn only.")
     check_outputs([(out, (".json",))], [table], overwrite=False)
-    kinds = column_kinds(table, sep)
+    kinds = column_kinds(table, form, [str(target)])
     if target is not None and target not in kinds:
-        raise ValueError(f"{table} has no column {target!r}; expected the column to predict.")
+        raise no_column(table, target, list(kinds), "--target")
     columns = template(kinds, target or "")
     text = as_text(columns)
     if out is None:
@@ -47,7 +47,8 @@ def schema(table: Path, out: Path | None, sep: str, target: str | None, *, learn
     name_it = "" if target else ", name the target and take it out of the columns"
     print(
         f"Written: {out}\n"
-        "Check that the column names are names and not data: they are the first line of the table. The kinds are guesses by the\n"
-        "reader of the file; correct them. Fill in every bound, category and class from public knowledge, never from the\n"
-        f'records{name_it}. Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
+        "This template is for the owner of the records: the kinds are guesses from all cells: one record can change them.\n"
+        "Correct them, and check that the column names, which are the first line of the table, are no data. Fill in every\n"
+        f"bound, category and class from public knowledge, never from the records{name_it}.\n"
+        'Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
     )

@@ -58,8 +58,9 @@ def imported(name: str, advice: str = EXTRA) -> Any:
         raise ImportError(f"{name.split('.')[0]} is missing; {advice}.") from None
 
 
-def check_suffix(what: str, path: Path, suffixes: tuple[str, ...]) -> None:
+def check_suffix(what: str, path: Path, suffixes: tuple[str, ...], *, any_case: bool = False) -> None:
     """Raise an error unless a file name consists of a stem and one of the suffixes."""
-    if not any(path.name.removesuffix(suffix) not in (path.name, "") for suffix in suffixes):
+    name = path.name.lower() if any_case else path.name
+    if not any(name.removesuffix(suffix) not in (name, "") for suffix in suffixes):
         ends = f"{', '.join(suffixes)}, after a stem, such as name{suffixes[0]}"
         raise ValueError(f"{what} is {path}; expected a name that ends in one of {ends}.")

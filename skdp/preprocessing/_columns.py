@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skdp._files._tables import check_numbers, empty_gaps, read_frame
+from skdp._files._tables import CSV, TextFormat, check_numbers, empty_gaps, read_frame
 from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._schema import Number, Schema
 
@@ -78,10 +78,10 @@ class SchemaColumns(BaseEstimator):
     def _public_row(self, X: Any) -> Any:
         return public_row(X, self.names)
 
-    def read(self, path: Path, sep: str = ",") -> Any:
+    def read(self, path: Path, form: TextFormat = CSV) -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
         learnt = self.learnt or []
-        frame = read_frame(path, self.numbers, [*self.categories, *learnt], sep)
+        frame = read_frame(path, self.numbers, [*self.categories, *learnt], form)
         empty_gaps(path, frame, learnt)
         self._check_gaps(path, frame)
         return frame

@@ -35,9 +35,10 @@ LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of
 MOST_INTEGERS = 64  # with an indicator each
 
 ADVICE = (
-    "Fill in from public knowledge, never from the records. A column whose numbers are codes (1 = single, 2 = married) is better "
-    'described as a category: "kind": "category", "categories": [1, 2]. A key such as BILL_* stands for all columns with such '
-    "names. The target has classes if it is a label, target_bounds if it is a number."
+    "This template is for the owner of the records: its kinds are guesses from them, and no release. Fill in from public "
+    "knowledge, never from the records. A column whose numbers are codes (1 = single, 2 = married) is better described as a "
+    'category: "kind": "category", "categories": [1, 2]. A key such as BILL_* stands for all columns with such names. '
+    "The target has classes if it is a label, target_bounds if it is a number."
 )
 
 PARTICULAR = {
@@ -549,7 +550,7 @@ def _without_patterns(where: str, columns: Mapping[str, Any], patterns: Sequence
     if names is None:
         raise ValueError(
             f"{where} has the patterns {patterns}, which need the columns of a table; expected names, or Schema.read(schema, "
-            'X.columns) as the schema (for the command plan: --names TABLE), or "exact": true in the entry of a column whose '
+            'X.columns) as the schema (for the command plan: a TABLE), or "exact": true in the entry of a column whose '
             "name has a star."
         )
     present = [str(name) for name in (names() if callable(names) else names)]

@@ -1,0 +1,137 @@
+"""Evaluate a saved model on sensitive test records, with scores that may be published."""
+
+import json
+import math
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from skdp import metrics as private_metrics
+from skdp._commands._fitted import columns_of, part_of, read_model, records_of
+from skdp._commands._raw import RawTable, targets_of
+from skdp._commands._records import held_out_records, ledger_of, with_targets
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._files._suffixes import REPORTS, report_content
+from skdp._files._tables import TextFormat, no_column
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    model: Path,
+    table: Path,
+    *,
+    form: TextFormat,
+    target: str | None,
+    metrics: str | None,
+    target_bounds: str | None,
+    test: str | None,
+    drop_missing_target: bool | None,
+    ledger: Path | None,
+    out: Path | None,
+    report: Path | None,
+    trust: bool,
+    **parameters: Any,
+) -> None:
+    """Print scores of a model that may be published, with intervals, and save them.
+
+    Parameters
+    ----------
+    model, table : Path
+        A saved model, and test records in a file.
+    form : TextFormat
+        How a text is written.
+    target : str or None
+        Column of the true labels or numbers; None takes that of the fit.
+    metrics : str or None
+        Names with commas between them.
+    target_bounds : str or None
+        ``low,high`` of a number to predict; None takes those of the model.
+    test : str or None
+        The records that a fit with this option kept out; None takes all.
+    drop_missing_target : bool or None
+        Whether records without target are left out.
+    ledger : Path or None
+        Existing ledger that is charged.
+    out, report : Path or None
+        Where to write the scores and the privacy report.
+    trust : bool
+        Whether to read a model file that can run code.
+    **parameters : dict
+        Parameters of `skdp.metrics.evaluate`.
+    """
+    if table.is_dir():
+        raise ValueError(f"{table} is a folder; expected the test records in one file.")
+    account = ledger_of(ledger)
+    check_outputs([(out, (".csv", ".json")), (report, REPORTS)], [model, table, ledger])
+    fitted = read_model(model, trust)
+    facts = _facts(fitted, target, model)
+    if not facts.labelled:
+        parameters["target_bounds"] = facts.target_bounds if target_bounds is None else _bounds(target_bounds)
+    elif target_bounds is not None:
+        raise ValueError("--target-bounds is for numbers to predict, and the model predicts labels; expected no such option.")
+    X, y = _test_records(fitted, model, table, form, facts, test, drop_missing_target)
+    names = None if metrics is None else metrics.split(",")
+    with account or nullcontext():
+        found = private_metrics.evaluate(fitted, X, y, metrics=names, **parameters)
+    print(found)
+    if out is not None:
+        write_whole(out, _content(found, out))
+    if report is not None:
+        write_whole(report, report_content(found.privacy_report, report))
+    for path in (out, report):
+        if path is not None:
+            print(f"Written: {path}")
+    if account is not None:
+        print(f"Charged: {ledger}, number of charges {len(account.entries)}")
+
+
+def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:
+    """Return what the model states of the target."""
+    last = part_of(fitted, -1)
+    stated = getattr(getattr(last, "privacy_report_", None), "public", {}).get("schema", {})
+    target = target or (stated.get("target") if isinstance(stated, dict) else None)
+    if target is None:
+        raise ValueError(f"{path} does not state the column that it predicts; expected --target NAME.")
+    classes = getattr(last, "classes_", None)
+    if classes is not None:
+        return RawTable({}, target, tuple(classes.tolist()), None, True)
+    bounds = getattr(getattr(last, "schema_", None), "target_bounds", None) or last.get_params().get("target_bounds")
+    return RawTable({}, target, None, None if bounds is None else tuple(bounds), False)
+
+
+def _test_records(
+    fitted: Any, model: Path, table: Path, form: TextFormat, facts: RawTable, test: str | None, drop_missing: bool | None
+) -> tuple[Any, Any]:
+    columns, names = columns_of(fitted, model)
+    frame, target = columns.read(table, form), str(facts.target)
+    if target not in frame.columns:
+        raise no_column(table, target, list(frame.columns), "--target")
+    n_read = len(frame)
+    if drop_missing:
+        frame = with_targets(table, frame, target, facts.classes)
+    if test is not None:
+        frame = frame[held_out_records(table, frame, test)]
+    print(f"Read {table}: number of records {n_read}; {len(frame)} for the scores.")
+    return records_of(fitted, table, frame, names), targets_of(table, frame.copy(), facts)
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ValueError(f"--target-bounds {text}; expected two numbers with a comma between them.") from None
+    return low, high
+
+
+def _content(found: Any, path: Path) -> bytes:
+    """Return the scores, with nothing where one is not determined."""
+    rows = {
+        name: {key: number if math.isfinite(number) else None for key, number in row.items()}
+        for name, row in found.to_dict().items()
+    }
+    if path.suffix == ".json":
+        content = {"metrics": rows, "level": found.level, "privacy": found.privacy_report.to_dict()}
+        return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+    lines = [",".join(["" if number is None else repr(number) for number in row.values()]) for row in rows.values()]
+    return "\n".join(["metric,value,low,high", *(f"{name},{line}" for name, line in zip(rows, lines, strict=True)), ""]).encode()
