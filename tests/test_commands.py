@@ -158,7 +158,7 @@ def test_test_records_are_not_fitted(folder, capsys):
 
 def test_progress_is_shown_unless_quiet(folder, capsys):
     assert main(["fit", "people.csv", "--schema", "facts.json", "--epsilon", "1", "--model", "new.joblib"]) == 0
-    assert re.search(r"\[DPLogisticRegression\] \d+ of \d+ releases", capsys.readouterr().err)
+    assert re.search(r"\[DPTabularClassifier\] \d+ of \d+ releases", capsys.readouterr().err)
     assert fit("people.csv") == 0
     assert capsys.readouterr().err == ""
 

@@ -535,3 +535,49 @@ def test_one_cell_changes_no_bit_of_another(read):
     for cell in HOSTILE:
         alone = found([cell])
         assert all(found([cell, other])[:1] == alone for other in HOSTILE if other != cell), cell
+
+
+@pytest.mark.parametrize("words", (["rich"], ["length", "--task", "regression"]))
+def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
+    """Of the records that the fit kept out; the exact score is in the interval: seeds for which it is not are 1 in 20."""
+    run("ledger", "l.sqlite", "--epsilon", 9, "--delta", 1e-6)
+    fitted = ["fit", "raw.csv", "--target", *words, "--estimator", "logistic" if words == ["rich"] else "linear", "--quiet"]
+    run(*fitted, "--epsilon", 3, "--test", 0.5, "--model", "m.skops")
+    exact = float(re.search(r"(?:accuracy|R2) ([\d.]+)", capsys.readouterr().out)[1])
+    scored = ["evaluate", "m.skops", "raw.csv", "--epsilon", 3, "--test", 0.5, "--disjoint", "--ledger", "l.sqlite"]
+    run(*scored, "--out", "s.json", "--report", "r.json")
+    told = capsys.readouterr().out
+    assert f"number of records {N}; {N // 2} for the scores" in told and "number of charges 1" in told
+    found, name = json.loads(Path("s.json").read_text()), "accuracy" if words == ["rich"] else "r2"
+    assert found["metrics"][name]["low"] <= exact <= found["metrics"][name]["high"] and found["level"] == 0.95
+    report = json.loads(Path("r.json").read_text())
+    assert report == found["privacy"] and report["spent"]["epsilon"] == pytest.approx(3, rel=1e-3)
+    assert report["public"]["n_samples"] == N // 2
+    run("evaluate", "m.skops", "raw.csv", "--target", words[0], "--epsilon", 3, "--metrics", name, "--out", "s.csv")
+    (line,) = pd.read_csv("s.csv").to_dict("records")
+    assert line["metric"] == name and line["low"] < line["value"] < line["high"]
+
+
+UNSCORED = (
+    (["raw.csv", "--target", "poor"], "no column 'poor'"),
+    (["raw.csv", "--target", "work*"], "outside classes=['no', 'yes']"),
+    (["raw.csv"], "m.skops does not state the column that it predicts; expected --target NAME"),
+    (["raw.csv", "--target", "rich", "--metrics", "beauty"], "metrics=['beauty']"),
+    (["raw.csv", "--target", "rich", "--target-bounds", "0,1"], "--target-bounds is for numbers"),
+    (["raw.csv", "--target", "rich", "--ledger", "no.sqlite"], "There is no ledger no.sqlite"),
+    (["raw.csv", "--target", "rich", "--out", "raw.csv"], "raw.csv is also read"),
+    (["gaps.csv", "--target", "rich"], "missing or outside classes"),
+    ([".", "--target", "rich"], "is a folder"),
+)
+
+
+def test_an_evaluation_that_makes_no_sense_is_refused(folder, capsys):
+    table = pd.read_csv("raw.csv", dtype=str).drop(columns=["age", "length"])
+    save_model(DPLogisticRegression(epsilon=9.0, schema="learn").fit(table[["work*"]], table["rich"]), "m.skops")
+    Path("gaps.csv").write_text(Path("raw.csv").read_text() + "41,nurse,5,\n")
+    for words, told in UNSCORED:
+        run("evaluate", "m.skops", *words, "--epsilon", 1, code=2)
+        message = capsys.readouterr().err
+        assert told in message and "nurse" not in message
+    run("evaluate", "m.skops", "gaps.csv", "--target", "rich", "--epsilon", 1, "--drop-missing-target")
+    assert f"number of records {N + 1}; {N} for the scores" in capsys.readouterr().out

@@ -67,7 +67,9 @@ def evaluate(
     fitted = read_model(model, trust)
     facts = _facts(fitted, target, model)
     if not facts.labelled:
-        parameters["target_bounds"] = facts.target_bounds if target_bounds is None else _bounds(target_bounds)
+        bounds = parameters["target_bounds"] = facts.target_bounds if target_bounds is None else _bounds(target_bounds)
+        if bounds is not None and target_bounds is None:
+            print(f"Targets are clipped to {list(bounds)}, the range that the model knows; --target-bounds states another.")
     elif target_bounds is not None:
         raise ValueError("--target-bounds is for numbers to predict, and the model predicts labels; expected no such option.")
     X, y = _test_records(fitted, model, table, form, facts, test, drop_missing_target)

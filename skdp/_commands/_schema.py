@@ -47,7 +47,7 @@ def schema(table: Path, out: Path | None, form: TextFormat, target: str | None, 
     name_it = "" if target else ", name the target and take it out of the columns"
     print(
         f"Written: {out}\n"
-        "This template is for the owner of the records: the kinds are guesses from all cells: one record can change them.\n"
+        "This template is for the owner of the records: its kinds are guesses, which one record can change.\n"
         "Correct them, and check that the column names, which are the first line of the table, are no data. Fill in every\n"
         f"bound, category and class from public knowledge, never from the records{name_it}.\n"
         'Columns that should not predict: "kind": "ignore". Codes are better described as categories.'
