@@ -17,7 +17,7 @@ from skdp._files._tables import TextFormat
 __all__ = ["main"]
 
 TABLE = (
-    "records with column names: text (.csv, .tsv, .txt or .data; .gz, .zip, .bz2 or .xz of it), .parquet, or a folder of "
+    "records with column names: text (.csv, .tsv, .txt, .data, .dat; .gz, .zip, .bz2 or .xz of it), .parquet, or a folder of "
     ".parquet files, which may exceed the memory"
 )
 

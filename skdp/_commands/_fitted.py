@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from skdp._files._suffixes import Forgiving
-from skdp._files._tables import is_parquet, to_moments, to_numbers
+from skdp._files._tables import is_parquet, to_moments
 from skdp._model_files import check_loadable, load_model
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._frame_facts import typed_columns
@@ -47,13 +47,11 @@ def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
 
 
 def records_of(fitted: Any, table: Path, frame: Any, names: list[str]) -> Any:
-    """Return the columns of a model; each cell of a text becomes the number or the date that its column held in the fit."""
+    """Return the columns of a model; each cell of a text becomes the truth or the date that its column held in the fit."""
     frame, schema = frame[names].copy(), getattr(part_of(fitted, -1), "schema_", None)
     if not is_parquet(table) and schema is not None:
         for name, learnt in typed_columns(schema).items():
-            cells = frame[name] = frame[name].replace(TRUTHS)
+            frame[name] = frame[name].replace(TRUTHS)
             if learnt.dates:
-                to_moments(frame, name)
-            elif not to_numbers(frame, name):
-                frame[name] = cells  # the model reads each cell, and warns of those that are no numbers
+                to_moments(frame, name)  # numbers in a text are read by the model, which warns of other cells
     return frame

@@ -3,16 +3,12 @@
 import gzip
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from skdp._commands._fitted import columns_of, part_of, read_model, records_of
+from skdp._commands._fitted import columns_of, read_model, records_of
 from skdp._files._outputs import check_outputs, write_whole
-from skdp._files._tables import TextFormat, is_parquet, to_numbers
+from skdp._files._tables import TextFormat
 from skdp.data import parquet, write_predictions
 from skdp.data._written import columns_of_predictions
-from skdp.preprocessing._cells import is_number
-from skdp.preprocessing._schema import Number, Schema
-from skdp.privacy.errors import warn
 
 __all__ = ["predict"]
 
@@ -44,31 +40,9 @@ def predict(model: Path, table: Path, out: Path | None, trust: bool, form: TextF
         print(f"Written: {out}")
         return
     frame = records_of(fitted, table, columns.read(table, form), names)
-    last = part_of(fitted, -1)
-    if not is_parquet(table) and hasattr(last, "schema_"):
-        _warn_of_no_number(last.schema_, frame, getattr(last, "learnt_", {}))
     text = type(frame)(columns_of_predictions(fitted, frame)).to_csv(index=False)
     if out is None:
         print(text, end="")
         return
     write_whole(out, gzip.compress(text.encode()) if out.suffix == ".gz" else text.encode())
     print(f"Written: {out}")
-
-
-def _warn_of_no_number(schema: Schema, frame: Any, learnt: dict[str, Any]) -> None:
-    """Warn of columns of text that were read as numbers cell by cell, and have no number now; not of those that had none."""
-    none = []
-    for name, facts in schema.columns.items():
-        if learnt.get(name, {}).get("kind") == "undetermined" or is_number(frame[name].dtype):
-            continue
-        if isinstance(facts, Number) and facts.learnt is not None and not facts.learnt.typed:
-            column = frame[[name]].copy()
-            to_numbers(column, name)
-            if column[name].isna().all():
-                none.append(name)
-    if none:
-        warn(
-            f"The columns {none} held numbers in the fit, and have no cell that is one, such as 5 or 1.5, in this table: all are "
-            "taken for missing cells. Expected numbers without units, with a point, and the separator of --sep.",
-            UserWarning,
-        )

@@ -32,7 +32,7 @@ __all__ = [
 
 SUSPECTS = (",", ";", "\t", "|")  # separators that a header shows
 SEPARATORS = (*SUSPECTS, " ")
-TEXTS = (".csv", ".tsv", ".txt", ".data")
+TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 PACKED = ("", ".gz", ".zip", ".bz2", ".xz")  # pandas unpacks them
 TABLES = (*(text + packed for packed in PACKED for text in TEXTS), ".zip", ".parquet")
 MISSING = ("", "NA", "NaN", "nan", "null", "?")  # texts of a cell that stand for a missing number
