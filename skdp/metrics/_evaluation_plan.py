@@ -23,6 +23,7 @@ from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 __all__ = ["FEWEST", "NOISES", "EvaluationPlan", "budget_of", "check_level", "check_noise", "less_noise", "refuse_laplace"]
 
 FEWEST = 50  # records
+LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
 DISJOINT = "the test records are other people than the training records, as the caller stated: then the two budgets do not add up"
 NOISES = ("auto", "laplace", "gaussian")
 SHARED = "the budget adds to that of the fit, unless the test records are other people than the training records"
@@ -194,8 +195,8 @@ def less_noise(make: Callable[[bool], tuple[EvaluationPlan, float]], budget: Bud
 
 
 def check_level(level: Any) -> None:
-    if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) < 1:
-        raise ValueError(f"level={shown(level)}; expected a number from 0.5 on, below 1.")
+    if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) <= LARGEST_LEVEL:
+        raise ValueError(f"level={shown(level)}; expected a number from 0.5 to {LARGEST_LEVEL:.9f}.")
 
 
 def check_noise(noise: Any, delta: Any) -> None:

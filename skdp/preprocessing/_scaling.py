@@ -174,7 +174,8 @@ class RowNormClipper(StatelessTransformer):
         check_scale("max_norm", self.max_norm)
 
     def _transformed(self, X: Any) -> Any:
-        norms = row_norms(X)
+        # in float64: in float32 a bound or a square may be infinite, and the row nan
+        norms = row_norms(X.astype(np.float64)) if sparse.issparse(X) else np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
         factors = (self.max_norm / np.maximum(norms, self.max_norm)).astype(X.dtype)
         return sparse.diags_array(factors, format="csr") @ X if sparse.issparse(X) else X * factors[:, None]
 

@@ -171,3 +171,14 @@ def test_what_one_cell_is_shows_in_no_warning(cell):
     with np.errstate(all="raise"):
         for transformer in (RowNormClipper(0.3), from_schema({"columns": {"a": number, "b": number}})):
             assert np.isfinite(transformer.fit_transform(X)).all()
+
+
+@pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csc_array))
+def test_long_rows_of_float32_are_clipped_as_those_of_float64(storage):
+    """Squares, and a bound, that float32 cannot hold made rows of nan and of zeros."""
+    X = np.array([[3e38, -3e38], [3e20, 4e20], [0.0, 1e-45], [1.0, 0.0]], dtype=np.float32)
+    for bound in (1.0, 1e50):
+        found = RowNormClipper(bound).fit_transform(storage(X))
+        assert found.dtype == np.float32
+        expected = RowNormClipper(bound).fit_transform(X.astype(np.float64))
+        np.testing.assert_allclose(found.toarray() if sparse.issparse(found) else found, expected, rtol=1e-6)
