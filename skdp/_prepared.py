@@ -5,7 +5,7 @@ from typing import Any
 
 from skdp._surroundings import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
 
-__all__ = ["learns_without_noise", "look_at_preparation"]
+__all__ = ["learns_without_noise", "look_at_preparation", "refuse_selection"]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
@@ -56,6 +56,18 @@ def look_at_preparation() -> None:
             "missing with keep_empty_features=True, or FrozenEstimator of one that public records fitted; neither epsilon nor a "
             "ledger covers that."
         )
+
+
+def refuse_selection() -> None:
+    """Raise ValueError if a selection of columns would take the coefficients of a fit, which has several for a column."""
+    for _, name, owner in callers():
+        if getattr(owner, "importance_getter", None) in ("auto", "coef_"):
+            raise ValueError(
+                f"{name} takes one coefficient for each column of X, and this fit may have several for one; feature_names_out_ "
+                f"has their names. Use {name} after from_schema(schema) in a pipeline, which makes each of them a "
+                "column; importance_getter='feature_importances_' with a boosted model; or a function as importance_getter. "
+                "Nothing was charged."
+            )
 
 
 def _learners(whole: Any) -> Iterator[str]:

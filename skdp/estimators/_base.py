@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights
-from skdp._prepared import look_at_preparation
+from skdp._prepared import look_at_preparation, refuse_selection
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
 from skdp._table_types import as_table
 from skdp._validation import (
@@ -21,6 +22,7 @@ from skdp._validation import (
     check_number,
     check_random_state,
     check_scale,
+    column_labels,
     shown,
 )
 from skdp.constraints import Constraint
@@ -117,6 +119,13 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Raise AttributeError: every call would be another private fit."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: {REFUSED['partial_fit']}.")
 
+    @property
+    def feature_names_out_(self) -> np.ndarray:
+        """Names of the columns of ``coef_``: those of X, or the features that the fit makes of them."""
+        check_is_fitted(self)
+        names = getattr(self, "prepared_features_", getattr(self, "feature_names_in_", None))
+        return np.array(column_labels(names, np.shape(self.coef_)[-1]), dtype=object)
+
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
@@ -128,6 +137,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         look_at_preparation()
         X = as_table(X)
         if (learning := learning_of(self, X)) is not None:
+            refuse_selection()
             given = [X, y]
             del X, y
             return learning.fit(given, **beside)
@@ -135,6 +145,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         with self._checked(X, y, **beside) as table:
             del X, y  # no frame holds them from here on, but that of the caller
             fit = PlannedFit.of(self, table.facts)
+            if fit.plan.problem.n_features != fit.attributes["n_features_in_"]:
+                refuse_selection()
             pay(fit.spending, self._ledgers)
             result = self._released(fit, table)
             return self._attributed(self._attributes(fit, result, table.given), self._contradictions(fit.plan, result, fit.facts))

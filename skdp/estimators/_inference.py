@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._label_types import classes_of
-from skdp._validation import check_number, column_labels, shown
+from skdp._validation import check_number, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.preprocessing import Schema
@@ -340,8 +340,7 @@ class InferenceMixin(IntervalMixin):
 
     def _names(self) -> list[str]:
         """Names of the coefficients."""
-        features = getattr(self, "prepared_features_", getattr(self, "feature_names_in_", None))
-        return [*map(str, column_labels(features, self.coef_.size))]  # type: ignore[attr-defined]
+        return [*map(str, self.feature_names_out_)]  # type: ignore[attr-defined]
 
     def _references(self) -> dict[str, str]:
         """Reference level of each coefficient that is relative to one."""

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -19,7 +20,14 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
 from sklearn.utils import all_estimators
 
-from skdp import DPAUCMaximizer, DPLinearRegression, DPLogisticRegression
+from skdp import (
+    DPAdditiveClassifier,
+    DPAUCMaximizer,
+    DPGradientBoostingClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PrivacyLedger,
+)
 from skdp._prepared import LEARN, LEARN_IF
 from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
 from skdp.privacy.errors import OutsideGuaranteeWarning
@@ -111,6 +119,56 @@ def test_targets_are_scaled_by_public_functions_only():
     (message,) = said(lambda: TransformedTargetRegressor(numbers, transformer=StandardScaler()).fit(X, X["a"]))
     assert message.startswith("StandardScaler of TransformedTargetRegressor learns") and "inverse_func" in message
     assert not said(lambda: TransformedTargetRegressor(numbers, func=np.arctan, inverse_func=np.tan).fit(X, X["a"]))
+
+
+STATED = DPLogisticRegression(schema=SCHEMA, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    "select",
+    (
+        SelectFromModel(MODEL),
+        SelectFromModel(STATED, importance_getter="coef_"),
+        SelectFromModel(DPAdditiveClassifier(feature_bounds=3.0, classes=[0, 1])),
+        SelectFromModel(DPGradientBoostingClassifier(feature_bounds=3.0, classes=[0, 1])),
+        RFE(DPAdditiveClassifier(feature_bounds=3.0, classes=[0, 1])),
+    ),
+)
+def test_a_selection_by_coefficients_that_are_several_for_a_column_is_refused(select):
+    with (
+        PrivacyLedger(epsilon=10, delta=1e-4) as ledger,
+        pytest.raises(ValueError, match="takes one coefficient for each"),
+    ):
+        select.fit(X, Y)
+    assert not ledger.entries
+
+
+def test_other_selections_choose_columns():
+    signal = (X["a"] > 0).astype(int)
+    boosted = DPGradientBoostingClassifier(5.0, feature_bounds=3.0, classes=[0, 1])
+    for select in (
+        SelectFromModel(boosted, importance_getter="feature_importances_"),
+        SelectFromModel(clone(MODEL).set_params(epsilon=5.0, feature_bounds=3.0)),
+        SelectFromModel(STATED, importance_getter=lambda model: np.abs([model.coef_[0, 0], model.coef_[0, 1:].max()])),
+    ):
+        assert select.fit(X, signal).transform(X).shape == (N, select.get_support().sum())
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    (
+        (STATED, ["a", "b_0", "b_1"]),
+        (clone(MODEL).set_params(feature_bounds=3.0), ["a", "b"]),
+        (DPAdditiveClassifier(schema=SCHEMA, classes=[0, 1]), ["a[0]", "b[0]", "b[1]"]),
+    ),
+)
+def test_each_coefficient_has_a_name(model, names):
+    with pytest.raises(NotFittedError):
+        clone(model).feature_names_out_  # noqa: B018
+    fitted = clone(model).fit(X, Y)
+    found = fitted.feature_names_out_.tolist()
+    assert len(found) == fitted.coef_.shape[-1] and set(names) <= set(found)
+    assert clone(model).set_params(schema=None, feature_bounds=3.0).fit(X.to_numpy(), Y).feature_names_out_[0] in ("x0", "x0[0]")
 
 
 PUBLIC = frozenset(  # transformers of scikit-learn that take nothing from the values of the records, or hold others

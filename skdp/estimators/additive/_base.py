@@ -197,6 +197,13 @@ class AdditiveModel(DPEstimator):
         self._warn_of_unbounded()
 
     @property
+    def feature_names_out_(self) -> np.ndarray:
+        """Names of the columns of ``coef_``: the functions of each column, and of each pair, with their numbers."""
+        check_is_fitted(self)
+        terms = [(":".join(term.names), term.columns.stop - term.columns.start) for term in self.basis_.terms]
+        return np.array([f"{name}[{number}]" for name, size in terms for number in range(size)], dtype=object)
+
+    @property
     def shape_functions_(self) -> dict[Any, ShapeFunction]:
         """The function of each column, by name, and of each pair, by both names: grid, values, band and importance."""
         return self._functions(LEVEL, False, None)
@@ -314,6 +321,7 @@ class AdditiveModel(DPEstimator):
             Contributions, in the order of ``shape_functions_``. Together with ``baseline_`` they add up to the log-odds of a
             classifier, or to the prediction of a regressor before it is clipped to ``target_bounds``.
         """
+        check_is_fitted(self)
         rows, shapes = self._rows_of(X), self._shapes()
         parts = [
             rows[:, term.columns] @ shapes.coef[:, term.columns].T - shapes.coef[:, term.columns] @ shapes.centre[term.columns]
