@@ -154,7 +154,7 @@ def warn_of_two_numbers(value: Any, n_features: int, *, parameter: str = "featur
     """Warn if a list of two numbers is given for two columns: the user may have meant one number per column."""
     if n_features == 2 and not isinstance(value, (tuple, Mapping)) and np.shape(value) == (2,):
         warn(
-            f"{parameter}={shown(value)} is taken as (low, high) for both columns. Expected one pair per column, such as "
+            f"{parameter}={shown(value)} is taken as (low, high) for both columns. Use one pair per column, such as "
             "[(-3, 3), (0, 10)], or a tuple (low, high), which is not ambiguous.",
             UserWarning,
         )

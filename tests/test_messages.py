@@ -1,11 +1,13 @@
 """What the command line shows of errors and warnings: one line, and nothing that could quote a record."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 
 import pytest
 
+import skdp
 from skdp import _commands
 from skdp.__main__ import main
 from skdp.privacy.errors import NotPrivateWarning, warn
@@ -55,6 +57,13 @@ def test_no_error_ends_in_a_traceback(error, folder, capsys, monkeypatch):
     assert main(["schema", "table.csv"]) == 2
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1 and error.__name__ in shown and SECRET not in shown
+
+
+def test_advice_says_what_to_use():
+    """ "Expected X without it" reads as if something had been expected before; errors say "...; expected ..." of a value."""
+    of_strings = re.compile(r"""\. Expected |^ *f?["']Expected (?!2D|unique)[a-zA-Z"]""")
+    texts = [path.read_text() for path in Path(skdp.__file__).parent.rglob("*.py")]
+    assert not [line for text in texts for line in text.splitlines() if of_strings.search(line)]
 
 
 def test_our_own_errors_and_those_of_the_system_are_shown(folder, capsys):

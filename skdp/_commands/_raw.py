@@ -275,7 +275,7 @@ def warn_of_alike(target: str, labels: Sequence[str]) -> None:
     if alike := [label for label, form in zip(labels, plain, strict=True) if plain.count(form) > 1]:
         warn(
             f"The target {target} has labels that are probably the same, spelt apart: {', '.join(alike)}. Each is a class of its "
-            "own. Expected one spelling for each class in the table.",
+            "own. Use one spelling for each class in the table.",
             UserWarning,
         )
 

@@ -29,7 +29,7 @@ OTHERS = 0.9  # share of the records that are in no category of a column
 AT_BOUND = 0.97  # absolute mean of targets in [-1, 1] above which nearly all of them are at a bound
 FAR = 10.0  # norm of a row divided by data_norm above which `predict` warns: the fit has seen no such row
 BLOCK = 4096  # number of rows whose norms are computed at a time; a choice that bounds memory
-ADVICE = "Expected feature_bounds from public knowledge, a pair (low, high) per column, in its units; they scale the columns."
+ADVICE = "Use feature_bounds from public knowledge, a pair (low, high) per column, in its units; they scale the columns."
 
 
 def surely(noise: float, size: int) -> float:
@@ -171,7 +171,7 @@ def warn_of_long_rows(table: Any, data_norm: float, scaling: ColumnScaling | Non
     if far:
         warn(
             f"X has rows that are more than {FAR:g} times as long as data_norm={data_norm:.4g}, to which the fit cut all rows: "
-            "predictions there say little. Expected columns in the units of the fit, scaled by feature_bounds.",
+            "predictions there say little. Use columns in the units of the fit, scaled by feature_bounds.",
             UserWarning,
         )
 

@@ -242,7 +242,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             )
         if groups is None and not in_partitions(X):
             warn(
-                "groups=None: all records are one group, and the mean loss of all is minimised. Expected one public label per "
+                "groups=None: all records are one group, and the mean loss of all is minimised. Use one public label per "
                 "record, or DPLogisticRegression, which does that better.",
                 UserWarning,
             )

@@ -301,7 +301,7 @@ class InferenceMixin(IntervalMixin):
         if all(known is None for known in self._public_rows()):
             raise ValueError(
                 "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
-                "be scaled down, which would bias confidence intervals. Expected bounds that all records keep."
+                "be scaled down, which would bias confidence intervals. Use bounds that all records keep."
             )
 
     def _plan_of(self, facts: Facts) -> Plan:

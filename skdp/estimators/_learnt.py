@@ -72,7 +72,7 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
-            'about its columns. Expected X.columns = X.columns.astype(str), or schema="learn", to learn them; or bounds.',
+            'about its columns. Use X.columns = X.columns.astype(str), or schema="learn", to learn them; or bounds.',
             UserWarning,
         )
         return None
@@ -91,7 +91,7 @@ def _warn_of_target(name: Any, learnt: Collection[str]) -> None:
     if isinstance(name, str) and name in learnt:
         warn(
             f"X has a column {name!r}, the name of y. If it is the target, the model learns the target from itself, for the "
-            f"whole budget. Expected X without it, such as X.drop(columns=[{name!r}]), or another name for y.",
+            f"whole budget. Leave it out, such as by X.drop(columns=[{name!r}]), or give y another name.",
             UserWarning,
         )
 
@@ -368,7 +368,7 @@ class Learning:
             pass
         raise ValueError(
             f"schema gives bounds to the columns {texts}, whose type is not a number, and whose cells are not all numbers. "
-            'Expected numbers, with a fill for gaps; dates as numbers; or the word "number", which learns a column cell by cell.'
+            'Use numbers, with a fill for gaps; dates as numbers; or the word "number", which learns a column cell by cell.'
         )
 
     @property

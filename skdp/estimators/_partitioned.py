@@ -92,7 +92,7 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
             "pipeline. Other estimators around it, such as VotingClassifier, need a table in memory."
         )
     if asks_for_data(estimator):
-        raise TypeError("A callback asks for X and y; a table in partitions has none to give. Expected callbacks that do not.")
+        raise TypeError("A callback asks for X and y; a table in partitions has none to give. Use callbacks that do not.")
     _refuse_early(estimator, X)
     reader = estimator._part_reader(X)
     if client is not None:

@@ -101,7 +101,7 @@ def warn_of_many_labels(labels: np.ndarray) -> None:
     if labels.size > (most := most_labels(labels)):
         warn(
             f"y has more than {most} different labels. With classes=None they are read from y and are public: the fitted "
-            "model and its report show them. Expected a regressor if y is a number; no target that tells records apart, such as "
+            "model and its report show them. Use a regressor if y is a number; no target that tells records apart, such as "
             "a name; or classes=[...], which takes no label from y.",
             UserWarning,
         )

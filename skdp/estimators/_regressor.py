@@ -159,14 +159,14 @@ class DPRegressor(RegressorMixin, DPEstimator):
         if self.loss == "squared":
             warn(
                 f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
-                "nearer end. Expected target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
+                "nearer end. Use target_bounds=(low, high), from public knowledge; (-1, 1) says so without this warning. "
                 "The range of the records themselves would leak.",
                 UserWarning,
             )
         elif self.loss in LOSSES_OF_A_UNIT and self.threshold is None and self._automatic:
             warn(
                 "Neither threshold nor target_bounds: y is taken to lie within a few units of 0, and records farther away have "
-                "little influence. Expected target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
+                "little influence. Use target_bounds=(low, high) from public knowledge, or a threshold in the units of a y "
                 "around 0.",
                 UserWarning,
             )
@@ -178,7 +178,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         (low, high), threshold = self._bounds(), float(self.threshold)
         warn(
             f"threshold={threshold:g} is small for a range of y from {low:g} to {high:g}. The fit starts in its middle, where "
-            f"targets more than about {3 * threshold:g} away have hardly any influence. Expected target_bounds around most "
+            f"targets more than about {3 * threshold:g} away have hardly any influence. Use target_bounds around most "
             f"targets, threshold=None, which is {USUAL_THRESHOLD * (high - low) / 2:g}, or loss='huber'.",
             UserWarning,
         )

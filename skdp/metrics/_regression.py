@@ -64,7 +64,7 @@ def plan_errors(n_samples: int, budget: Budget, error_bound: float | None, targe
     if error_bound is None and (least := OCCUPIED * plan.stds[0] / n_samples) > COARSE:
         raise ValueError(
             f"At this budget, {n_samples} test records do not tell a bound of the errors: {least:.0%} of them could hide in the "
-            f"noise, more than {COARSE:.0%}. Expected error_bound=, a larger epsilon or more test records."
+            f"noise, more than {COARSE:.0%}. Use error_bound=, a larger epsilon or more test records."
         )
     return plan
 

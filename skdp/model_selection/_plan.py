@@ -182,7 +182,7 @@ class SearchPlan:
         if self.score_noise >= UNCLEAR:
             found.append(
                 f"The noise of a score, {self._of_score}, has a standard deviation of {self.score_noise:.2g}: the search chooses "
-                "nearly at random. Expected more records, a larger epsilon or fewer candidates"
+                "nearly at random. Use more records, a larger epsilon or fewer candidates"
             )
         return tuple(found)
 

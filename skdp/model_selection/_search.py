@@ -236,7 +236,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             if any(getattr(part, "_skl_callbacks", None) for part in _parts(model).values()):
                 raise TypeError(
                     "A candidate, or a part of it, has callbacks, which would get models that are secret, and their number. "
-                    "Expected none: call set_callbacks() of each part that has some."
+                    "Use none: call set_callbacks() of each part that has some."
                 )
             again = clone(model)
             for each, epsilon in ((model, plan.epsilon_trial), (again, plan.epsilon_refit or plan.epsilon_trial)):
@@ -669,7 +669,7 @@ def _spender(model: Any) -> tuple[str, Any]:
     for part in parts.values():
         if is_one(part, *RFE) or (is_one(part, *BAGS) and part.n_estimators != 1):
             raise TypeError(
-                f"{type(part).__name__} of a candidate fits what it holds several times; a trial pays for one fit. Expected a "
+                f"{type(part).__name__} of a candidate fits what it holds several times; a trial pays for one fit. Use a "
                 "private classifier, or a pipeline that fits one once."
             )
     found = [

@@ -248,7 +248,7 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     if text:
         warn(
             f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
-            "'1,5', 'True' or '2024-05-01', are taken for missing cells. Expected the types of the fit, such as from "
+            "'1,5', 'True' or '2024-05-01', are taken for missing cells. Use the types of the fit, such as from "
             "X[name].astype(float), pandas.to_datetime(X[name]) or X[name] == 'True'.",
             UserWarning,
         )
@@ -256,7 +256,7 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     if others := {name: dtype for name, dtype in numbers.items() if is_date(dtype) or not (looking and _is_missing(X[name]))}:
         warn(
             f"The columns {others} held dates in the fit and do not here, or dates here and not in the fit, by their types. "
-            "Dates are taken for seconds since 1970. Expected the types of the fit, such as from pandas.to_datetime(X[name]).",
+            "Dates are taken for seconds since 1970. Use the types of the fit, such as from pandas.to_datetime(X[name]).",
             UserWarning,
         )
 
@@ -280,7 +280,7 @@ def warn_of_left_out(described: Any, X: Any) -> None:
         more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
         warn(
             f'schema has the key "columns", so that it describes all columns, and leaves out {left[:MOST_NAMED]}{more} of X: the '
-            'model does not use them. Expected an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
+            'model does not use them. Use an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
             "with which the others are learnt.",
             TableWarning,
         )

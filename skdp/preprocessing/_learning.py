@@ -297,7 +297,7 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
     if learnt.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(
             f"Noise hides where the numbers to predict lie between {low:g} and {high:g}, and the noise of the model is in "
-            "proportion to this range. Expected target_bounds from public knowledge, if they are narrower; more records; or a "
+            "proportion to this range. Use target_bounds from public knowledge, if they are narrower; more records; or a "
             "larger epsilon.",
             LowSignalWarning,
         )
@@ -311,7 +311,7 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
         warn(
             f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
             "read as numbers and hold none, or dates that are kept as text. A model can make little of them. "
-            f'Expected "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
+            f'Use "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
             'numbers for text such as "$1,200" or "5 mg", and the types of dates (pandas.to_datetime); '
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,

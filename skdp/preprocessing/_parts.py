@@ -173,7 +173,7 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
     if told:
         more = f" and {len(told) - MOST_NAMED} more columns" if len(told) > MOST_NAMED else ""
         warn(
-            f"X does not look like the records of the fit: {'; '.join([*told.values()][:MOST_NAMED])}{more}. Expected the "
+            f"X does not look like the records of the fit: {'; '.join([*told.values()][:MOST_NAMED])}{more}. Use the "
             "spellings and types of the fit, such as 'yes', and neither 'YES', True nor 1; 1.5, and not '1,5'; dates by their "
             "type, and not '2024-05-01'.",
             UserWarning,
@@ -213,7 +213,7 @@ def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         warn(
             "X has what no training record had, or so few that the releases do not tell its effect. Predictions take what is "
-            f"usual for the column: {', '.join(found[:MOST_NAMED])}{more}. Expected spellings and ranges as in the fit.",
+            f"usual for the column: {', '.join(found[:MOST_NAMED])}{more}. Use spellings and ranges as in the fit.",
             UserWarning,
         )
 

@@ -71,7 +71,7 @@ class TreatmentSchema(Schema):
         if learnt := [name for name, column in schema.columns.items() if not column.plain]:
             raise ValueError(
                 f"inference=True with columns that are learnt, {learnt}: the coefficients would have no units, and categories no "
-                "names. Expected bounds and categories of all columns, from public knowledge."
+                "names. Use bounds and categories of all columns, from public knowledge."
             )
         return cls(schema.columns, schema.target, schema.classes, schema.target_bounds)
 

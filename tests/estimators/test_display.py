@@ -56,6 +56,15 @@ def test_what_a_fit_sets_says_before_that_there_is_none(name):
 
 
 @EVERY
+def test_what_needs_a_fit_says_so_before_it_looks_at_a_table(name):
+    model = made(name)
+    for method in ("predict", "predict_proba", "decision_function", "explain", "interaction", "bands", "score"):
+        if hasattr(model, method):
+            with pytest.raises(NotFittedError, match=f"^This {name} instance is not fitted yet"):
+                getattr(model, method)(*{"bands": (), "interaction": ("a", "b"), "score": (X, Y)}.get(method, (X,)))
+
+
+@EVERY
 def test_other_defaults_are_not_shown(name):
     assert "random_state" not in repr(made(name)) and "delta" not in repr(made(name))
 

@@ -611,7 +611,7 @@ def test_a_target_left_among_the_columns_is_named_before_the_budget_is_spent(tmp
             warnings.catch_warnings(),
         ):
             warnings.filterwarnings("error", "X has a column 'sick', the name of y", UserWarning)
-            with pytest.raises(UserWarning, match=r"Expected X without it, such as X.drop\(columns=\['sick'\]\)"):
+            with pytest.raises(UserWarning, match=r"Leave it out, such as by X.drop\(columns=\['sick'\]\)"):
                 DPLogisticRegression(1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
             assert not ledger.entries
     with warnings.catch_warnings(record=True) as heard:

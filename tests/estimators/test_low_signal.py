@@ -201,7 +201,7 @@ def test_a_pure_budget_has_no_trees(heard):
     model = DPGradientBoostingClassifier(delta=0, feature_bounds=1.0, classes=[0, 1]).fit(X, y)
     assert model.trees_ is None and "delta=0" in model.plan(X).public["resolved"]["trees"]
     (warning,) = heard()
-    assert "Expected a positive delta" in str(warning.message)
+    assert "Use a positive delta" in str(warning.message)
 
 
 @pytest.mark.exhaustive

@@ -298,7 +298,7 @@ class BoostedModel(AdditiveModel):
         more = "a positive delta" if self.delta == 0 else "more records, a larger epsilon or fewer columns"
         kind = "Classifier" if self._of_classes else "Regressor"
         return (
-            f"No trees will be fitted, but an additive model alone: {self._why(plan)}. Expected {more}; DPAdditive{kind} if "
+            f"No trees will be fitted, but an additive model alone: {self._why(plan)}. Use {more}; DPAdditive{kind} if "
             f"that model is what you want; or DPTabular{kind}, which chooses by this ratio. plan tells you this before a fit."
         )
 

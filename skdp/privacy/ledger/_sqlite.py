@@ -208,7 +208,7 @@ class Store:
         if len(hashes) <= number or not _same(hashes[number], head):
             raise LedgerError(
                 f"The ledger {str(self.path)!r} lacks charges that this process has seen: it is an older copy, or a copy with "
-                "charges of its own. Expected the file that holds all charges. Nothing was charged."
+                "charges of its own. Use the file that holds all charges. Nothing was charged."
             )
         self.remember(len(hashes) - 1, hashes[-1])
 
@@ -274,7 +274,7 @@ def _refuse_second_name(path: Path) -> None:
         time.sleep(0.02)
     raise LedgerError(
         f"The ledger {str(path)!r} has more than one name (hard links). After a crash SQLite could undo a charge that was made "
-        "by the other name. Expected one name; symbolic links to it are allowed. Nothing was charged."
+        "by the other name. Use one name; symbolic links to it are allowed. Nothing was charged."
     )
 
 
@@ -282,7 +282,7 @@ def _refuse_wal(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         raise LedgerError(
             f"The ledger {str(path)!r} is in SQLite's WAL journal mode, where the last charges are not in the file itself. "
-            "Expected the original mode, which PRAGMA journal_mode=DELETE sets in SQLite. Nothing was charged."
+            "Use the original mode, which PRAGMA journal_mode=DELETE sets in SQLite. Nothing was charged."
         )
 
 

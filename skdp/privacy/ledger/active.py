@@ -113,7 +113,7 @@ def carried() -> tuple[tuple[str, str], ...]:
         raise PrivacyAccountingError(
             "An estimator or scorer cannot be pickled or deep-copied while charges go to an account that other processes cannot "
             "reach: diffprivlib's BudgetAccountant, which exists in one process only, or a PrivacyLedger whose key is not in "
-            f"the environment variable {VARIABLE}. Expected n_jobs=None, a ledger without a key, or its key in that variable."
+            f"the environment variable {VARIABLE}. Use n_jobs=None, a ledger without a key, or its key in that variable."
         )
     return tuple(token for token in tokens if token is not None)
 
@@ -139,6 +139,6 @@ def refuse_copy(account: Account, path: str | Path) -> None:
         if os.path.samefile(account.path, path):
             return
     raise LedgerError(
-        f"The ledgers {str(account.path)!r} and {str(path)!r} are one ledger and a copy of it. Expected only the one that holds "
+        f"The ledgers {str(account.path)!r} and {str(path)!r} are one ledger and a copy of it. Use only the one that holds "
         "all charges; for another budget, make a new file. Nothing was charged."
     )

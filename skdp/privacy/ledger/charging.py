@@ -103,7 +103,7 @@ def tokens_along() -> tuple[tuple[str, str], ...]:
     tokens = _along.get()
     if tokens is None and in_worker() and not active.active() and _instead.get() is None:
         raise PrivacyAccountingError(
-            "An evaluation in a worker process cannot see the ledgers that are active in the process that started it. Expected "
+            "An evaluation in a worker process cannot see the ledgers that are active in the process that started it. Use "
             "scoring=dp_scorer(...), n_jobs=None, evaluate with a model of skdp that a block `with ledger:` sends to the worker, "
             "or such a block in the worker. Nothing was released."
         )

@@ -371,7 +371,7 @@ class PrivacyLedger:
         if self._neighbours(entries) not in (None, spending.adjacency):
             raise PrivacyAccountingError(
                 f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
-                f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Expected the same for all fits."
+                f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Use the same for all fits."
             )
         rule = self._filter(entries)
         if spending.epsilon < math.inf:
