@@ -64,6 +64,8 @@ LEARNERS = {  # of something from the training records, with what to use instead
         "DPLogisticRegression alone, which takes several classes",
     ),
 }
+# Classes that number the labels that occur in y, before the estimators that they hold see them.
+NUMBER_LABELS = ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
 CHAINS = ("ClassifierChain", "RegressorChain")  # whose cv=None is no folds
 FROZEN = ("FrozenEstimator",)
 OF_TARGETS = ("TransformedTargetRegressor",)
@@ -125,6 +127,16 @@ def learnt_around(owner: Any) -> Iterator[tuple[str, str]]:
             yield f"learns {what} from the training records without privacy", instead
     if is_one(owner, *BAGS) and owner.bootstrap:
         yield "draws records with replacement, so that one counts more than once", "bootstrap=False"
+    if is_one(owner, *NUMBER_LABELS) and _states_classes(owner):
+        yield (
+            "numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says",
+            "classes=None, for which the set of labels is public, or the private classifier alone",
+        )
+
+
+def _states_classes(owner: Any) -> bool:
+    """Return whether an estimator that a meta-estimator holds has public classes."""
+    return any(name.endswith("__classes") and value is not None for name, value in owner.get_params(deep=True).items())
 
 
 def warn_outside(message: str) -> None:

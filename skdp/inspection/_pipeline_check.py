@@ -32,8 +32,6 @@ AROUND = frozenset(
     "TransformedTargetRegressor "
     "FixedThresholdClassifier RFE SelectFromModel".split()
 )
-# Classes that number the labels that occur in y, before the estimators that they hold see them.
-NUMBER_LABELS = ("VotingClassifier", "BaggingClassifier", "StackingClassifier")
 METHODS = ("fit", "fit_transform", "fit_resample", "transform", "predict", "get_params")
 
 
@@ -171,11 +169,6 @@ def _verdict(step: Any) -> tuple[str, str]:
         return LEARNS, "it chooses by scores without noise, and every fit of the search spends the budget"
     if is_one(step, *STACKS) and is_stratified(step, step.cv):
         return LEARNS, f"cv={shown(step.cv)} makes folds by labels, so that one label moves other records; expected cv=KFold(...)"
-    if is_one(step, *NUMBER_LABELS) and _states_classes(step):
-        return LEARNS, (
-            "it numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says; "
-            "expected classes=None, for which the set of labels is public, or the private classifier alone"
-        )
     if is_one(step, "OneHotEncoder") and (
         step.handle_unknown == "warn" or (step.handle_unknown != "error" and step.drop is not None)
     ):
@@ -201,11 +194,6 @@ def _verdict(step: Any) -> tuple[str, str]:
 def _chooses(columns: Any) -> bool:
     """Return whether columns are chosen by a function that is not known to read names and types alone."""
     return callable(columns) and type(columns) is not make_column_selector
-
-
-def _states_classes(step: Any) -> bool:
-    """Return whether an estimator that a step holds has public classes."""
-    return any(name.endswith("__classes") and value is not None for name, value in step.get_params(deep=True).items())
 
 
 def _known(step: Any) -> bool:

@@ -82,7 +82,9 @@ def test_other_estimators_look_too(model):
         lambda: cross_val_score(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(3)),
         lambda: cross_val_predict(make_pipeline(StandardScaler(), MODEL), X, Y, cv=KFold(3)),
         lambda: GridSearchCV(make_pipeline(StandardScaler(), MODEL), {"dplogisticregression__alpha": [0.1, 0.2]}).fit(X, Y),
-        lambda: BaggingClassifier(make_pipeline(StandardScaler(), MODEL), 3, bootstrap=False).fit(X, Y),
+        lambda: BaggingClassifier(make_pipeline(StandardScaler(), clone(MODEL).set_params(classes=None)), 3, bootstrap=False).fit(
+            X, Y
+        ),
     ),
 )
 def test_several_fits_warn_once(work):

@@ -56,6 +56,7 @@ from skdp.privacy.errors import BudgetExceededError, OutsideGuaranteeWarning
 N = 200
 X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
 MODEL = DPLogisticRegression(delta=1e-6, classes=[0, 1])
+ANY = DPLogisticRegression(delta=1e-6)
 NUMBERS = DPLinearRegression(delta=1e-6, target_bounds=(0, 1))
 GRID = {"alpha": [0.1, 0.2, 0.3, 0.4]}
 
@@ -78,7 +79,7 @@ def warned(work):
     ("meta", "words"),
     (
         (
-            lambda jobs: StackingClassifier([("a", MODEL)], cv=KFold(2), n_jobs=jobs),
+            lambda jobs: StackingClassifier([("a", ANY)], cv=KFold(2), n_jobs=jobs),
             "StackingClassifier learns its final",
         ),
         (
@@ -107,15 +108,28 @@ def test_second_stages_that_learn_without_privacy_warn(meta, words, n_jobs):
 
 
 def test_records_that_are_drawn_twice_warn():
-    (message,) = warned(lambda: BaggingClassifier(MODEL, 2).fit(X, Y))
+    (message,) = warned(lambda: BaggingClassifier(ANY, 2).fit(X, Y))
     assert "BaggingClassifier draws records with replacement" in message and "bootstrap=False" in message
+
+
+@pytest.mark.parametrize(
+    "meta",
+    (
+        VotingClassifier([("a", MODEL)]),
+        BaggingClassifier(make_pipeline(BoundedScaler((-1, 1)), MODEL), 2, bootstrap=False),
+        StackingClassifier([("a", MODEL)], ANY, cv=KFold(2)),
+    ),
+)
+def test_labels_that_are_numbered_by_occurrence_warn_where_classes_are_stated(meta):
+    (message,) = warned(lambda: meta.fit(X, Y))
+    assert f"{type(meta).__name__} numbers the labels that occur" in message and "Use classes=None" in message
 
 
 @pytest.mark.skipif(Version(sklearn.__version__) < Version("1.8"), reason="older ones refuse weights that members do not take")
 @pytest.mark.parametrize("n_jobs", (None, 2))
 def test_records_that_are_drawn_by_weights_warn(n_jobs):
     """One record's weight decides which others a member sees."""
-    bag = BaggingClassifier(MODEL, 2, bootstrap=False, max_samples=0.1, n_jobs=n_jobs)
+    bag = BaggingClassifier(ANY, 2, bootstrap=False, max_samples=0.1, n_jobs=n_jobs)
     with parallel_config("threading"):
         (message,) = warned(lambda: bag.fit(X, Y, sample_weight=np.linspace(1, 2, N)))
     assert "BaggingClassifier draws records by sample_weight" in message
@@ -124,10 +138,10 @@ def test_records_that_are_drawn_by_weights_warn(n_jobs):
 @pytest.mark.parametrize(
     "meta",
     (
-        StackingClassifier([("a", MODEL)], MODEL, cv=KFold(2)),
-        StackingClassifier([("a", MODEL)], make_pipeline(BoundedScaler((-1, 1)), MODEL), cv=KFold(2)),
-        BaggingClassifier(MODEL, 2, bootstrap=False),
-        VotingClassifier([("a", MODEL)]),
+        StackingClassifier([("a", ANY)], ANY, cv=KFold(2)),
+        StackingClassifier([("a", ANY)], make_pipeline(BoundedScaler((-1, 1)), ANY), cv=KFold(2)),
+        BaggingClassifier(ANY, 2, bootstrap=False),
+        VotingClassifier([("a", ANY)]),
         GridSearchCV(MODEL, GRID, cv=KFold(2)),
         MODEL,
     ),
@@ -143,7 +157,7 @@ def test_what_the_guarantee_covers_does_not_warn(meta, ledger):
 def test_stratified_folds_inside_a_ledger_warn(cv, ledger):
     meta = (
         lambda: GridSearchCV(MODEL, {"alpha": [0.1]}, cv=cv).fit(X, Y),
-        lambda: StackingClassifier([("a", MODEL)], MODEL, cv=cv).fit(X, Y),
+        lambda: StackingClassifier([("a", ANY)], ANY, cv=cv).fit(X, Y),
         lambda: cross_validate(MODEL, X, Y, cv=cv),
         lambda: cross_val_score(MODEL, X, Y, cv=cv),
     )
@@ -180,14 +194,13 @@ Y2 = np.c_[Y, 1 - Y]
 T = Y.astype(float)
 HOLES = np.where(np.arange(N)[:, None] == [0, 1, 2], np.nan, X)
 THREE = np.arange(N) % 3
-ANY = MODEL.__sklearn_clone__().set_params(classes=None)
 # Every class of scikit-learn that holds estimators, with what it does around a private one. "safe": all that it keeps follows
 # from private fits and public facts. "warned": it keeps more, and the fit says so. "refused": it fits no estimator of skdp.
 # "guide": it keeps exact scores, as the guide says of all scores. "holds": it passes records on, and each step is judged alone.
 METAS = {
     "AdaBoostClassifier": ("refused", lambda: AdaBoostClassifier(MODEL).fit(X, Y)),
     "AdaBoostRegressor": ("warned", lambda: AdaBoostRegressor(NUMBERS, n_estimators=2).fit(X, T)),
-    "BaggingClassifier": ("warned", lambda: BaggingClassifier(MODEL, 2).fit(X, Y)),
+    "BaggingClassifier": ("warned", lambda: BaggingClassifier(ANY, 2).fit(X, Y)),
     "BaggingRegressor": ("warned", lambda: BaggingRegressor(NUMBERS, 2).fit(X, T)),
     "CalibratedClassifierCV": ("warned", lambda: CalibratedClassifierCV(MODEL, cv=KFold(2)).fit(X, Y)),
     "ClassifierChain": ("safe", lambda: ClassifierChain(ANY).fit(X, Y2)),
@@ -342,7 +355,7 @@ def test_no_search_is_refused_that_a_ledger_has_room_for(ledger):
 
 
 def test_groups_that_are_missing_warn():
-    model = DPGroupDROClassifier(8.0, delta=1e-6, classes=[0, 1])
+    model = DPGroupDROClassifier(8.0, delta=1e-6, classes=[0, 1], data_norm=2.0)
     with pytest.warns(UserWarning, match="groups=None: all records are one group"):
         model.fit(X, Y)
     with warnings.catch_warnings():
@@ -361,7 +374,7 @@ OWN_BUDGETS = {
         GridSearchCV(piped(epsilon=0.1), {"dplogisticregression": LARGE[:1], "dplogisticregression__epsilon": [0.1, 1.3]}),
         11,
     ),
-    "models": (GridSearchCV(VotingClassifier([("a", MODEL)]), {"a": [piped(epsilon=1.3), "drop"]}, cv=KFold(4)), 5),
+    "models": (GridSearchCV(VotingClassifier([("a", ANY)]), {"a": [piped(epsilon=1.3), "drop"]}, cv=KFold(4)), 5),
     "two in a pipeline": (
         GridSearchCV(make_pipeline(LearnedSchema(0.7, delta=1e-6), piped(epsilon=0.7)), {"pipeline__boundedscaler": [None]}),
         12,
