@@ -12,6 +12,8 @@ import sklearn
 from packaging.version import Version
 from sklearn.base import BaseEstimator
 
+from skdp.privacy import budget
+
 OLD = Version(sklearn.__version__) < Version("1.8")
 OWN = re.compile("partitioned_(estimators|report)|in_partitions|boosting_re|additive_tables")  # files of tests
 REASON = "NumPy and SciPy alone, which are the newest beside every scikit-learn: once is enough"
@@ -20,6 +22,14 @@ REASON = "NumPy and SciPy alone, which are the newest beside every scikit-learn:
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261120)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def small_tables():
+    """Let tests fit tables of a few records with the default delta, which is refused there; tests of that turn it on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budget, "LARGEST_DEFAULT", 1.0)
+        yield
 
 
 def number_of(nodeid):

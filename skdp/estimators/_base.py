@@ -47,7 +47,7 @@ from skdp.estimators._units import described_units, row_facts, scaling_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
-from skdp.preprocessing._frame_facts import warn_of_left_out
+from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
 from skdp.preprocessing._octave_rule import nearer
 from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
@@ -136,6 +136,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         refuse_fit_arguments(type(self), unsupported)
         look_at_preparation()
         X = as_table(X)
+        warn_of_ids(self.schema, X, getattr(self, "feature_bounds", None))
         if (learning := learning_of(self, X)) is not None:
             refuse_selection()
             given = [X, y]

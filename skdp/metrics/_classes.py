@@ -16,10 +16,11 @@ from skdp._validation import shown
 from skdp.metrics._evaluation import Evaluation, metric
 from skdp.metrics._evaluation_plan import FEWEST, EvaluationPlan, less_noise
 from skdp.metrics._noisy_mean import LOSSES, NoisyMean, losses_of
-from skdp.metrics._noisy_table import METRICS, NoisyTable
+from skdp.metrics._noisy_table import METRICS, WIDEST, NoisyTable
 from skdp.metrics._predictions import by_record
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ScoreCounts, ScoreTree, tree
@@ -108,6 +109,7 @@ def evaluate_scores(
 ) -> Evaluation:
     """Charge the active ledgers and release the metrics of checked log-odds in [-6, 6], class numbers and group numbers."""
     plan = plan_classes(len(labels), budget, len(group_labels), names, noise)
+    _warn_of_noise(plan, names, len(group_labels))
     source = NoiseSource(random_state)
     report = plan.report(names, model, source, disjoint=disjoint)
     plan.pay(report)
@@ -126,6 +128,25 @@ def evaluate_scores(
 
     parts = table.parts or (table,) * len(group_labels)  # of a single group
     return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
+
+
+def _warn_of_noise(plan: EvaluationPlan, names: tuple[str, ...], groups: int) -> None:
+    """Warn, before anything is charged, if noise alone makes intervals so wide that no value is given."""
+    layout, n_groups, size = layout_of(names, groups), max(groups, 1), INSIDE + 2 * OUTSIDE
+    if layout == LOSS:
+        low, high = LOSSES[names[0]]
+        noise = (high - low) / 2 * NoisyMean.from_sums(names[0], np.zeros(2), plan.stds[0], plan.laplace, plan.n_samples).noise
+    else:  # of the accuracy: the sum of half of the cells of each class and group
+        matrix = np.eye(2) if layout == MATRIX else np.eye(size) if plan.laplace else tree(size)
+        half = np.linalg.solve(matrix.T, np.repeat([1.0, 0.0], len(matrix) // 2))
+        noise = plan.stds[-1] * math.sqrt(2 * n_groups) * float(np.linalg.norm(half)) / plan.n_samples
+    if 2 * float(ndtri(0.975)) * noise > WIDEST:
+        warn(
+            f"Noise is likely to hide the scores of {plan.n_samples} test records at epsilon={plan.budget.epsilon:g}, and the "
+            "budget is spent all the same. Expected more test records, a larger epsilon, or one metric alone. plan_evaluation "
+            "tells the noise before.",
+            LowSignalWarning,
+        )
 
 
 def _release(oracle: Oracle, plan: EvaluationPlan, names: tuple[str, ...], groups: int) -> NoisyTable | NoisyMean:

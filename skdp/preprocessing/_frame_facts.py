@@ -1,6 +1,7 @@
 """Read what is public about a data frame whose columns are to be learnt, and put what was learnt beside what was given."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,11 +48,17 @@ __all__ = [
     "framed",
     "leaves_to_learn",
     "typed_columns",
+    "warn_of_ids",
     "warn_of_left_out",
     "warn_of_types",
 ]
 
 MOST_NAMED = 10  # largest number of columns that a message lists
+# Names of ids, as tables have them: whole words, or the last word of a name.
+ID = re.compile(
+    r"(?i:(^|[_\W])(id|uuid|guid|rowid)$|^unnamed: 0$)|[a-z](Id|ID)$"
+    r"|(?i:^(patient|customer|client|user|subject|person|participant|respondent|household)([_ ]?(no|nr|num|number|code|key))?$)"
+)
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
@@ -284,6 +291,47 @@ def warn_of_left_out(described: Any, X: Any) -> None:
             "with which the others are learnt.",
             TableWarning,
         )
+
+
+def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
+    """Warn, before anything is charged, of columns that have names of ids, and that the user does not describe.
+
+    Parameters
+    ----------
+    described : path-like, dict, Schema, str or None
+        As given to an estimator. An entry that says what a column is, or "ignore", silences the warning for it.
+    X : object
+        The table, of which the names and types of the columns are read.
+    bounded : object, default=None
+        As given as ``feature_bounds``; a dict describes the columns that it names.
+    """
+    content = _content(described)
+    entries = columns_and_target(content)[0] if isinstance(content, Mapping) else getattr(content, "columns", {})
+    known = {name for name, facts in entries.items() if facts not in ("learn", "either", {"kind": "learn"})}
+    known |= {*bounded} if isinstance(bounded, Mapping) else set()
+    ids = [
+        name
+        for name, dtype in _types(X).items()
+        if name not in known and ID.search(name) and not (is_truth(dtype) or is_date(dtype) or read_as_text(dtype))
+    ]
+    if ids:
+        more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+        warn(
+            f"The columns {ids[:MOST_NAMED]}{more} have names of ids. What tells records apart helps no model, "
+            f'and lowers the signal of the others. Expected "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
+            'without them; an entry such as "number" or "category" says that it is no id. If a person has several records, the '
+            "guarantee is for one of them.",
+            TableWarning,
+        )
+
+
+def _types(X: Any) -> dict[str, Any]:
+    """Return the types of the columns of a frame, or of a table in partitions that tells them, by name."""
+    source = getattr(getattr(X, "source", None), "types", None)
+    names, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
+    if source is not None or names is None or dtypes is None or hasattr(X, "collect_schema"):
+        return dict(source or {})
+    return {name: dtype for name, dtype in zip(names, dtypes, strict=True) if isinstance(name, str)}
 
 
 def _is_missing(column: Any) -> bool:

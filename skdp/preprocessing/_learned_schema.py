@@ -15,7 +15,7 @@ from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp._table_types import as_frame, as_table
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_types
+from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_ids, warn_of_types
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema, prepared_names
@@ -157,6 +157,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """
         look_at_preparation()
         self._check_parameters()
+        warn_of_ids(self.schema, X)
         if is_lazy(X):
             return self._fit_in_partitions(X, y)
         X = as_table(X)

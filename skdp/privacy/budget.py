@@ -12,6 +12,10 @@ __all__ = ["ADJACENCIES", "Budget", "default_delta", "to_float"]
 # Largest finite epsilon and largest delta that are accepted. Both are choices: larger values guarantee nothing useful, and the
 # accounting loses its digits there.
 LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5
+# Largest default delta. A choice: a larger one, of fewer than 32 records, promises so little that the user must write it.
+LARGEST_DEFAULT = 1e-3
+
+FEWEST_BY_DEFAULT = math.ceil(LARGEST_DEFAULT**-0.5)
 
 # The neighbouring relations and their definitions, which the report prints.
 ADJACENCIES = {
@@ -49,7 +53,7 @@ class Budget:
         Parameters
         ----------
         epsilon, delta, adjacency : object
-            Parameters of the estimator; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``.
+            Parameters of the estimator; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``, at most 1e-3.
         n_samples : int
             Number of records, at least 2.
 
@@ -63,7 +67,7 @@ class Budget:
         TypeError
             If epsilon or delta is not a number.
         ValueError
-            If a value is out of range.
+            If a value is out of range, or if the default delta is above 1e-3.
 
         Warns
         -----
@@ -73,6 +77,12 @@ class Budget:
             For a finite ``epsilon > 10`` and for ``delta >= 1 / n_samples``.
         """
         budget = cls(_epsilon(epsilon), _delta(delta, n_samples), _adjacency(adjacency))
+        if delta is None and budget.private and budget.delta > LARGEST_DEFAULT:
+            raise ValueError(
+                f"delta=None means 1 / n_samples**2 = {budget.delta:.3g} for {n_samples} records, a weak promise. "
+                f"Expected a delta that is written, such as delta=1e-5, or at least {FEWEST_BY_DEFAULT} records: a fit of so few "
+                "is hardly of use at any budget."
+            )
         budget._warn_if_weak(n_samples)
         return budget
 

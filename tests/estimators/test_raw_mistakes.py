@@ -33,6 +33,8 @@ from skdp import (
     DPRobustRegressor,
     DPTabularClassifier,
     DPTabularRegressor,
+    LowSignalWarning,
+    NotPrivateWarning,
     PrivacyLedger,
     TableWarning,
 )
@@ -41,6 +43,7 @@ from skdp.metrics import evaluate
 from skdp.minimax import AUCSaddle
 from skdp.model_selection import DPGridSearchCV
 from skdp.preprocessing import LearnedSchema, _learning, from_schema
+from skdp.privacy import budget
 from skdp.scorers import LinearScorer
 from skdp.testing import reproducible_noise
 
@@ -509,3 +512,62 @@ def test_cells_that_the_fit_did_not_know_are_counted_when_it_predicts(kind, rng)
         warnings.filterwarnings("error", message="X does not look")  # as many may have been in the fit
         warnings.filterwarnings("ignore", message="X has what")
         model.predict(X.assign(smoker=np.where(np.arange(n) % 3, X["smoker"], "seldom")))
+
+
+@pytest.mark.filterwarnings("default::skdp.TableWarning")
+@pytest.mark.parametrize(
+    "kind", [DPLogisticRegression, DPLinearRegression, DPAdditiveClassifier, DPTabularClassifier, LearnedSchema]
+)
+def test_columns_with_names_of_ids_are_named_before_the_charge(kind, frame):
+    """Unless the schema says what they are."""
+    ids = {"customer_id": np.arange(N), "PatientId": np.arange(N).astype(str), "Unnamed: 0": np.arange(N), "user": np.arange(N)}
+    others = {"paid": np.arange(N) % 7, "id": pd.Timestamp(0), "client": np.arange(N) % 2 == 0, "covid": 1.0}
+    X, y = frame.assign(**ids, **others), np.arange(N) % 2
+    with PrivacyLedger(epsilon=9.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        for schema in (None, "learn", {"customer_id": "learn"}):
+            with pytest.raises(TableWarning, match=rf"^The columns {re.escape(str([*ids]))} have names of ids"):
+                kind(schema=schema).fit(X, y)
+        assert not ledger.entries
+        said = dict(zip(ids, ("ignore", "number", "category", {"kind": "number", "bounds": [0, N]}), strict=True))
+        kind(schema=said).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        with pytest.raises(TableWarning, match=r"\['customer_id', 'user'\] have names of ids"):
+            DPLogisticRegression(feature_bounds=(0, N)).fit(X[["customer_id", "user"]], y)
+        DPLogisticRegression(feature_bounds={"customer_id": (0, N)}).fit(X[["customer_id"]], y)
+
+
+@pytest.mark.filterwarnings("ignore:target_bounds is not given")
+@pytest.mark.parametrize("kind", [*ALL, LearnedSchema])
+@pytest.mark.parametrize("n_samples", [3, 31])
+def test_a_large_default_delta_is_refused_before_the_charge(kind, n_samples, frame, monkeypatch):
+    """It must be written; with 3 records it was .111."""
+    monkeypatch.setattr(budget, "LARGEST_DEFAULT", 1e-3)
+    X, y, learns = frame[["age"]].iloc[:n_samples], np.arange(n_samples) % 2, kind is LearnedSchema
+    X = X if learns else np.column_stack([X] * 3)
+    with PrivacyLedger(epsilon=9.0, delta=0.5) as ledger:
+        for call in (lambda: kind().fit(X, y), lambda: kind().plan(n_samples, 3)):
+            with pytest.raises(ValueError, match=rf"^delta=None means 1 / n_samples\*\*2 = .* {n_samples} records.* 32 records"):
+                call()
+        assert not ledger.entries
+    kind(delta=1e-5).plan(n_samples, 3)
+    kind().plan(32, 3)
+    with pytest.warns(NotPrivateWarning):
+        kind(epsilon=float("inf")).plan(n_samples, 3)
+
+
+@pytest.mark.filterwarnings("default::skdp.LowSignalWarning")
+@pytest.mark.parametrize("metrics", [None, ["accuracy", "recall"], "log_loss"])
+def test_an_evaluation_that_noise_hides_warns_before_the_charge(metrics, rng):
+    X, y = rng.uniform(-1, 1, (4000, 2)), np.arange(4000) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DPLogisticRegression(epsilon=9.0, feature_bounds=1.0).fit(X, y)
+        evaluate(model, X, y, metrics=metrics)
+    n = 100 if metrics is None else 50
+    with PrivacyLedger(epsilon=9.0, delta=1e-3) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        with pytest.raises(LowSignalWarning, match=f"hide the scores of {n} test records at epsilon=0.5"):
+            evaluate(model, X[:n], y[:n], metrics=metrics, epsilon=0.5)
+    assert not ledger.entries

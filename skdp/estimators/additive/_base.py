@@ -42,7 +42,7 @@ from skdp.estimators.additive._terms import (
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Number, Schema, Term
 from skdp.preprocessing._octave_rule import on_one_scale
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import Budget, default_delta
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.oracle import Oracle
@@ -152,7 +152,7 @@ class AdditiveModel(DPEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             budget = self._budget(n_samples)
-            return budget if budget.delta else Budget.from_parameters(self.epsilon, None, self.adjacency, n_samples)
+            return budget if budget.delta else replace(budget, delta=default_delta(n_samples))
 
     def _check_parameters(self) -> None:
         if self.inference:
