@@ -93,6 +93,8 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
         return None
     there = values[held]
     mode, top = float(there[np.argmax(at[held])]), min(float(at[held].max()) / max(present, 1e-9), 1.0)
+    first, last = (int(np.flatnonzero(held)[place]) for place in (0, -1)) if clear else (first, last)
+    furthest = [float(values[place]) for place in _with_tails(at, first, last, sigma)]
     low, high = float(there[0]), float(there[-1])
     if low == high and clear:
         return replace(finding, kind="constant", limits=(low, low), core=(low, low), centre=low, square=STEP_SQUARE)
@@ -103,14 +105,26 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     return replace(
         finding,
         kind="integers",
-        limits=(low, high),
+        limits=(min(low, furthest[0]), max(high, furthest[1])),
         core=(low, high),
         centre=min(max(mode, low), high) if top > MODE else (low + high) / 2,
         integers=tuple(there.tolist()) if FEWEST_INTEGERS <= there.size <= MOST_INTEGERS else (),
         square=max((1 - top) / 3, LEAST_SQUARE) if top > MODE else 1 / 3,
-        binary=there.size == 2,
+        binary=there.size == 2 and furthest == [low, high],
         logarithm=0.0 if there.size <= MOST_INTEGERS else finding.logarithm,
     )
+
+
+def _with_tails(at: np.ndarray, first: int, last: int, sigma: float) -> tuple[int, int]:
+    """Return ends beyond those of a run as long as some bins next to it hold more than noise together."""
+
+    def beyond(beside: np.ndarray) -> int:
+        """Return the number of bins, from the run on, that belong to it."""
+        noise = Z * sigma * np.sqrt(np.arange(1, beside.size + 1))
+        held = np.flatnonzero(np.cumsum(beside) > np.maximum(noise, LEAST_MASS))
+        return int(held[0]) + 1 + beyond(beside[held[0] + 1 :]) if held.size else 0
+
+    return first - beyond(at[:first][::-1]), last + beyond(at[last + 1 :])
 
 
 def _best_run(at: np.ndarray, price: float) -> tuple[int, int]:
