@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp._files._suffixes import imported
 
@@ -39,7 +40,7 @@ def as_table(X: Any) -> Any:
         return np.asarray(X)
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(f"X is a {type(X).__name__}, which no estimator opens; expected a data frame, {READERS}.")
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # dictionaries of keys are both
         raise TypeError("X is a dict; expected a data frame, such as pandas.DataFrame(X), or an array.")
     if isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1]):
         raise TypeError(f"X is a {type(X).__name__} of dicts; expected a data frame, such as pandas.DataFrame(X), or an array.")

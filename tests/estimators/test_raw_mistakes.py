@@ -350,6 +350,16 @@ def test_an_arrow_table_that_cannot_be_read_quotes_nothing():
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("kind", [sparse.dok_array, sparse.dok_matrix])
+def test_a_sparse_dictionary_of_keys_is_a_table(kind, rng):
+    X = sparse.random_array((N, 3), density=0.5, rng=rng)
+    with reproducible_noise(0):
+        ours, theirs = (
+            DPLogisticRegression(feature_bounds=1, random_state=0).fit(table, np.arange(N) % 2) for table in (kind(X), X)
+        )
+    np.testing.assert_array_equal(ours.predict(kind(X)), theirs.predict(X))
+
+
 def test_a_matrix_is_an_array(rng):
     X = sparse.random(N, 3, density=0.5, rng=rng).todense()
     with reproducible_noise(0):
