@@ -15,10 +15,10 @@ def quoting_nothing(work: Callable[[], Any], text: str) -> Any:
     try:
         return work()
     except MemoryError:
-        failure: Exception = MemoryError("A function that reads or maps the table needs more memory than there is.")
-    except SourceError as error:  # of a table that the function reads
-        failure = SourceError(str(error))
-    except (Exception, SystemExit):
+        failure: BaseException = MemoryError("A function that reads or maps the table needs more memory than there is.")
+    except KeyboardInterrupt:
+        failure = KeyboardInterrupt()
+    except BaseException:  # the function may raise SourceError with a text of its own, and what is no Exception
         failure = SourceError(text)
     raise failure  # outside of the except clause, so that the original is not its context
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._copying import BoundToLedgers
 from skdp._data_validation import quoting_no_data
-from skdp._surroundings import BAGS, is_one, one_run, warn_outside
+from skdp._surroundings import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._table_types import as_table
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table
@@ -659,8 +659,8 @@ def _rest(plan: SearchPlan) -> tuple[float, str]:
 
 def _parts(model: Any) -> dict[str, Any]:
     """Return a candidate and all estimators that it holds, by the prefix of their parameters."""
-    held = model.get_params(deep=True).items()
-    return {"": model, **{f"{name}__": part for name, part in held if hasattr(part, "get_params") and not isinstance(part, type)}}
+    held = parameters_of("", model).items()
+    return {join(name, ""): part for name, part in held if hasattr(part, "get_params") and not isinstance(part, type)}
 
 
 def _spender(model: Any) -> tuple[str, Any]:

@@ -60,10 +60,11 @@ def test_a_map_that_fills_one_array_again_and_again_repeats_no_record():
     assert np.array_equal(fitted(chunks(fresh).mapped(Overwriting())), fitted(chunks(fresh)))
 
 
+@pytest.mark.parametrize("error", (ValueError, SourceError, SystemExit, GeneratorExit))
 @pytest.mark.parametrize("cache", ("disk", None))
-def test_a_map_of_the_user_that_fails_quotes_no_record(cache):
+def test_a_map_of_the_user_that_fails_quotes_no_record(cache, error):
     def failing(x):
-        raise ValueError(SECRET)
+        raise error(SECRET)
 
     with pytest.raises(SourceError) as caught:
         fitted(chunks(fresh, cache=cache).mapped(failing))
