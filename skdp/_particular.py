@@ -34,11 +34,14 @@ class Particular:
         Releases that the estimator asks for after the solver has ended; their weights say how they divide their budget.
     share : float, default=1.0
         Part of the squared Gaussian-DP parameter that ``front`` and ``back`` leave for the solver.
+    blocks : tuple of slice, default=()
+        Places of the indicators of each category, where they are those of all its levels but one.
     """
 
     front: Release | None = None
     back: Schedule | None = None
     share: float = 1.0
+    blocks: tuple[slice, ...] = ()
 
     @property
     def n_columns(self) -> int | None:

@@ -141,8 +141,9 @@ class IntervalMixin:
         separated = " Where columns nearly separate the classes, nothing is identified." if hasattr(self, "classes_") else ""
         warn(
             f"{unknown} of {len(rows)} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
-            f"leave out rare levels and columns that others nearly determine{spelt}. Of indicators of a category that are "
-            f"columns of your own, leave one out, as a schema does.{separated}",
+            f"leave out rare levels, list a frequent level of a category first, and leave out columns that others nearly "
+            f"determine{spelt}. Of indicators of a category that are columns of your own, leave one out, as a schema does."
+            f"{separated}",
             LowSignalWarning,
         )
         return found
@@ -307,7 +308,11 @@ class InferenceMixin(IntervalMixin):
     def _plan_of(self, facts: Facts) -> Plan:
         if for_inference(self._algorithm()) and facts.feature_names is not None and INTERCEPT in facts.feature_names:
             raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
-        return super()._plan_of(facts)
+        plan = super()._plan_of(facts)
+        if not isinstance(stated := self._stated(), TreatmentSchema):
+            return plan
+        blocks = tuple(places for name, places in stated.blocks() if name in stated.references)
+        return replace(plan, problem=replace(plan.problem, particular=replace(plan.problem.particular, blocks=blocks)))
 
     def _interval_rows(self, X: Any) -> tuple[Any, float]:
         return self._rows_of(X), 0.0  # type: ignore[attr-defined]

@@ -261,11 +261,11 @@ def test_a_list_of_names_tests_several_columns_at_once():
             model.wald_test(mixed)
 
 
-@pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
-def test_a_rare_level_takes_no_interval_of_another_column(kind):
-    """123 of 30 000 records have it. Noise turns the direction of its coefficient into those of others."""
-    n, lost = 30_000, []
-    for seed in range(3):
+@pytest.mark.parametrize("levels", (["I", "II", "III", "IV", "rare"], ["rare", "I", "II", "III", "IV"]), ids=("last", "first"))
+def test_a_rare_level_takes_no_interval_of_another_column(levels):
+    """123 of 30 000 records have it. Noise turns the direction of its effect into those of others."""
+    n, of_level = 30_000, ["stage_rare"] if levels[-1] == "rare" else [f"stage_{level}" for level in levels[1:]] + ["(intercept)"]
+    for seed, kind in enumerate((DPLogisticRegression, DPLinearRegression)):
         rng = np.random.default_rng(seed)
         frame = pd.DataFrame({"age": rng.uniform(30, 80, n), "bmi": np.clip(rng.normal(27, 4, n), 15, 45)})
         frame["smoker"], frame["sex"] = rng.choice(["no", "yes"], n, p=[0.7, 0.3]), rng.choice(["f", "m"], n)
@@ -277,17 +277,40 @@ def test_a_rare_level_takes_no_interval_of_another_column(kind):
             "bmi": {"kind": "number", "bounds": [15, 45]},
             "smoker": {"kind": "category", "categories": ["no", "yes"]},
             "sex": {"kind": "category", "categories": ["f", "m"]},
-            "stage": {"kind": "category", "categories": ["I", "II", "III", "IV", "rare"]},
+            "stage": {"kind": "category", "categories": levels},
         }
         given = {"classes": [0, 1]} if kind is DPLogisticRegression else {"target_bounds": (-6, 6)}
         y = rng.random(n) < expit(raw) if kind is DPLogisticRegression else np.clip(raw + rng.normal(size=n), -6, 6)
         model = fitted(kind(0.4, schema={"columns": columns}, inference=True, **given), frame, y, seed=seed)
-        with pytest.warns(LowSignalWarning, match="1 of 9 coefficients"):
+        with pytest.warns(LowSignalWarning, match=f"{len(of_level)} of 9 coefficients.*leave out rare levels, list a frequent"):
             found = model.summary().to_frame()["estimable"]
-        lost += [*found.index[~found]]
+        assert [*found.index[~found]] == of_level
+        assert model.contrast({"stage_II": 1, "stage_III": -1}).estimable.all()
         ends = model.predict_interval(frame[frame["stage"] != "rare"][:20])
         assert (np.ptp(ends, axis=1) < 0.9 if kind is DPLogisticRegression else np.ptp(ends, axis=1) < 10).all()
-    assert lost == ["stage_rare"] * 3
+
+
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
+def test_a_plan_says_how_many_records_a_level_needs(kind):
+    """Levels of a third and of three times the number; it hardly depends on the number of records of the table."""
+    n, given = 20_000, {"classes": [0, 1]} if kind is DPLogisticRegression else {"target_bounds": (-2, 2)}
+    number = {"kind": "number", "bounds": [-1, 1]}
+    columns = {"a": number, "b": number, "c": {"kind": "category", "categories": ["I", "II", "few", "many"]}}
+    model = kind(1.0, schema={"columns": columns}, inference=True, **given)
+    stated = [re.search(r"a level that fewer than about ([\d,]+) records", model.plan(m).noise_size)[1] for m in (n, 3 * n)]
+    one, two = (int(text.replace(",", "")) for text in stated)
+    assert 50 < one < two < 1.3 * one
+    levels = RNG.choice(["I", "II"], n).astype(object)
+    levels[: one // 3], levels[one // 3 : one // 3 + 3 * one] = "few", "many"
+    frame = pd.DataFrame({"a": RNG.uniform(-1, 1, n), "b": RNG.uniform(-1, 1, n), "c": levels})
+    y = (
+        RNG.random(n) < expit(frame["a"])
+        if kind is DPLogisticRegression
+        else np.clip(frame["a"] + 0.3 * RNG.normal(size=n), -2, 2)
+    )
+    with pytest.warns(LowSignalWarning, match="1 of 6 coefficients"):
+        known = fitted(model, frame, y).summary().to_frame()["estimable"]
+    assert [*known.index[~known]] == ["c_few"]
 
 
 def test_a_single_class_identifies_nothing():

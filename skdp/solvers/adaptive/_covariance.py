@@ -11,7 +11,7 @@ from skdp.privacy.queries import Standardization
 from skdp.solvers._inference import MOST_ASIDE
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["Curvature", "Steps", "Unlearnt", "estimated_bread", "estimated_meat"]
+__all__ = ["Curvature", "Steps", "Unlearnt", "clear_of_flat", "estimated_bread", "estimated_meat"]
 
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns (docs/guarantees/intervals.md has those of the check).
@@ -242,7 +242,9 @@ class Curvature:
         )
 
 
-def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: float, most: float) -> Curvature:
+def estimated_bread(
+    released: np.ndarray, noise: float, frame: Frame, least: float, most: float, blocks: tuple[slice, ...] = ()
+) -> Curvature:
     """Return the curvature behind a released matrix.
 
     Parameters
@@ -255,6 +257,8 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
         Geometry, with the second moment in it.
     least, most : float
         Range of the mean second derivative over the second moment.
+    blocks : tuple of slice, default=()
+        Places of indicators of all levels of a category but one.
 
     Returns
     -------
@@ -264,7 +268,7 @@ def estimated_bread(released: np.ndarray, noise: float, frame: Frame, least: flo
     mean = min(max(float(np.trace(released)) / max(float(frame.curvature.sum()), 1e-300), least), most)
     everything = np.eye(len(released))
     found = _curvature(released, noise, everything, everything[:, :0], mean)
-    aside = _flat_columns(found, frame.geometry)
+    aside = _flat_columns(found, frame.geometry, blocks)
     return _curvature(released, noise, *_apart(aside), mean) if aside.size else found
 
 
@@ -287,20 +291,29 @@ def _curvature(released: np.ndarray, noise: float, kept: np.ndarray, aside: np.n
     return Curvature(released, variances, values, directions, shown, floored, mean, all_leaks)
 
 
-def _flat_columns(found: Curvature, geometry: Standardization) -> np.ndarray:
-    """Return the directions in which single coefficients that nothing identifies change, of shape (k, n_flat).
+def _flat_columns(found: Curvature, geometry: Standardization, blocks: tuple[slice, ...]) -> np.ndarray:
+    """Return the directions in which the effect of one column or one level changes that nothing identifies, shape (k, n_flat).
 
     The curvature in such a direction is the information about one column, such as the indicator of a rare level. Its noise is
-    that of one number, so that it shows more than eigenvalues do. All other coefficients are orthogonal to these directions.
+    that of one number, so that it shows more than eigenvalues do. The coefficients of all other columns are orthogonal to it. A
+    level without an indicator changes the constant, and the coefficients of all levels that have one.
     """
-    coefficients = geometry.to_rows(np.eye(len(found.released)))  # of the user, from those in the geometry
-    changes = np.linalg.inv(coefficients)[:, : geometry.centre.size]
+    d, order = geometry.centre.size, len(found.released)
+    coefficients = geometry.to_rows(np.eye(order))  # of the user, from those in the geometry
+    effects = np.eye(order)[:, :d]
+    for block in blocks if geometry.intercept else ():
+        left_out = np.zeros(order)
+        left_out[block], left_out[d] = -1.0, 1.0
+        effects = np.column_stack([effects, left_out])
+    changes = np.linalg.solve(coefficients, effects)
     changes = changes / np.linalg.norm(changes, axis=0)
-    hidden = np.square(coefficients @ found.directions[:, ~found.shown]).sum(axis=1) / np.square(coefficients).sum(axis=1)
+    rows = np.vstack([coefficients[:d], changes[:, d:].T])
+    hidden = np.square(rows @ found.directions[:, ~found.shown]).sum(axis=1) / np.square(rows).sum(axis=1)
     curvature = ((found.released @ changes) * changes).sum(axis=0)
     spread = np.sqrt(_quadratic(found.variances, np.square(changes)))
-    flat = curvature <= np.maximum(_clear_of_flat(float(found.values.mean()), spread), SINGULAR * found.mean)
-    return np.asarray(changes[:, flat & (hidden[: changes.shape[1]] > MOST_ASIDE)])
+    mean = float(found.values.mean())
+    flat = curvature <= np.maximum(np.minimum(clear_of_flat(mean, spread), mean - ABOVE_FLAT[0] * spread), SINGULAR * found.mean)
+    return np.asarray(changes[:, flat & (hidden > MOST_ASIDE)])
 
 
 def _apart(aside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -310,8 +323,21 @@ def _apart(aside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return basis[:, rank:], basis[:, :rank]
 
 
-def _clear_of_flat(mean: float, spread: np.ndarray) -> np.ndarray:
-    """Return how far above a flat direction the curvature of one is that is not flat."""
+def clear_of_flat(mean: float, spread: np.ndarray) -> np.ndarray:
+    """Return how far above a flat direction the curvature of one is that is not flat.
+
+    Parameters
+    ----------
+    mean : float
+        Mean curvature.
+    spread : ndarray
+        Standard deviations of the noise of curvatures.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of ``spread``.
+    """
     return np.asarray(np.clip(ABOVE_MEAN * mean, ABOVE_FLAT[0] * spread, ABOVE_FLAT[1] * spread))
 
 
@@ -347,7 +373,7 @@ def _along_eigenvectors(
     spread = np.sqrt(_quadratic(variances, squares))
     mean = float(cleaned.mean())
     flat = -(between / np.maximum(cleaned, np.maximum(edges / 2, 1e-300))).sum(axis=1)
-    shown = (values > np.maximum(flat + _clear_of_flat(mean, spread), SINGULAR * mean)) & (edges <= MOST_EDGE * mean)
+    shown = (values > np.maximum(flat + clear_of_flat(mean, spread), SINGULAR * mean)) & (edges <= MOST_EDGE * mean)
     return cleaned, shown, edges, LEAK * mixed
 
 
