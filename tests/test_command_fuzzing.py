@@ -32,7 +32,8 @@ FACTS = {
     "target": "paid",
     "classes": ["no", "yes"],
 }
-FIT = ["--schema", "facts.json", "--epsilon", "1", "--delta", "1e-6", "--solver", "gd", "--quiet", "--ledger", "book.sqlite"]
+FIT = ["--schema", "facts.json", "--epsilon", "1", "--delta", "1e-6", "--estimator", "logistic"]
+FIT += ["--solver", "gd", "--quiet", "--ledger", "book.sqlite"]
 CODE = f"__import__('pathlib').Path({MARKER!r}).touch()"
 WORDS = [
     "",

@@ -35,6 +35,7 @@ SEPARATORS = (*SUSPECTS, " ")
 TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 PACKED = ("", ".gz", ".zip", ".bz2", ".xz")  # pandas unpacks them
 TABLES = (*(text + packed for packed in PACKED for text in TEXTS), ".zip", ".parquet")
+OF_FIRST_LINE = " On the command line, --skip N leaves N lines before the names out, and --sep says what separates them."
 MISSING = ("", "NA", "NaN", "nan", "null", "?")  # texts of a cell that stand for a missing number
 MARKS = {"decimal": (".", ","), "thousands": (None, ",", ".", "'", " ")}
 SHOWN = 20  # most names of columns in a message, a choice that keeps it on a few lines
@@ -279,10 +280,8 @@ def _nearest(name: str, names: Sequence[str]) -> str:
         return ""
     near = sorted(names, key=lambda other: -SequenceMatcher(None, name.lower(), other.lower()).ratio())
     more = "" if len(near) <= SHOWN else f", and {len(near) - SHOWN} more"
-    skip = (
-        " On the command line, --skip N leaves N lines before the names out." if names[0][:1] in "#%" or len(names) == 1 else ""
-    )
-    return f" They are, nearest name first: {', '.join(near[:SHOWN])}{more}.{skip}"
+    advice = OF_FIRST_LINE if names[0][:1] in "#%" or len(names) == 1 else ""
+    return f" They are, nearest name first: {', '.join(near[:SHOWN])}{more}.{advice}"
 
 
 def first_file(path: Path) -> Path:
