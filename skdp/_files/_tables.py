@@ -388,11 +388,9 @@ def _read_text(path: Path, form: TextFormat, kinds_only: bool) -> Any:
 def _check_lines(frame: Any, sep: str) -> None:
     """Raise an error if a cell spans lines and holds a separator: between two stray quotation marks, records become one cell."""
     for place, dtype in enumerate(frame.dtypes):
-        if dtype.kind not in "biufcmM":
-            cells = frame.iloc[:, place].dropna().astype(str)
-            whole = cells.str.cat()
-            if ("\n" in whole or "\r" in whole) and (cells.str.contains("[\n\r]") & cells.str.contains(sep, regex=False)).any():
-                raise _Refused(f"a cell spans lines and holds separators, as between two stray quotation marks; {OF_QUOTES}")
+        cells = [] if dtype.kind in "biufcmM" else frame.iloc[:, place].tolist()
+        if any(sep in cell for cell in cells if isinstance(cell, str) and ("\n" in cell or "\r" in cell)):
+            raise _Refused(f"a cell spans lines and holds separators, as between two stray quotation marks; {OF_QUOTES}")
 
 
 def _read_parquet(path: Path, header_only: bool, kinds_only: bool) -> Any:
@@ -410,13 +408,9 @@ def to_numbers(frame: Any, name: str) -> bool:
     pandas, column = imported("pandas"), frame[name]
     if column.dtype.kind in "Mm":
         return False
-    if column.dtype.kind in "biuf":
-        frame[name] = column.astype("float64")
-        empty = column.isna()
-    else:
-        empty = missing_cells(column)
-        frame[name] = pandas.Series(column.map(_number), column.index, dtype="float64").where(~empty)
-    return bool((frame[name].abs() < float("inf"))[~empty].all())
+    numbers = column if column.dtype.kind in "biuf" else column.astype(object).map(_number)
+    frame[name] = found = pandas.Series(numbers, column.index).astype("float64")
+    return bool(missing_cells(column[found.isna()]).all() and (found.abs() != float("inf")).all())
 
 
 def to_moments(frame: Any, name: str) -> bool:
