@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ MADE_UP = (0.0, 1.0, 0.5, -1.0, 100.0)
 
 
 def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a model predicts for each record, and for which records it raises an error instead.
+    """Return what a model predicts for each record, and for which records it raises an error or leaves them out.
 
     Parameters
     ----------
@@ -94,11 +95,12 @@ def _row_like(X: Any, value: float) -> Any:
 
 
 def _tried(predict: Predict, X: Any) -> np.ndarray | None:
-    """Return predictions, or None if the model raises an error."""
+    """Return predictions, or None if the model raises an error, or has not one for each record."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return predict(X)
+            found = predict(X)
+            return found if _length(X) in (None, len(found)) else None  # a step of the model may have left records out
         except KeyboardInterrupt:
             raise
         except MemoryError:
@@ -106,6 +108,12 @@ def _tried(predict: Predict, X: Any) -> np.ndarray | None:
         except BaseException:  # whose text may quote data
             return None
     raise MemoryError("The predictions of the model need more memory than there is.")
+
+
+def _length(X: Any) -> int | None:
+    """Return the number of records, which is public; None if the table does not state it."""
+    length = X.shape[0] if hasattr(X, "shape") else len(X)
+    return int(length) if isinstance(length, Integral) else None
 
 
 def _find(predict: Predict, X: Any, places: np.ndarray, failed: np.ndarray) -> None:
