@@ -43,7 +43,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_surroundings": set(),
     "_prepared": {"_surroundings"},
     "_copying": {"_surroundings"},
-    "inspection": {"_prepared", "_surroundings"},
+    "inspection": {"_label_types", "_prepared", "_surroundings"},
     "model_selection": {
         *("_copying", "_data_validation", "_software", "_surroundings", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
@@ -63,7 +63,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
-        *("_copying", "_prepared", "_stated_partitions", "_projections", "_table_types"),
+        *("_copying", "_label_types", "_prepared", "_stated_partitions", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },
 }
