@@ -25,7 +25,7 @@ from skdp._particular import NOTHING, Particular
 from skdp._table_types import as_table
 from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import silent, warn
 
 __all__ = [
     "DTYPES",
@@ -400,8 +400,7 @@ def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
     """
     values = None
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with silent():
             given = np.asarray(weights)
             kind = given.dtype.kind  # dates and durations become numbers in a list
             numbers = kind in "biuf" or (kind == "O" and all(isinstance(entry, Real) for entry in given.ravel().tolist()))
@@ -595,8 +594,6 @@ def _safe(error: Exception, X: Any) -> Exception:
     if SAFE.match(text):
         advice = {"Input X": columns_with_gaps(X) + MISSING, "Input y": UNLABELLED}.get(text[:7])
         return type(error)(text.split("\n")[0] + advice if advice else text)
-    if type(X).__name__ == "LazyFrame":
-        return TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")
     if isinstance(error, TypeError):
         return TypeError(
             "Unknown label type: y has labels that are missing, or neither all text nor all numbers, or X has objects that are "

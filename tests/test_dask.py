@@ -7,6 +7,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -764,3 +765,15 @@ def test_the_number_of_workers_changes_no_bit(workers, threads, processes, clust
     options = {"n_workers": workers, "threads_per_worker": threads, "processes": processes, "dashboard_address": None}
     with distributed.LocalCluster(**options) as local, distributed.Client(local):
         assert np.array_equal(fitted(STEPS, *parts).coef_, here.coef_)
+
+
+def test_warnings_about_records_do_not_leave_a_fit(cluster, narrow, caplog):
+    """The size of the graph is that of the records in it, and tasks of the user may run in this process."""
+    X, y = narrow
+    table = da.from_array(X, chunks=(1500, 6)), da.from_array(y, chunks=1500)
+    small = dask.config.set({"distributed.admin.large-graph-warning-threshold": "1kB"})
+    with small, caplog.at_level(logging.WARNING), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        fitted(DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GradientDescent(2)), *table)
+        fitted(LearnedSchema(9.0), dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=2), None)
+    assert not [str(w.message) for w in heard] and not [r.getMessage() for r in caplog.records if "size" in r.getMessage()]

@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.errors import SourceError
+from skdp.privacy.errors import SourceError, silent
 
 __all__ = ["copied", "is_foreign", "quoting_nothing"]
 
 
 def quoting_nothing(work: Callable[[], Any], text: str) -> Any:
-    """Return the result of a user's function, or raise SourceError with a text that quotes no record."""
+    """Return the result of a user's function, without its warnings, or raise SourceError with a text that quotes no record."""
     try:
-        return work()
+        with silent():
+            return work()
     except MemoryError:
         failure: BaseException = MemoryError("A function that reads or maps the table needs more memory than there is.")
     except KeyboardInterrupt:

@@ -152,7 +152,7 @@ class Table:
             The mapped records.
         """
         for step in self.steps:
-            X = copied(quoting_nothing(partial(step, X), FAILED)) if is_foreign(step) else step(X)
+            X = quoting_nothing(partial(_mapped, step, X), FAILED) if is_foreign(step) else step(X)
         return X if self.dtype is None else converted(X, np.dtype(self.dtype))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -165,6 +165,11 @@ class Table:
 
     def __repr__(self) -> str:
         return f"<Table: {self.source.description}>"
+
+
+def _mapped(step: Callable[[Any], Any], X: Any) -> Any:
+    """Return what a map of the user's returns, which may overwrite it later."""
+    return copied(step(X))
 
 
 def converted(X: Any, dtype: np.dtype[Any]) -> Any:

@@ -17,7 +17,7 @@ from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import silently, warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
@@ -214,6 +214,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return tags
 
     @with_callbacks
+    @silently
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 

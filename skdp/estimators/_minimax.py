@@ -16,6 +16,7 @@ from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
 from skdp.privacy.budget import Budget
+from skdp.privacy.errors import silently
 from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
 __all__ = ["DPMinimax"]
@@ -169,6 +170,7 @@ class DPMinimax(DPEstimator):
         self.verbose = verbose
 
     @with_callbacks
+    @silently
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Solve the problem, spending the budget once.
 

@@ -1,5 +1,6 @@
 """Read a table in partitions: its public facts, and its records behind an engine that works on them."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -330,8 +331,10 @@ def _refuse_early(estimator: Any, table: Table) -> None:
     """Refuse a solver that needs a table in memory before the table is read: that depends on no number of records or columns."""
     n_samples, n_features = table.shape
     try:
-        classes = estimator._planned_classes(None)[0]
-        plan = estimator._plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the budget: the number of records may be another
+            classes = estimator._planned_classes(None)[0]
+            plan = estimator._plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
     except Exception:  # the plan of the table will say what is wrong
         return
     refuse_partitions(plan, type(estimator).__name__, table.cache is not None)

@@ -28,7 +28,7 @@ from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
-from skdp.privacy.errors import warn
+from skdp.privacy.errors import silently, warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
@@ -72,6 +72,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return tags
 
     @with_callbacks
+    @silently
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 

@@ -19,6 +19,7 @@ from skdp.metrics._noisy_errors import REGRESSION
 from skdp.metrics._noisy_table import METRICS
 from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds, targets_of
 from skdp.metrics._several_classes import MOST_CLASSES, SEVERAL, evaluate_matrix, plan_matrix, predicted_classes
+from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
 
@@ -27,6 +28,7 @@ __all__ = ["evaluate", "plan_evaluation"]
 DEFAULT = ("accuracy", "roc_auc", "log_loss", "brier_score")
 
 
+@silently
 def evaluate(
     model: Any,
     X: Any,

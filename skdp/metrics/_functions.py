@@ -11,6 +11,7 @@ from skdp.metrics._classes import class_numbers, evaluate_scores, log_odds_of
 from skdp.metrics._evaluation import Metric
 from skdp.metrics._evaluation_plan import budget_of, check_level, check_noise
 from skdp.metrics._regression import check_bounds, column_of, evaluate_errors, targets_of
+from skdp.privacy.errors import silently
 
 __all__ = [
     "dp_accuracy_score",
@@ -83,6 +84,7 @@ True
 def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
     """Return the function of a metric of two classes."""
 
+    @silently
     def score(
         y_true: Any,
         y_score: Any,
@@ -174,6 +176,7 @@ True
 def _of_errors(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
     """Return the function of a metric of a regression."""
 
+    @silently
     def score(
         y_true: Any,
         y_pred: Any,

@@ -35,6 +35,7 @@ from skdp.privacy.errors import (
     OutsideGuaranteeWarning,
     TableWarning,
     WeakPrivacyWarning,
+    silently,
     warn,
 )
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
@@ -104,6 +105,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         return self._plan(candidates, [self._candidate(candidate) for candidate in candidates], shape.n_samples)
 
     @one_run()
+    @silently
     def fit(self, X: Any, y: Any) -> Any:
         """Search for the best candidate, and keep its model.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp._files._suffixes import imported
 from skdp._table_types import as_frame
+from skdp.privacy.errors import silent
 
 __all__ = ["is_lazy", "lazily", "public_row"]
 
@@ -78,7 +79,7 @@ def public_row(X: Any, names: list[str] | None = None) -> Any:
 def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @wraps(method)
     def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
-        with np.errstate(all="ignore"):  # a warning or an error would reveal a value
+        with silent():
             return lazy(self, X) if is_lazy(X) else method(self, as_frame(X), *others, **further)
 
     return either

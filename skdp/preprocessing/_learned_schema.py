@@ -21,6 +21,7 @@ from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, 
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
@@ -140,6 +141,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
+    @silently
     def fit(self, X: Any, y: Any = None) -> "LearnedSchema":
         """Learn the columns of a data frame.
 

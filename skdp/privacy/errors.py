@@ -1,9 +1,16 @@
 """Defines the exceptions and warnings about the privacy guarantee."""
 
+import re
 import reprlib
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
 
 __all__ = [
     "BudgetExceededError",
@@ -17,8 +24,12 @@ __all__ = [
     "TableWarning",
     "WeakPrivacyWarning",
     "shown",
+    "silent",
+    "silently",
     "warn",
 ]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Shortens values in messages: one level of nesting and 200 characters, a choice that keeps a message on a few lines.
 BRIEF = reprlib.Repr()
@@ -92,8 +103,68 @@ def shown(value: Any) -> str:
     return f"<{type(value).__name__} of shape {value.shape}>" if has_shape else BRIEF.repr(value)
 
 
+class Silence:
+    """Silences all warnings but those of `warn`, as long as any thread of the process is inside.
+
+    One filter is put in front of those of the user, and taken out by the last thread that leaves. So threads that enter and
+    leave in any order leave the filters as they were, which `warnings.catch_warnings` in each of them would not.
+    """
+
+    FILTER = ("ignore", re.compile(r"(?s:.*)"), Warning, None, 0)
+
+    def __init__(self) -> None:
+        self._lock, self._inside = RLock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                warnings.filters.insert(0, self.FILTER)  # type: ignore[attr-defined]
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                warnings.filters[:] = self._without()  # type: ignore[index]
+
+    @contextmanager
+    def broken(self) -> Iterator[None]:
+        """Let warnings through, by the filters of the user and of this package."""
+        with self._lock, warnings.catch_warnings():
+            warnings.filters[:] = self._without()  # type: ignore[index]
+            yield
+
+    def _without(self) -> list[Any]:
+        return [entry for entry in warnings.filters if entry is not self.FILTER]  # type: ignore[attr-defined]
+
+
+SILENCE = Silence()
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Silence other people's warnings, and floating-point errors, while records are read or worked on.
+
+    Readers, maps of rows, losses, models, ``__array__`` and libraries warn of single records, and programs may turn warnings and
+    floating-point errors into exceptions. What `warn` says is public, and is heard.
+    """
+    with SILENCE, np.errstate(all="ignore"):
+        yield
+
+
+def silently(method: Method) -> Method:
+    """Let a function that reads records run in `silent`."""
+
+    @wraps(method)
+    def undisturbed(*arguments: Any, **named: Any) -> Any:
+        with silent():
+            return method(*arguments, **named)
+
+    return undisturbed  # type: ignore[return-value]
+
+
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that called skdp.
+    """Warn at the line of the user's code that called skdp; in `silent`, nothing else is heard.
 
     Parameters
     ----------
@@ -107,4 +178,5 @@ def warn(message: str, category: type[Warning]) -> None:
         if sys._getframe(level).f_back is None:
             break
         level += 1
-    warnings.warn(message, category, stacklevel=level + 1)
+    with SILENCE.broken():
+        warnings.warn(message, category, stacklevel=level + 1)

@@ -2,7 +2,6 @@
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,7 @@ from scipy import sparse
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError
+from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError, silent
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.selection import GumbelNoise
@@ -313,8 +312,7 @@ class Oracle:
         """Silence warnings, which may quote data, and mark that a query is being answered."""
         outer, self._answering = self._answering, True
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with silent():
                 yield
         finally:
             self._answering = outer

@@ -252,7 +252,7 @@ BAD = {
         "nothing",
     ),
     "array": ({}, dict(X=np.full((5, 2), 31415.0)), "X is a ndarray; expected a data frame"),
-    "lazy": ({}, dict(X=pl.DataFrame({"a": [31415.0] * 5}).lazy()), "X is a LazyFrame; expected a data frame"),
+    "lazy": ({}, dict(X=pl.DataFrame({"a": [31415.0] * 5}).lazy()), "X is a LazyFrame, which holds no records"),
     "one record": ({}, dict(X=pd.DataFrame({"a": [31415.0]})), "X has 1 records"),
     "names": ({}, dict(X=pd.DataFrame({0: [31415.0] * 3})), "no strings"),
     "twice": ({}, dict(X=pd.DataFrame([[31415.0, 1.0]] * 3, columns=["a", "a"])), "the same name twice"),

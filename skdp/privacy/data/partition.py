@@ -15,7 +15,7 @@ from scipy import sparse
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import Sums, TrainingData
-from skdp.privacy.errors import SourceError
+from skdp.privacy.errors import SourceError, silent
 
 __all__ = [
     "Chunk",
@@ -132,7 +132,7 @@ def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
         if isinstance(argument, Failure):
             return argument
     try:
-        with np.errstate(all="ignore"):
+        with silent():
             return work(*arguments)
     except SourceError as error:
         return Failure(SourceError, str(error))

@@ -70,7 +70,7 @@ def test_chunks_share_file_descriptors(monkeypatch):
     assert len(os.listdir("/proc/self/fd")) <= before + 10
     file.close()
     del kept
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # another file of the process may have been closed
 
 
 @linux
