@@ -152,6 +152,27 @@ def test_a_lazy_frame_is_refused_without_asking_for_its_types(rng):
             DPLogisticRegression().fit(frame.lazy(), [0, 1] * 12)
 
 
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_a_lazy_frame_is_refused_wherever_a_table_goes_in(kind, rng):
+    frame = pl.DataFrame({"a": rng.uniform(-1, 1, 400), "b": rng.uniform(-1, 1, 400)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kind(8.0, delta=1e-4, classes=[0, 1], schema="learn").fit(frame, [0, 1] * 200)
+    stated = from_schema({"columns": {name: {"kind": "number", "bounds": [-1, 1]} for name in "ab"}})
+    lazy = frame.lazy()
+    for call in (
+        lambda: model.predict(lazy),
+        lambda: model.plan(lazy),
+        lambda: LearnedSchema().fit(lazy),
+        lambda: LearnedSchema().plan(lazy),
+        lambda: stated.fit_transform(lazy),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pl.exceptions.PerformanceWarning)
+            with pytest.raises(TypeError, match=r"X is a LazyFrame, which holds no records yet; expected a table"):
+                call()
+
+
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPTabularClassifier])
 def test_a_forgotten_target_is_named(kind, frame):
     with pytest.raises(ValueError, match=r"^y is missing; expected fit\(X, y\)"):
