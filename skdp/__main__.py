@@ -119,7 +119,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
     )
-    parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, default=1, help="show no progress")
+    parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, help="show no progress bar")
     parser.add_argument("-v", "--verbose", dest="show_report", action="store_true", help="print the privacy report")
 
 

@@ -1,6 +1,8 @@
 """Report the progress of a fit after each release, by scikit-learn's callbacks (since 1.9) and by printed lines."""
 
 import inspect
+import sys
+from multiprocessing import current_process
 from time import monotonic
 from typing import Any
 
@@ -18,9 +20,51 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "PartitionProgress", "Progress", "asks_for_data", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "PartitionProgress", "Progress", "asks_for_data", "tells_partitions", "with_callbacks"]
 
 PAUSE = 5.0  # seconds between two lines about partitions, at least; a choice: short passes print none
+
+
+PATIENCE = 3.0  # seconds of a fit before there is a bar; a choice: shorter fits need none
+REFRESH, WIDTH = 0.2, 30  # seconds between two states of a bar, at least; its length in characters; choices
+
+
+class Bar:
+    """Draw a progress bar on the terminal of a fit that takes long; it overwrites itself, and leaves nothing at the end.
+
+    Parameters
+    ----------
+    title : str
+        What takes long.
+    total : int
+        Number of steps.
+    """
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total, self._begun = title, total, monotonic()
+        self._next, self._length = self._begun + PATIENCE, 0
+
+    def show(self, done: int) -> None:
+        """Draw how many steps are done, if the fit takes long; wipe the bar once all are."""
+        if done == self._total:
+            self._write(" " * self._length)
+        elif monotonic() >= self._next:
+            full, seconds = WIDTH * done // self._total, monotonic() - self._begun
+            left = seconds * (self._total - done) / done
+            text = (
+                f"[{self._title}] [{'#' * full}{'.' * (WIDTH - full)}] {done} of {self._total} releases, about {left:.0f} s left"
+            )
+            self._write(text.ljust(self._length))
+            self._next, self._length = monotonic() + REFRESH, max(self._length, len(text))
+
+    def _write(self, text: str) -> None:
+        if text:
+            print(f"\r{text}", end="\r", file=sys.stderr, flush=True)
+
+
+def on_terminal() -> bool:
+    """Return whether a bar can be seen: not in workers, which would draw over each other, and not in files."""
+    return current_process().name == "MainProcess" and sys.stderr is not None and sys.stderr.isatty()
 
 
 class Progress:
@@ -32,11 +76,12 @@ class Progress:
         The estimator that is fitted. The callbacks of the one that the user fits are called.
     total : int
         Number of releases on the schedule.
-    verbose : int
-        0 prints nothing, 1 prints about ten lines, 2 prints one line per release.
+    verbose : int or None
+        None draws a bar on a terminal if the fit takes long, 0 prints nothing, 1 prints about ten lines, 2 prints one line per
+        release.
     """
 
-    def __init__(self, estimator: Any, total: int, verbose: int) -> None:
+    def __init__(self, estimator: Any, total: int, verbose: int | None) -> None:
         estimator = estimator._user_model
         _warn_of_readers(estimator)
         self._estimator, self._total, self._done = estimator, total, 0
@@ -44,6 +89,7 @@ class Progress:
         has_callbacks = hasattr(estimator, "_init_callback_context")
         self._context = estimator._init_callback_context(max_subtasks=total) if has_callbacks else None
         self._heard = bool(_callbacks(estimator))
+        self._bar = Bar(type(estimator).__name__, total) if verbose is None and not self._heard and on_terminal() else None
 
     def begin(self) -> None:
         """Announce the fit."""
@@ -57,6 +103,8 @@ class Progress:
             task = self._context.subcontext(task_name="release")
             task.call_on_fit_task_begin(estimator=self._estimator)
             task.call_on_fit_task_end(estimator=self._estimator)
+        if self._bar is not None:
+            self._bar.show(self._done)
         if self._every and (self._done % self._every == 0 or self._done == self._total):
             print(f"[{type(self._estimator).__name__}] {self._done} of {self._total} releases")
 
@@ -89,6 +137,11 @@ class PartitionProgress:
         if monotonic() - self._last >= PAUSE:
             print(f"{self._line} {done}{self._of} partitions")
             self._last = monotonic()
+
+
+def tells_partitions(estimator: Any) -> bool:
+    """Return whether lines tell of the partitions that a pass has done."""
+    return (estimator.verbose or 0) > 1
 
 
 def asks_for_data(estimator: Any) -> bool:

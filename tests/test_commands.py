@@ -17,7 +17,7 @@ from seeded import fitted
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.tables import data_directory, load
-from skdp import DPLogisticRegression, load_model
+from skdp import DPLogisticRegression, _progress, load_model
 from skdp.__main__ import main
 from skdp._commands._records import read_labelled
 from skdp.preprocessing import Schema, from_schema, read_table
@@ -156,9 +156,11 @@ def test_test_records_are_not_fitted(folder, capsys):
     assert json.loads(Path("report.json").read_text())["public"]["n_samples"] == (~wrong).sum()
 
 
-def test_progress_is_shown_unless_quiet(folder, capsys):
+def test_progress_is_shown_unless_quiet(folder, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "on_terminal", lambda: True)
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
     assert main(["fit", "people.csv", "--schema", "facts.json", "--epsilon", "1", "--model", "new.joblib"]) == 0
-    assert re.search(r"\[DPTabularClassifier\] \d+ of \d+ releases", capsys.readouterr().err)
+    assert re.search(r"\[DPTabularClassifier\] \[#*\.+\] \d+ of \d+ releases", capsys.readouterr().err)
     assert fit("people.csv") == 0
     assert capsys.readouterr().err == ""
 

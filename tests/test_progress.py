@@ -1,5 +1,6 @@
 """Progress: one tick per release, printed or through scikit-learn's callbacks, and what callbacks may see."""
 
+from io import StringIO
 from threading import enumerate as enumerate_threads
 from threading import main_thread
 
@@ -13,6 +14,7 @@ from sklearn.utils.fixes import parse_version
 from skdp import DPLogisticRegression, DPTabularClassifier, DPTabularRegressor, OutsideGuaranteeWarning, _progress
 from skdp._progress import Progress
 from skdp.data import chunks, npy
+from skdp.model_selection import DPGridSearchCV
 from skdp.privacy.data import summation
 from skdp.solvers import GradientDescent
 
@@ -33,6 +35,43 @@ def test_verbose_counts_releases(verbose, lines, capsys):
     assert len(printed) == lines
     if lines:
         assert printed[-1] == "[DPLogisticRegression] 25 of 25 releases"
+
+
+class Terminal(StringIO):
+    """Keeps what is written to it."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "verbose, terminal, seconds, shown",
+    ((None, True, 0.0, True), (None, True, 1e3, False), (None, False, 0.0, False), (0, True, 0.0, False), (1, True, 0.0, False)),
+)
+def test_a_long_fit_shows_a_bar_on_a_terminal(verbose, terminal, seconds, shown, monkeypatch, capsys):
+    """By default; it is wiped at the end."""
+    written = Terminal() if terminal else StringIO()
+    monkeypatch.setattr(_progress.sys, "stderr", written)
+    monkeypatch.setattr(_progress, "PATIENCE", seconds)
+    monkeypatch.setattr(_progress, "REFRESH", 0.0)
+    estimator(**({} if verbose is None else {"verbose": verbose})).fit(X, y)
+    states = [state for state in written.getvalue().split("\r") if state]
+    assert bool(states) == shown and (capsys.readouterr().out == "") == (verbose != 1)
+    if shown:
+        assert len(states) == STEPS and states[9].startswith(f"[DPLogisticRegression] [{12 * '#'}{18 * '.'}] 10 of 25 releases")
+        assert not states[-1].strip() and len(states[-1]) >= len(states[-2])
+
+
+def test_trials_of_a_search_show_no_bar(monkeypatch):
+    """Their number is secret."""
+    monkeypatch.setattr(_progress.sys, "stderr", written := Terminal())
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (2000, 2))
+    model = DPLogisticRegression(feature_bounds=1.0, solver=GradientDescent(3))
+    search = DPGridSearchCV(model, {"alpha": [0.01, 0.1]}, epsilon=3.0, delta=1e-6)
+    search.fit(rows, (rows[:, 0] > 0).astype(int))
+    assert written.getvalue() == ""
 
 
 class Recorder:

@@ -389,7 +389,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         check_scale("intercept_scaling", self.intercept_scaling)
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
-        check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0)
+        check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0, optional=True)
         check_random_state(self.random_state)
 
     def _check_bounds(self) -> None:

@@ -88,8 +88,9 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -185,7 +186,7 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         max_sample_weight: float | None = None,
         inference: bool = False,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta

@@ -51,8 +51,9 @@ class DPMinimax(DPEstimator):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ class DPMinimax(DPEstimator):
         alpha: float | None = None,
         data_norm: float | None = None,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.saddle = saddle
         self.epsilon = epsilon

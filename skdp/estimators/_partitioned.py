@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
 from skdp._label_types import refuse_mixed_labels, sorted_labels
-from skdp._progress import PartitionProgress, asks_for_data
+from skdp._progress import PartitionProgress, asks_for_data, tells_partitions
 from skdp.data import Table
 from skdp.data._dask import current_client, is_dask, table_of
 from skdp.estimators._group_labels import GroupColumn
@@ -101,11 +101,11 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     stream = Stream(X, reader, estimator._takes_groups, _type_of_labels(estimator, X))
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
-        if estimator.verbose > 1:
+        if tells_partitions(estimator):
             engine.on_partition = PartitionProgress(estimator, "read", None if None in X.shape else number_of_chunks(*X.shape))
         kind = _stored(X)
         loaded = engine.load(None if kind is None or X.shape[1] is None else X.shape[1] * kind.itemsize, X.shape[0])
-        if estimator.verbose > 1:
+        if tells_partitions(estimator):
             engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
         if getattr(reader, "n_samples", facts.n_samples) != facts.n_samples:  # what was planned for the number that was known
@@ -155,10 +155,10 @@ def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], 
         )
     engine = DaskEngine(client, table.source.parts, PartReading(reader))  # type: ignore[attr-defined]
     try:
-        if estimator.verbose > 1:
+        if tells_partitions(estimator):
             engine.on_partition = PartitionProgress(estimator, "read", len(table.source.parts))  # type: ignore[attr-defined]
         loaded = engine.load()
-        if estimator.verbose > 1:
+        if tells_partitions(estimator):
             engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
         known = [part.public for part in loaded if part.n_rows]
         n_samples = sum(part.n_rows for part in loaded)

@@ -221,7 +221,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         silent = {"verbose": False, "memory": None, "n_jobs": None}
         for prefix, part in _parts(model).items():
             of_part = part.get_params(deep=False)
-            model.set_params(**{f"{prefix}{name}": value for name, value in silent.items() if of_part.get(name)})
+            model.set_params(**{f"{prefix}{name}": value for name, value in silent.items() if of_part.get(name, value) != value})
         prefix, _ = _spender(model)
         if budget is not None:
             own = {"epsilon": epsilon, "delta": budget.delta, "adjacency": budget.adjacency}

@@ -87,8 +87,9 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -189,7 +190,7 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
         max_sample_weight: float | None = None,
         inference: bool = False,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -281,8 +282,9 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -379,7 +381,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         max_sample_weight: float | None = None,
         inference: bool = False,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta

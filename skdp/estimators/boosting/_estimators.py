@@ -57,8 +57,9 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -140,7 +141,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -240,8 +241,9 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
         the noise, which comes from the operating system's cryptographic generator.
-    verbose : int, default=0
-        1 prints about ten lines of progress; 2 prints one line per release, and partitions done where a pass takes long.
+    verbose : int or None, default=None
+        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
+        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -324,7 +326,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
         schema: Any = None,
         feature_bounds: Any = None,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
