@@ -21,7 +21,7 @@ from skdp.estimators._raw_predictions import raw_predictions
 from skdp.losses import Logistic, Multinomial
 from skdp.preprocessing._octave_rule import lighter
 from skdp.preprocessing._schema import Schema
-from skdp.privacy.errors import silently
+from skdp.privacy.errors import silent
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
@@ -49,7 +49,6 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         return self.classes if facts is None else facts.classes
 
     @with_callbacks
-    @silently
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
@@ -68,7 +67,8 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
-        return self._fit(X, y, unsupported)
+        with silent():
+            return self._fit(X, y, unsupported)
 
     @takes_tables
     def decision_function(self, X: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
-from skdp.privacy.errors import silently, warn
+from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
@@ -215,7 +215,6 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         return tags
 
     @with_callbacks
-    @silently
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
@@ -236,19 +235,22 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
-        if in_partitions(X) and groups is not None:
-            raise TypeError("groups is given beside a table in partitions, which names its own; expected npy(X, y, groups=...).")
-        if groups is not None and groups is y:
-            raise ValueError(
-                "groups is y; expected public groups, which are not made from the labels: their sizes are published."
-            )
-        if groups is None and not in_partitions(X):
-            warn(
-                "groups=None: all records are one group, and the mean loss of all is minimised. Use one public label per "
-                "record, or DPLogisticRegression, which does that better.",
-                UserWarning,
-            )
-        return self._fit(X, y, unsupported, groups=groups)
+        with silent():
+            if in_partitions(X) and groups is not None:
+                raise TypeError(
+                    "groups is given beside a table in partitions, which names its own; expected npy(X, y, groups=...)."
+                )
+            if groups is not None and groups is y:
+                raise ValueError(
+                    "groups is y; expected public groups, which are not made from the labels: their sizes are published."
+                )
+            if groups is None and not in_partitions(X):
+                warn(
+                    "groups=None: all records are one group, and the mean loss of all is minimised. Use one public label per "
+                    "record, or DPLogisticRegression, which does that better.",
+                    UserWarning,
+                )
+            return self._fit(X, y, unsupported, groups=groups)
 
     def plan(
         self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, group_sizes: Any = None

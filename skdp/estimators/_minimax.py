@@ -16,7 +16,7 @@ from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import silently
+from skdp.privacy.errors import silent
 from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
 __all__ = ["DPMinimax"]
@@ -171,7 +171,6 @@ class DPMinimax(DPEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    @silently
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Solve the problem, spending the budget once.
 
@@ -189,7 +188,8 @@ class DPMinimax(DPEstimator):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
-        return self._fit(X, y, unsupported)
+        with silent():
+            return self._fit(X, y, unsupported)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -28,7 +28,7 @@ from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
-from skdp.privacy.errors import silently, warn
+from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
@@ -72,7 +72,6 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return tags
 
     @with_callbacks
-    @silently
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
@@ -91,8 +90,9 @@ class DPRegressor(RegressorMixin, DPEstimator):
         self
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
-        self._check_several(X, y)
-        return self._fit(X, y, unsupported)
+        with silent():
+            self._check_several(X, y)
+            return self._fit(X, y, unsupported)
 
     @takes_tables
     def predict(self, X: Any) -> np.ndarray:
