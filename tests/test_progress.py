@@ -110,7 +110,7 @@ class Keeper(Recorder):
 @needs_callbacks
 def test_callbacks_get_one_task_per_release(recwarn):
     recorder = Recorder()
-    estimator().set_callbacks(recorder).fit(X, y)
+    estimator(feature_bounds=4.0).set_callbacks(recorder).fit(X, y)
     assert recorder.ends == recorder.contexts[0].max_subtasks == STEPS
     assert recorder.contexts[-1] == "torn down"
     assert not recwarn.list
