@@ -103,7 +103,7 @@ def test_a_model_that_its_file_cannot_hold_is_refused_before_the_charge(capsys, 
     monkeypatch.setitem(ESTIMATORS, "logistic", {True: Derived})
     with PrivacyLedger("ledger", epsilon=9.0, delta=1e-3) as ledger:
         pass
-    assert "would hold the types" in refused(capsys, fit("--ledger", "ledger"))
+    assert "would hold the types" in refused(capsys, fit("--estimator", "logistic", "--ledger", "ledger"))
     assert not ledger.entries and not Path("model.skops").exists()
 
 
