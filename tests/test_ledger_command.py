@@ -22,7 +22,7 @@ def test_a_ledger_is_made_charged_shown_and_kept(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert fit("--ledger", "study.sqlite", "--delta", "1e-7", "--model", "b.skops") == 2
     assert re.search(
-        r"error: DPLogisticRegression would spend epsilon=5.* up to \d\.\d+ would still fit", capsys.readouterr().err
+        r"error: DPTabularClassifier would spend epsilon=5.* up to \d\.\d+ would still fit", capsys.readouterr().err
     )
     assert not Path("b.skops").exists()
     for out in ("ledger.json", "ledger.png"):
