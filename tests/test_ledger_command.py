@@ -21,9 +21,7 @@ def test_a_ledger_is_made_charged_shown_and_kept(tmp_path, monkeypatch, capsys):
     assert fit("--ledger", "study.sqlite", "--delta", "1e-7", "--model", "a.skops") == 0
     capsys.readouterr()
     assert fit("--ledger", "study.sqlite", "--delta", "1e-7", "--model", "b.skops") == 2
-    assert re.search(
-        r"error: DPTabularClassifier would spend epsilon=5.* up to \d\.\d+ would still fit", capsys.readouterr().err
-    )
+    assert re.search(r"error: DPTabularClassifier would spend epsilon=5.* up to \d\.\d+ would still fit", capsys.readouterr().err)
     assert not Path("b.skops").exists()
     for out in ("ledger.json", "ledger.png"):
         assert main(["ledger", "study.sqlite", "--out", out]) == 0
