@@ -329,6 +329,12 @@ class DPAUCMaximizer(DPClassifier):
             hidden_layer_sizes=() if self.scorer == "linear" else tuple(int(size) for size in self.hidden_layer_sizes),
         )
 
+    def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:
+        problem = cast(AUCProblem, plan.problem)
+        return (
+            super()._of_features(plan, coef) if problem.linear else cast(MLPScorer, problem.scorer()).layers(coef[:, 0])[0][0].T
+        )
+
     def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         problem = cast(AUCProblem, plan.problem)
         if problem.linear:

@@ -30,6 +30,7 @@ from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._interrupted import told_when_interrupted
+from skdp.estimators._kept_moments import KeptMoments
 from skdp.estimators._learnt import learning_of
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
@@ -229,9 +230,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         """Run the solver and return its result; subclasses add releases that come before it."""
-        ask, problem = checked(oracle.ask, plan), plan.problem
+        ask, problem = KeptMoments(checked(oracle.ask, plan), plan), plan.problem
         if problem.max_sample_weight is None:
-            return plan.solver.solve(problem, ask, rng)
+            return ask.beside(plan.solver.solve(problem, ask, rng))
         problem = problem.weighing(float(ask(TotalWeight())[0]))
         return replace(plan.solver.solve(problem, ask, rng), moments=None)  # that are means of weighted records
 
@@ -260,10 +261,15 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _supported(self, plan: Plan, result: SolverResult, facts: Facts) -> tuple[SolverResult, dict[str, Any]]:
         """Return the model without effects of which the releases tell next to nothing, and an attribute that names them."""
-        if facts.schema is None or result.inference is not None:
+        if facts.schema is None or result.inference is not None or not plan.problem.budget.private:
             return result, {}
-        result, hardly_seen = average_effects(plan.problem, facts.schema, result, self._counted)
-        return result, {"hardly_seen_": hardly_seen}
+        coef = result.coef.copy()
+        hardly_seen = average_effects(facts.schema, self._of_features(plan, coef), result.moments, self._counted)
+        return replace(result, coef=coef), {"hardly_seen_": hardly_seen}
+
+    def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:
+        """Return the view (n_features, k) of released coefficients by which the features enter the model."""
+        return coef[: plan.problem.n_features]
 
     @abstractmethod
     def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:

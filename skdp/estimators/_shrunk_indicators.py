@@ -10,7 +10,7 @@ from skdp.preprocessing import Schema
 from skdp.preprocessing._parts import HardlySeen, Shares, support
 from skdp.preprocessing._pipeline import Indicators, indicators_of
 from skdp.preprocessing._schema import OTHER
-from skdp.solvers import CoefficientNoise, Problem, ReleasedMoments, SolverResult
+from skdp.solvers import CoefficientNoise, ReleasedMoments, SolverResult
 
 __all__ = ["average_effects", "shrunk", "shrunk_indicators"]
 
@@ -25,11 +25,11 @@ SHARE = 0.5
 FEWEST = 3
 # Least share of the records of an indicator, because released shares are noisy. A choice.
 LEAST_SHARE = 1e-4
-# A usual effect of a level on the slope of a record's loss, over the largest slope: about that of 1 in log-odds. A choice.
-USUAL_EFFECT = 0.25
-# Odds, before the releases, that no record has what is not listed, and a listed level.
-OTHER_EMPTY, LISTED_EMPTY = 99.0, 0.1
-# Weight below which a level is named: less than half of its coefficient is its effect.
+# Odds, before the releases, that no record has what is not listed, and a listed level. What is not listed beside a single level
+# that the user states is the rest, and counts as listed. Listed levels are judged only where one with the mean share of the
+# column would be STANDS_OUT standard deviations of the noise above 0.
+OTHER_EMPTY, LISTED_EMPTY, STANDS_OUT = 99.0, 1.0, 8.0
+# Probability that records have a level, over that of the likeliest one, below which it takes the average effect. A choice.
 HARDLY = 0.5
 
 
@@ -100,53 +100,48 @@ def _gram(block: Indicators, means: np.ndarray) -> np.ndarray:
 
 
 def average_effects(
-    problem: Problem, schema: Schema, result: SolverResult, counted: Mapping[str, Shares]
-) -> tuple[SolverResult, dict[str, list[HardlySeen]]]:
-    """Return the model in which levels that hardly any record has take the average effect of their column, and these levels.
+    schema: Schema, weights: np.ndarray, moments: ReleasedMoments | None, counted: Mapping[str, Shares]
+) -> dict[str, list[HardlySeen]]:
+    """Give levels that hardly any record has the average effect of their column, and return these levels.
 
-    The coefficient of a level moves to the mean of its column, over the released shares, by what `support` takes for noise. The
-    level of most support keeps its own: how much of a whole column is noise is left to the solver.
+    The coefficient of a level moves to the mean of its column, over the released shares, by the probability that no record has
+    it (see `support`), over that of the likeliest level: how much of a whole column is noise is left to the solver. If that is
+    more likely than not, all of it moves.
 
     Parameters
     ----------
-    problem : Problem
-        Public facts.
     schema : Schema
         What prepares the rows.
-    result : SolverResult
-        Released coefficients, and the moments of the features if they were released.
+    weights : ndarray of shape (n_features, k)
+        Released coefficients of the features, which are changed.
+    moments : ReleasedMoments or None
+        Moments of the features; None if the solver releases none.
     counted : dict
         Shares of the indicators that were released before the fit, by column.
 
     Returns
     -------
-    result : SolverResult
-        The same where no release tells the shares.
-    hardly_seen : dict
-        Levels of which less than half of the coefficient is their effect, and their largest possible shares, by column.
+    dict
+        These levels, and their largest possible shares, by column.
 
     Notes
     -----
     **Privacy.** Computed from releases and public facts.
     """
-    coef = result.coef.copy()
     hardly_seen: dict[str, list[HardlySeen]] = {}
-    for block in indicators_of(schema):
-        if not block.exhaustive:
-            continue
-        found = _shares(block, result.moments)
+    for block in (block for block in indicators_of(schema) if block.exhaustive):
+        found = _shares(block, moments)
         found = found.combined(counted[block.name]) if block.name in counted else found
-        half = 1 / (USUAL_EFFECT * block.weight * problem.signal_to_noise)
-        odds = np.where([part == OTHER for part in block.parts], OTHER_EMPTY, LISTED_EMPTY)
-        weights = support(found, half, odds)
-        weights /= max(float(weights.max()), LEAST_SHARE)
-        shares = weights * np.maximum(found.shares, LEAST_SHARE)
-        mean = shares @ coef[block.columns] / shares.sum()
-        coef[block.columns] = mean + weights[:, None] * (coef[block.columns] - mean)
-        beside = zip(block.parts, weights.tolist(), found.most.tolist(), strict=True)
-        few: list[HardlySeen] = [(part, most) for part, weight, most in beside if weight < HARDLY]
+        there = support(found, _odds(block, found, block.name in counted))
+        there /= max(float(there.max()), LEAST_SHARE)
+        there[there < HARDLY] = 0.0
+        shares = there * np.maximum(found.shares, LEAST_SHARE)
+        mean = shares @ weights[block.columns] / shares.sum()
+        weights[block.columns] = mean + there[:, None] * (weights[block.columns] - mean)
+        beside = zip(block.parts, there.tolist(), found.most.tolist(), strict=True)
+        few: list[HardlySeen] = [(part, most) for part, likely, most in beside if not likely]
         hardly_seen |= {block.name: few} if few else {}
-    return replace(result, coef=coef), hardly_seen
+    return hardly_seen
 
 
 def _shares(block: Indicators, moments: ReleasedMoments | None) -> Shares:
@@ -154,4 +149,15 @@ def _shares(block: Indicators, moments: ReleasedMoments | None) -> Shares:
     size = len(block.parts)
     if moments is None:
         return Shares(np.full(size, 1 / size), np.full(size, np.inf))
-    return Shares(moments.mean[block.columns] / block.weight, np.full(size, moments.mean_noise / block.weight))
+    found = Shares(moments.mean[block.columns] / block.weight, np.full(size, moments.mean_noise / block.weight))
+    for squares, noise in ((moments.squares, moments.squares_noise), (moments.shortened, moments.shortened_noise)):
+        if squares is not None:
+            found = found.combined(Shares(squares[block.columns] / block.weight**2, np.full(size, noise / block.weight**2)))
+    return found
+
+
+def _odds(block: Indicators, found: Shares, learnt: bool) -> np.ndarray:
+    """Return the prior odds that no record has each level."""
+    size = len(block.parts)
+    rare = [part == OTHER and (learnt or size > 2) for part in block.parts]
+    return np.where(rare, OTHER_EMPTY, np.where(STANDS_OUT * found.noise * size < 1, LISTED_EMPTY, 0.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrc, ndtr, ndtri
+from scipy.special import bdtrc, ndtr
 
 from skdp.preprocessing._categories import KnownCategories, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, number_cells, unread_cells
@@ -35,14 +35,13 @@ Part = str | tuple[float, float]
 HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it
 MISSING = "missing"
 MOST_NAMED = 10  # largest number of parts that a message lists
-GRID = 40  # number of quantiles of a true share over which a weight is averaged; twice as many change it by less than .01
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
 # Share of cells that are no numbers, or of no category, which is usual besides that of the fit, and the same where nothing is
 # known of the fit: a schema states the categories alone, and not how many cells are of others. How unlikely what is seen must be
 # for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
 BESIDE, MOST_UNKNOWN, UNLIKELY = 0.01, 0.5, 1e-3
-LEAST_NOISE = 1e-9  # of a share; only without privacy is it less
+LEAST_NOISE, MOST_NOISE = 1e-9, 1e3  # of a share; beyond, a release tells all, or nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,42 +75,35 @@ class Shares:
         return Shares(first * self.shares + (1 - first) * other.shares, noise)
 
 
-def support(found: Shares, half: float, odds: np.ndarray) -> np.ndarray:
-    """Return how much of what was fitted for each part is its effect, and not noise, at most: from 0 to 1.
+def support(found: Shares, odds: np.ndarray) -> np.ndarray:
+    """Return how probable it is that records have each part.
 
-    For a true share p the weight is :math:`p^2 / (p^2 + half^2)`, that of James and Stein. It is averaged over the posterior of
-    p: the released share has normal noise, and before it a part is empty with given odds, or has any share up to `LARGEST` times
-    the mean with equal probability.
+    Before the releases a part is empty with given odds, or has any share up to `LARGEST` times the mean with equal probability.
 
     Parameters
     ----------
     found : Shares
         Released shares.
-    half : float
-        Share of the records at which the noise of the fit is as large as a usual effect.
     odds : ndarray of shape (k,)
         Prior probability that no record has the part, over that of all other shares.
 
     Returns
     -------
     ndarray of shape (k,)
-        Weights; 1 where nothing is released.
+        Posterior probabilities.
 
     Notes
     -----
     **Privacy.** Computed from releases and public facts: post-processing.
     """
-    known, largest = np.isfinite(found.noise), min(LARGEST / found.shares.size, 1.0)
-    noise = np.maximum(np.where(known, found.noise, 1.0), LEAST_NOISE)[:, None]
-    places = (np.arange(GRID) + 0.5) / GRID
-    released = np.minimum(found.shares[:, None], largest)
+    largest = min(LARGEST / found.shares.size, 1.0)
+    noise = np.clip(found.noise, LEAST_NOISE, MOST_NOISE)
+    released = np.minimum(found.shares, largest)
     low, high = (ndtr((end - released) / noise) for end in (0.0, largest))
-    true = np.clip(released + noise * ndtri(low + places * (high - low)), 0.0, largest)  # given that there are some
-    weights = np.mean(true**2 / (true**2 + half**2), axis=1)
-    there = (noise * math.sqrt(2 * math.pi) * (high - low))[:, 0] / largest
+    there = noise * math.sqrt(2 * math.pi) * (high - low) / largest
     with np.errstate(under="ignore"):
-        empty = odds * np.exp(-0.5 * np.square(released / noise)[:, 0])
-    return np.where(known, weights * there / np.maximum(there + empty, np.finfo(float).tiny), 1.0)
+        empty = odds * np.exp(-0.5 * np.square(released / noise))
+    return there / np.maximum(there + empty, np.finfo(float).tiny)
 
 
 def parts_of_cells(facts: Number | Category, column: Any) -> np.ndarray:

@@ -21,6 +21,10 @@ class ReleasedMoments:
         Means of the squared entries of the clipped rows.
     squares_noise : float, default=0.0
         Standard deviation of each entry of ``squares``.
+    shortened : ndarray of shape (n_features,) or None, default=None
+        Means of the squared entries of rows that are clipped further, so that they may be too small.
+    shortened_noise : float, default=0.0
+        Standard deviation of each entry of ``shortened``.
     target : float or None, default=None
         Mean of the targets, for targets in [-1, 1].
     target_noise : float, default=0.0
@@ -31,5 +35,7 @@ class ReleasedMoments:
     mean_noise: float
     squares: np.ndarray | None = None
     squares_noise: float = 0.0
+    shortened: np.ndarray | None = None
+    shortened_noise: float = 0.0
     target: float | None = None
     target_noise: float = 0.0

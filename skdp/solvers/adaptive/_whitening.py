@@ -157,7 +157,7 @@ def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
         return Centre(np.zeros(d), np.zeros(q), 0.0)
     answer = ask(FeatureTargetSums(problem.data_norm, d, q)) / n
     noise, single = math.sqrt(2 / shares.means) / problem.signal_to_noise, float(answer[d]) if q == 1 else None
-    released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, None, 0.0, single, noise)
+    released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, target=single, target_noise=noise)
     features, targets = answer[:d], np.clip(answer[d:], -1 / math.sqrt(q), 1 / math.sqrt(q))
     length = float(np.linalg.norm(features))
     features = features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0)
