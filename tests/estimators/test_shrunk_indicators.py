@@ -1,14 +1,29 @@
-"""Coefficients of indicators are shrunk by the known covariance of their noise."""
+"""Coefficients of indicators are shrunk by the known covariance of their noise, and to the average where no record has them."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from seeded import fitted
+from sklearn.base import clone
 
-from skdp import DPLogisticRegression
+from skdp import (
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+    DPRobustRegressor,
+    load_model,
+    save_model,
+)
 from skdp.estimators import _logistic
 from skdp.estimators._shrunk_indicators import FEWEST, shrunk_indicators
 from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing._parts import Shares, support
 from skdp.preprocessing._pipeline import indicators_of, prepared_names
 from skdp.privacy.queries import Standardization
 from skdp.solvers import CoefficientNoise, SolverResult
@@ -138,3 +153,122 @@ def test_where_no_noise_is_known_nothing_changes(given, monkeypatch, rng):
     after = fitted(model, X, y).coef_
     monkeypatch.setattr(_logistic, "shrunk_indicators", lambda schema, result: result)
     np.testing.assert_array_equal(after, fitted(model, X, y).coef_)
+
+
+N = 3000
+CITIES = {
+    "columns": {
+        "age": {"kind": "number", "bounds": [18, 90]},
+        "city": {"kind": "category", "categories": ["Ulm", "Bonn"]},
+        "sex": {"kind": "category", "categories": ["m"]},
+    }
+}
+# Models, the target of each, and how far the mean prediction for a new level may be from that for all records: well within the
+# distance of known levels (.5 in log-odds, 50 of the number) but for the saddle problem, whose scores are smaller. Noise put new
+# levels 1 to 5 and 100 to 400 away (root mean square of 8 fits).
+FAMILIES = {
+    "logistic": (DPLogisticRegression(), "two", 0.3),
+    "several": (DPLogisticRegression(), "three", 0.3),
+    "svc": (DPLinearSVC(), "two", 0.3),
+    "ranking": (DPAUCMaximizer(), "two", 0.3),
+    "saddle": (DPAUCMaximizer(solver="sgda"), "two", 0.1),
+    "groups": (DPGroupDROClassifier(), "two", 0.2),
+    "ball": (DPConstrainedClassifier(constraint="l2", radius=10.0), "two", 0.3),
+    "gd": (DPLogisticRegression(solver="gd"), "two", 0.3),
+    "least squares": (DPLinearRegression(target_bounds=(0, 1000)), "number", 20.0),
+    "robust": (DPRobustRegressor(target_bounds=(0, 1000)), "number", 20.0),
+    "quantile": (DPQuantileRegressor(target_bounds=(0, 1000)), "number", 20.0),
+}
+
+
+def cities(rng):
+    """Records of two cities, whose effects differ, and targets of several kinds."""
+    X = pd.DataFrame({"age": rng.integers(18, 90, N), "city": rng.choice(["Ulm", "Bonn"], N), "sex": rng.choice(["m", "f"], N)})
+    score = 0.06 * (X["age"] - 55) + np.where(X["city"] == "Ulm", 0.5, -0.5) + rng.logistic(size=N)
+    number = 500 + 100 * (score + rng.normal(size=N) / 2)
+    return X, {"two": (score > 0).to_numpy(), "three": np.digitize(score, [-1, 1]), "number": number.to_numpy()}
+
+
+def mean_prediction(model, X):
+    """Mean raw predictions."""
+    return (model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)).mean(axis=0)
+
+
+def in_silence(function, *given):
+    """What a function returns; that columns warn is tested by itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*given)
+
+
+@pytest.mark.parametrize("schema", ["learn", CITIES], ids=["learnt", "stated"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_level_that_no_record_has_gets_the_average_effect(family, schema, rng):
+    X, targets = cities(rng)
+    model, target, near = FAMILIES[family]
+    model = in_silence(fitted, clone(model).set_params(schema=schema), X, targets[target])
+    usual = mean_prediction(model, X)
+    for cell in ("Kiel", None):
+        new = in_silence(mean_prediction, model, X.assign(city=cell))
+        np.testing.assert_allclose(new, usual, rtol=0, atol=near)
+    assert [part for part, _ in model.hardly_seen_["city"]] == ["other"]
+    assert "city: other (at most" in model.privacy_report_.learnt["hardly_seen"]
+
+
+def test_the_first_layer_of_a_network_has_the_average_effect(rng):
+    X, targets = cities(rng)
+    model = fitted(DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(3,), schema=CITIES), X, targets["two"])
+    names, layer = model.prepared_features_.tolist(), model.coefs_[0]
+    ulm, bonn, other = (layer[names.index(f"city_{name}")] for name in ("Ulm", "Bonn", "other"))
+    np.testing.assert_allclose(other, (ulm + bonn) / 2, rtol=0, atol=0.05 * np.abs(layer).max())
+
+
+def test_what_is_not_listed_beside_a_single_level_keeps_its_effect(rng):
+    X, targets = cities(rng)
+    schema = {"columns": {"city": {"kind": "category", "categories": ["Ulm"]}}}
+    for solver in ("auto", "gd"):
+        model = fitted(DPLogisticRegression(3.0, schema=schema, solver=solver), X, targets["two"])
+        ulm, other = model.coef_[0]
+        assert ulm - other > 0.4 and not model.hardly_seen_
+
+
+def test_a_listed_level_that_no_record_has_is_told_where_noise_leaves_room_for_it(rng):
+    X, targets = cities(rng)
+    schema = {"columns": {"city": {"kind": "category", "categories": ["Ulm", "Bonn", "Kiel"]}}}
+    model = fitted(DPLinearRegression(2.0, schema=schema, target_bounds=(0, 1000)), X, targets["number"])
+    assert [part for part, _ in model.hardly_seen_["city"]] == ["Kiel", "other"]
+    many = {"columns": {"age": {"kind": "category", "categories": list(range(18, 90))}}}
+    model = fitted(DPLinearRegression(0.5, schema=many, target_bounds=(0, 1000)), X, targets["number"])
+    assert [part for part, _ in model.hardly_seen_["age"]] == ["other"]  # a level of the mean share does not stand out
+
+
+def test_predictions_for_what_no_record_has_warn_and_saved_models_do(rng, tmp_path):
+    X, targets = cities(rng)
+    model = fitted(DPLogisticRegression(schema=CITIES, classes=[False, True]), X, targets["two"])
+    model.predict(X)  # is silent
+    save_model(model, tmp_path / "m.skops")
+    for one in (model, load_model(tmp_path / "m.skops")):
+        for method in ("predict", "predict_proba", "decision_function"):
+            with pytest.warns(UserWarning, match="'city'"):
+                getattr(one, method)(X.assign(city=None))
+
+
+def test_support_is_the_posterior_probability_of_a_share(rng):
+    """The share of empty parts among those with such a release, of 400 000; the tolerance is five standard errors at least."""
+    noise, size = 0.05, 400_000
+    there = rng.random(size) < 0.25
+    released = np.where(there, rng.uniform(0, 1, size), 0.0) + noise * rng.normal(size=size)
+    for share in (-0.05, 0.0, 0.1, 0.15, 0.3):
+        near = np.abs(released - share) < 0.01
+        expected = there[near].mean()
+        found = support(Shares(np.array([share, 0.5]), np.full(2, noise)), np.array([3.0, 3.0]))[0]
+        assert abs(found - expected) < 5 * np.sqrt(0.25 / near.sum()) + 0.02  # the window is wide
+    nothing = support(Shares(np.full(3, 1 / 3), np.full(3, np.inf)), np.array([0.0, 1.0, 99.0]))
+    np.testing.assert_allclose(nothing, [1.0, 0.5, 0.01], rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [{"epsilon": np.inf}, {"inference": True, "epsilon": 3.0}])
+def test_models_without_noise_and_for_inference_keep_every_effect(given, rng):
+    X, targets = cities(rng)
+    model = fitted(DPLogisticRegression(**{"schema": CITIES, **given}), X, targets["two"])
+    assert not hasattr(model, "hardly_seen_")
