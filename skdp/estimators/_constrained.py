@@ -103,6 +103,10 @@ class DPConstrainedRegression(DPRegressor):
         The columns. Present only if a schema prepares the rows.
     prepared_features_ : ndarray of str
         Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    hardly_seen_ : dict
+        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
+        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
+        rows, with noise.
     learnt_ : dict
         What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
         ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
@@ -286,6 +290,10 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         The columns. Present only if a schema prepares the rows.
     prepared_features_ : ndarray of str
         Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    hardly_seen_ : dict
+        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
+        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
+        rows, with noise.
     learnt_ : dict
         What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
         ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
