@@ -264,7 +264,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         if facts.schema is None or getattr(self, "inference", False) or not plan.problem.budget.private:
             return result, {}
         coef = result.coef.copy()
-        hardly_seen = average_effects(facts.schema, self._of_features(plan, coef), result.moments, self._counted)
+        hardly_seen = average_effects(facts.schema, self._of_features(plan, coef), result.kept, self._counted)
         return replace(result, coef=coef), {"hardly_seen_": hardly_seen}
 
     def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ class KeptMoments:
         return answer
 
     def beside(self, result: SolverResult) -> SolverResult:
-        """Return a result with the moments that the solver leaves out."""
+        """Return a result with all moments that were released."""
         problem, moments = self._plan.problem, result.moments
         if moments is None and self._moments is not None:
             moments = released_moments(problem, *self._moments)
@@ -55,7 +55,7 @@ class KeptMoments:
                 shortened=variances + geometry.centre**2,
                 shortened_noise=noise / float(geometry.scale.min()) ** 2,
             )
-        return replace(result, moments=moments)
+        return replace(result, kept=moments)
 
     def _noise(self, query: Query) -> float:
         """Return the standard deviation of the noise over the number of records."""

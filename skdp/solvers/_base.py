@@ -294,6 +294,8 @@ class SolverResult:
         Noise of the coefficients, if it is known.
     moments : ReleasedMoments or None, default=None
         Moments of the features and targets, if they were released.
+    kept : ReleasedMoments or None, default=None
+        All moments of the features that were released, also by solvers that leave ``moments`` out.
     inference : Inference or None, default=None
         Covariance of the coefficients, if the solver releases it.
     residual_scale : float or None, default=None
@@ -308,6 +310,7 @@ class SolverResult:
     dual: np.ndarray | None = None
     noise: CoefficientNoise | None = None
     moments: ReleasedMoments | None = None
+    kept: ReleasedMoments | None = None
     inference: Inference | None = None
     residual_scale: float | None = None
     particular: Particular = NOTHING
