@@ -275,7 +275,7 @@ def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
             assert (row["low"], row["high"]) == model.schema_.columns[name].bounds
 
 
-@pytest.mark.parametrize("model", (DPLogisticRegression(3.0), DPAdditiveClassifier(3.0), LearnedSchema(3.0)))
+@pytest.mark.parametrize("model", (DPLogisticRegression(3.0), DPAdditiveClassifier(3.0)))
 def test_the_report_lists_nothing_that_was_learnt_as_public(model, frame, labels):
     """Limits are values with noise, which the guarantee protects; so are the features that follow from them."""
     model = fitted(clone(model), frame, labels)
