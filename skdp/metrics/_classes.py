@@ -143,7 +143,7 @@ def _warn_of_noise(plan: EvaluationPlan, names: tuple[str, ...], groups: int) ->
     if 2 * float(ndtri(0.975)) * noise > WIDEST:
         warn(
             f"Noise is likely to hide the scores of {plan.n_samples} test records at epsilon={plan.budget.epsilon:g}, and the "
-            "budget is spent all the same. Expected more test records, a larger epsilon, or one metric alone. plan_evaluation "
+            "budget is spent all the same. Use more test records, a larger epsilon, or one metric alone. plan_evaluation "
             "tells the noise before.",
             LowSignalWarning,
         )

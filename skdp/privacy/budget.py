@@ -80,7 +80,7 @@ class Budget:
         if delta is None and budget.private and budget.delta > LARGEST_DEFAULT:
             raise ValueError(
                 f"delta=None means 1 / n_samples**2 = {budget.delta:.3g} for {n_samples} records, a weak promise. "
-                f"Expected a delta that is written, such as delta=1e-5, or at least {FEWEST_BY_DEFAULT} records: a fit of so few "
+                f"Write a delta, such as delta=1e-5, or use at least {FEWEST_BY_DEFAULT} records: a fit of so few "
                 "is hardly of use at any budget."
             )
         budget._warn_if_weak(n_samples)

@@ -142,6 +142,7 @@ def test_a_ledger_that_is_full_refuses_before_a_record_is_counted(frame, tmp_pat
 HOSTILE_CELLS = [math.nan, math.inf, -math.inf, 1e300, "31415", "secret", None, b"secret", 10**400, object(), [31415], 1j]
 
 
+@pytest.mark.filterwarnings("ignore:X does not look like the records of the fit")  # odd cells are told when it predicts
 @pytest.mark.parametrize("kind", ("classifier", "regression"))
 @pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)
 def test_no_cell_makes_a_fit_fail_after_its_charge(kind, cell, frame, tmp_path):
