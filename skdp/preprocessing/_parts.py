@@ -124,8 +124,8 @@ def parts_of_cells(facts: Number | Category, column: Any) -> np.ndarray:
     if isinstance(facts, Number):
         return np.where(np.isnan(number_cells(column)), MISSING, "").astype(object)
     if facts.buckets is None:
-        cells = np.asarray(column).astype(object)[:, None]
-        return np.asarray(KnownCategories(list(facts.categories), other=OTHER).fit_transform(cells)[:, 0])
+        cells, known = np.asarray(column).astype(object)[:, None], KnownCategories(list(facts.categories), other=OTHER)
+        return np.asarray(known.set_output(transform="default").fit_transform(cells)[:, 0])
     return np.array(facts.labels, dtype=object)[bucket_codes(facts, bucket_cells(column))]
 
 
