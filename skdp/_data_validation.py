@@ -619,23 +619,26 @@ def text_columns(X: Any) -> str:
     return f" These columns of X are not numeric: {columns}." if columns else ""
 
 
+def gaps_in(X: Any) -> list[int]:
+    """Return the places of the columns with missing or infinite numbers; none for a table with other defects."""
+    try:
+        table = sparse.csc_array(X) if sparse.issparse(X) else X
+        return [place for place in range(np.shape(table)[1]) if not np.isfinite(_numbers_of(table, place)).all()]
+    except Exception:
+        return []
+
+
 def columns_with_gaps(X: Any) -> str:
     """Return a sentence that names the columns with missing or infinite numbers. Column names are public; no row is named.
 
     The guarantee does not cover such tables: they raise an error before anything is charged.
     """
-    try:
-        table = sparse.csc_array(X) if sparse.issparse(X) else X
-        places = range(np.shape(table)[1])
-        names: list[Any] = _column_names(X) or list(places)
-        gaps = [names[place] for place in places if not np.isfinite(_numbers_of(table, place)).all()]
-    except Exception:  # the table has other defects: leave the sentence out
+    if not (gaps := gaps_in(X)):
         return ""
-    if not gaps:
-        return ""
-    named = ", ".join(map(repr, gaps[:MOST_NAMED])) + (f" and {len(gaps) - MOST_NAMED} more" if len(gaps) > MOST_NAMED else "")
-    number = "" if _column_names(X) else ", counted from 0"
-    return f" Columns with missing or infinite values: {named}{number}."
+    names = _column_names(X)
+    named = ", ".join(repr(names[place] if names else place) for place in gaps[:MOST_NAMED])
+    more, number = f" and {len(gaps) - MOST_NAMED} more" if len(gaps) > MOST_NAMED else "", "" if names else ", counted from 0"
+    return f" Columns with missing or infinite values: {named}{more}{number}."
 
 
 def _numbers_of(table: Any, place: int) -> np.ndarray:

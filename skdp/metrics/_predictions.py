@@ -1,5 +1,6 @@
 """Ask a model under evaluation for its predictions, such that a record decides about its own prediction alone."""
 
+import math
 import warnings
 from collections.abc import Callable
 from numbers import Integral
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._data_validation import columns_with_gaps, quoting_no_data
+from skdp._data_validation import columns_with_gaps, gaps_in, quoting_no_data
+from skdp.data._dask import is_dask
 
 __all__ = ["by_record"]
 
@@ -49,22 +51,24 @@ def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> t
     **Privacy.** Whether an error is raised follows from public facts, and from the assumption that the records are valid for the
     model: without missing values, if it takes none. An error for one record of a model that is not of skdp would else be an
     answer without noise. Halves of the table are tried to find the records for which the model fails, and then all records are
-    predicted for at once, each in its place, with another record in place of those. So no other record's prediction changes, not
-    even in its last bit. Warnings of the model are suppressed.
+    predicted for at once, each in its place, with another record in place of those, in a table of the same storage. So no other
+    record's prediction changes, not even in its last bit. Warnings of the model are suppressed.
     """
+    if _length(X) not in (None, shape[0]):
+        raise ValueError(
+            "X and y differ in length: there is not one prediction per target; expected one row per label, or per target."
+        )
     if type(model).__module__.startswith("skdp.estimators."):
         return quoting_no_data(X, lambda: predict(X)), np.zeros(shape[0], dtype=bool)
+    X = quoting_no_data(X, X.compute) if is_dask(X) else X
     _refuse_public_facts(model, predict, X)
-    if (found := _tried(predict, X)) is not None:
-        return found, np.zeros(shape[0], dtype=bool)
-    if columns_with_gaps(X) and (row := _row_like(X, np.nan)) is not None and _tried(predict, row) is None:
-        quoting_no_data(X, lambda: predict(X))  # raises: the model takes no missing values
-    failed = np.zeros(shape[0], dtype=bool)
-    _find(predict, X, np.arange(shape[0]), failed)
-    places = np.arange(shape[0])
-    places[failed] = places[np.argmin(failed)]
-    predictions = None if failed.all() else _tried(predict, _taken(X, places))
-    return (np.zeros(shape), np.ones(shape[0], dtype=bool)) if predictions is None else (predictions, failed)
+    places, failed = np.arange(shape[0]), np.zeros(shape[0], dtype=bool)
+    if (found := _tried(predict, _taken(X, places))) is None:  # of a copy, whose storage is that of the next one
+        _find(predict, X, places, failed, shape[1:])
+        if failed.all():
+            return np.zeros(shape), failed
+        found = _tried(predict, _taken(X, np.where(failed, np.argmin(failed), places)), scarce=True)
+    return (np.zeros(shape), np.ones(shape[0], dtype=bool)) if found is None else (found, failed)
 
 
 def _refuse_public_facts(model: Any, predict: Predict, X: Any) -> None:
@@ -75,38 +79,55 @@ def _refuse_public_facts(model: Any, predict: Predict, X: Any) -> None:
     names, given = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
     if names is not None and given is not None and set(names) - set(given):
         raise ValueError(f"X lacks the columns {sorted(map(str, set(names) - set(given)))} of the model.")
-    rows = (_row_like(X, value) for value in MADE_UP)
-    if not any(row is None or _tried(predict, row) is not None for row in rows):
+    if _row_like(X, 0.0) is None:
+        return
+    value = next((value for value in MADE_UP if _tried(predict, _row_like(X, value)) is not None), None)
+    if value is None:
         raise ValueError(
             f"{type(model).__name__} raises an error for each record of one number out of {MADE_UP}; expected a model for tables "
             "of this form, which predicts for every record."
         )
+    if any(_tried(predict, _row_like(X, value, place)) is None for place in gaps_in(X)):
+        raise ValueError(f"{type(model).__name__} raises an error for missing values.{columns_with_gaps(X)}")
 
 
-def _row_like(X: Any, value: float) -> Any:
-    """Return a public row of one value with the columns of a table of numbers; None for other tables."""
+def _row_like(X: Any, value: float, gap: int | None = None) -> Any:
+    """Return a public row of one value, and perhaps a gap, with the columns of a table of numbers; None for other tables."""
+    if getattr(X, "ndim", 0) != 2 and not hasattr(X, "columns"):
+        return None
+    cells = np.full((1, X.shape[1]), value)
+    if gap is not None:
+        cells[0, gap] = np.nan
     if sparse.issparse(X):
-        return type(X)(np.full((1, X.shape[1]), value))
+        return type(X)(cells)
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         names, types = list(X.columns), list(X.dtypes)
         numeric = all(getattr(kind, "kind", "") in ("b", "i", "u", "f") for kind in types)
-        return type(X)({name: [value] for name in names}) if numeric and len(set(names)) == len(names) else None
-    return np.full((1, X.shape[1]), value) if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf" else None
+        twice = len(set(names)) < len(names)
+        return type(X)({name: cells[:, place] for place, name in enumerate(names)}) if numeric and not twice else None
+    return cells if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else None
 
 
-def _tried(predict: Predict, X: Any) -> np.ndarray | None:
-    """Return predictions, or None if the model raises an error, or has not one for each record."""
+def _tried(predict: Predict, X: Any, size: int | None = None, scarce: bool = False) -> np.ndarray | None:
+    """Return predictions, or None if the model raises an error, or has not one for each record, or not of the given size.
+
+    A record may make the model raise MemoryError, too; it is raised only if memory is ``scarce``, whatever the records are.
+    """
+    interrupted = False
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            found = predict(X)
-            return found if _length(X) in (None, len(found)) else None  # a step of the model may have left records out
+            found = predict(X)  # a step of the model may leave records out
+            return found if _length(X) in (None, len(found)) and size in (None, found.size) else None
         except KeyboardInterrupt:
-            raise
+            interrupted = True
         except MemoryError:
-            pass
+            if not scarce:
+                return None
         except BaseException:  # whose text may quote data
             return None
+    if interrupted:
+        raise KeyboardInterrupt
     raise MemoryError("The predictions of the model need more memory than there is.")
 
 
@@ -116,14 +137,14 @@ def _length(X: Any) -> int | None:
     return int(length) if isinstance(length, Integral) else None
 
 
-def _find(predict: Predict, X: Any, places: np.ndarray, failed: np.ndarray) -> None:
+def _find(predict: Predict, X: Any, places: np.ndarray, failed: np.ndarray, of_one: tuple[int, ...]) -> None:
     """Mark the records for which the model raises an error, by halves of a table for which it raises one."""
     for half in np.array_split(places, 2):
-        if half.size and _tried(predict, _taken(X, half)) is None:
+        if half.size and _tried(predict, _taken(X, half), half.size * math.prod(of_one)) is None:
             if half.size == 1:
                 failed[half] = True
             else:
-                _find(predict, X, half, failed)
+                _find(predict, X, half, failed, of_one)
 
 
 def _taken(X: Any, places: np.ndarray) -> Any:

@@ -99,7 +99,13 @@ def predicted_classes(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarra
     if len(classes) > MOST_CLASSES or not hasattr(model, "predict"):
         raise TypeError(f"model has {len(classes)} classes; expected at most {MOST_CLASSES}, and a method predict.")
     true = class_numbers(y, classes, "the model")
-    predicted, failed = by_record(model, lambda part: np.asarray(model.predict(part)), X, true.shape)
+    predicted, failed = by_record(model, lambda part: numbers_of(_labels(model.predict(part)), classes), X, true.shape)
     if predicted.shape != true.shape:
         raise ValueError("X and y differ in length; expected one prediction per label.")
-    return true, np.maximum(np.where(failed, -1, numbers_of(predicted, classes)), 0)
+    return true, np.maximum(np.where(failed, -1, predicted), 0)
+
+
+def _labels(predicted: Any) -> np.ndarray:
+    """Return predicted labels as an array in which none has another type: one text in a list would make text of all numbers."""
+    listed = isinstance(predicted, (list, tuple))
+    return np.fromiter(predicted, dtype=object, count=len(predicted)) if listed else np.asarray(predicted)

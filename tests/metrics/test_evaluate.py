@@ -303,6 +303,76 @@ def test_all_records_without_prediction_are_undecided():
     np.testing.assert_array_equal(_classes.scores_of(model, np.full_like(X, HOSTILE), y)[0], np.zeros(100))
 
 
+class Product(Scores):
+    """A model of many columns that raises for one record; sums of columns round as their storage tells."""
+
+    error: "type[BaseException]" = ValueError
+
+    def predict_proba(self, X):
+        if (X == HOSTILE).any():
+            raise self.error("secret")
+        p = expit(X @ np.linspace(-0.3, 0.7, X.shape[1]))
+        return np.column_stack([1 - p, p])
+
+
+def test_a_record_without_prediction_moves_no_last_bit_of_others(rng):
+    X = rng.normal(size=(1001, 37))
+    y, other = np.where(X[:, 0] > 0, "yes", "no"), X.copy()
+    other[123, 5] = HOSTILE
+    for stored in (np.ascontiguousarray, np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]):
+        found, expected = (_classes.scores_of(Product(), stored(table), y)[0] for table in (other, X))
+        np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+
+
+def test_a_record_for_which_a_model_lacks_memory_is_undecided_alone():
+    X, y = records(300)
+    other, model = X.copy(), Product()
+    model.error, other[123] = MemoryError, HOSTILE
+    found, expected = (_classes.scores_of(model, table, y)[0] for table in (other, X))
+    np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+    assert found[123] == 0
+
+
+def test_a_record_with_another_number_of_probabilities_is_undecided_alone():
+    X, y = records(300)
+    other = X.copy()
+    other[123] = HOSTILE
+
+    class Ragged(Scores):
+        def predict_proba(self, X):
+            return [row if x != HOSTILE else [*row, 0.0] for x, row in zip(X[:, 0], super().predict_proba(X), strict=True)]
+
+    found, expected = (_classes.scores_of(Ragged(), table, y)[0] for table in (other, X))
+    np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+
+
+def test_no_record_decides_whether_lengths_differ():
+    X, y = records(300)
+    for table in (X, np.where(np.arange(300)[:, None] == 123, HOSTILE, X)):
+        with pytest.raises(ValueError, match="differ in length"):
+            _classes.scores_of(Product(), table, y[:-1])
+
+
+def test_missing_values_that_a_model_takes_are_no_reason_to_refuse_another_record():
+    """The model takes gaps in the first column, and none elsewhere; whether it is refused does not hang on its failures."""
+    X, y = np.column_stack([records(300)[0], np.ones(300)]), records(300)[1]
+    X[7, 0] = np.nan
+
+    class Filling(Scores):
+        def predict_proba(self, X):
+            if (X == HOSTILE).any() or np.isnan(X[:, 1]).any():
+                raise ValueError("secret")
+            return super().predict_proba(np.nan_to_num(X[:, :1]))
+
+    other = X.copy()
+    other[123, 1] = HOSTILE
+    found, expected = (_classes.scores_of(Filling(), table, y)[0] for table in (other, X))
+    np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+    other[8, 1] = np.nan
+    with pytest.raises(ValueError, match="missing or infinite values: 0, 1"):
+        _classes.scores_of(Filling(), other, y)
+
+
 def test_a_model_that_no_record_fits_is_refused_by_public_facts():
     """Neither what the records are nor whether any of them could be predicted for decides."""
     X, y = records(200)

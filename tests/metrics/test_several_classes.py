@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix
 
 from skdp import PrivacyLedger
 from skdp.metrics import ConfusionMatrixDisplay, RocCurveDisplay, evaluate, plan_evaluation
-from skdp.metrics._several_classes import NoisyMatrix
+from skdp.metrics._several_classes import NoisyMatrix, predicted_classes
 from skdp.testing import reproducible_noise
 
 matplotlib.use("Agg")
@@ -138,3 +138,21 @@ def test_a_record_that_gets_no_class_counts_as_the_first(kind):
     other[123], first[123] = 77.0, 0.0
     found, expected = (evaluate(model, table, y, epsilon=math.inf) for model, table in ((Failing(), other), (Nearest(), first)))
     np.testing.assert_array_equal(found.table.counts, expected.table.counts)
+
+
+def test_a_prediction_of_another_type_changes_no_other_one():
+    """One text among numbers of a list would make text of all of them, which are no classes then."""
+    X, y = records(300)
+    numbers = np.searchsorted(CLASSES, y)
+    other = X.copy()
+    other[123] = 1e9
+
+    class Listing(Nearest):
+        classes_ = np.arange(3)
+
+        def predict(self, X):
+            return ["none" if x == 1e9 else int(np.clip(round(x), 0, 2)) for x in X[:, 0]]
+
+    found, expected = (predicted_classes(Listing(), table, numbers)[1] for table in (other, X))
+    np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+    assert found[123] == 0
