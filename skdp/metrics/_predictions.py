@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import columns_with_gaps, gaps_in, quoting_no_data
+from skdp._surroundings import parameters_of
 from skdp.data._dask import is_dask
 
 __all__ = ["by_record"]
@@ -82,6 +83,8 @@ def _refuse_public_facts(model: Any, predict: Predict, X: Any) -> None:
     if _row_like(X, 0.0) is None:
         return
     value = next((value for value in MADE_UP if _tried(predict, _row_like(X, value)) is not None), None)
+    if value is None and any(hasattr(part, "categories") for part in parameters_of("", model).values()):
+        return  # an encoder may refuse any number that is none of its categories
     if value is None:
         raise ValueError(
             f"{type(model).__name__} raises an error for each record of one number out of {MADE_UP}; expected a model for tables "

@@ -23,7 +23,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from skdp import PrivacyLedger
 from skdp._label_types import classes_of
@@ -394,6 +394,18 @@ def test_a_model_that_no_record_fits_is_refused_by_public_facts():
     log_odds, expected = (_classes.scores_of(positive, table, y)[0] for table in (gap, np.exp(X)))
     np.testing.assert_array_equal(np.delete(log_odds, 5), np.delete(expected, 5))
     assert log_odds[5] == 0.0
+
+
+def test_a_model_of_codes_takes_no_made_up_number_and_is_evaluated(rng):
+    X = np.column_stack([rng.choice([2001.0, 2002.0], 300), rng.choice([10.0, 20.0], 300)])
+    y = X[:, 0] > 2001
+    encoder = OneHotEncoder(categories=[[2001.0, 2002.0], [10.0, 20.0]])
+    model = make_pipeline(encoder, LogisticRegression()).fit(X, y)
+    expected = _classes.scores_of(model, X, y)[0]
+    X[123] = 3.0  # no category: an error of the encoder
+    found = _classes.scores_of(model, X, y)[0]
+    np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
+    assert found[123] == 0
 
 
 @pytest.mark.parametrize("names", (EVERY, ("log_loss",), ("accuracy",), ("recall", "precision")))
