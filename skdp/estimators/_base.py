@@ -261,7 +261,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _supported(self, plan: Plan, result: SolverResult, facts: Facts) -> tuple[SolverResult, dict[str, Any]]:
         """Return the model without effects of which the releases tell next to nothing, and an attribute that names them."""
-        if facts.schema is None or getattr(self, "inference", False) or not plan.problem.budget.private:
+        if facts.schema is None or result.inference is not None or not plan.problem.budget.private:
             return result, {}
         coef = result.coef.copy()
         hardly_seen = average_effects(facts.schema, self._of_features(plan, coef), result.kept, self._counted)

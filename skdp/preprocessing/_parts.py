@@ -98,7 +98,7 @@ def support(found: Shares, odds: np.ndarray) -> np.ndarray:
     """
     largest = min(LARGEST / found.shares.size, 1.0)
     noise = np.clip(found.noise, LEAST_NOISE, MOST_NOISE)
-    released = np.minimum(found.shares, largest)
+    released = np.clip(found.shares, -MOST_NOISE, largest)
     low, high = (ndtr((end - released) / noise) for end in (0.0, largest))
     there = noise * math.sqrt(2 * math.pi) * (high - low) / largest
     with np.errstate(under="ignore"):

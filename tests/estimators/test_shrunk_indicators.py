@@ -21,12 +21,12 @@ from skdp import (
     save_model,
 )
 from skdp.estimators import _logistic
-from skdp.estimators._shrunk_indicators import FEWEST, shrunk_indicators
+from skdp.estimators._shrunk_indicators import FEWEST, average_effects, shrunk_indicators
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._parts import Shares, support
 from skdp.preprocessing._pipeline import indicators_of, prepared_names
 from skdp.privacy.queries import Standardization
-from skdp.solvers import CoefficientNoise, SolverResult
+from skdp.solvers import CoefficientNoise, InferenceDescent, ReleasedMoments, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
@@ -267,7 +267,18 @@ def test_support_is_the_posterior_probability_of_a_share(rng):
     np.testing.assert_allclose(nothing, [1.0, 0.5, 0.01], rtol=1e-6)
 
 
-@pytest.mark.parametrize("given", [{"epsilon": np.inf}, {"inference": True, "epsilon": 3.0}])
+def test_levels_whose_released_shares_are_all_far_below_0_leave_finite_coefficients():
+    """Noise of an epsilon of 1e-6 hides everything; a model without numbers would lose the budget."""
+    schema, weights = Schema.read({"columns": {"c": {"kind": "category", "categories": ["a", "b", "c"]}}}), np.arange(4.0)
+    moments = ReleasedMoments(np.array([-1e6, -2e6, -3e6, -1e6]), 1e6)
+    average_effects(schema, changed := weights[:, None].copy(), moments, {})
+    assert np.isfinite(changed).all()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"epsilon": np.inf}, {"inference": True, "epsilon": 3.0}, {"solver": InferenceDescent(n_steps=8), "epsilon": 3.0}],
+)
 def test_models_without_noise_and_for_inference_keep_every_effect(given, rng):
     X, targets = cities(rng)
     model = fitted(DPLogisticRegression(**{"schema": CITIES, **given}), X, targets["two"])
