@@ -76,6 +76,10 @@ OF_FIRST_LABEL = ("Unknown label type: unknown", "You appear to be using a legac
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
     "X.reshape(1, -1) one record.",
+    "Expected a 2-dimensional container": "X is one column or row; expected a table, such as frame[['age']], which "
+    "selects by a list, or series.to_frame().",
+    "y should be a 1d array, got an array of shape () ": "y should be a 1d array, and is a single value; expected one label or "
+    "number per row. If y names a column: fit(table.drop(columns=y), table[y]).",
     "Expected unique column names": "Column names of X must be unique; expected a different name for each column.",
     "Found array with 0 sample": "X has no records; expected at least one.",
     "Complex data not supported": "Complex data not supported: X and y must hold real numbers.",
@@ -261,7 +265,8 @@ def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, 
 
 
 def _outside(given: np.ndarray, y: Any) -> str:
-    return f"y has labels outside classes={given.tolist()!r}; expected every label to be one of them.{type_mismatch(given, y)}"
+    expected = "expected every label to be one of them, spelt as in y: upper case counts."
+    return f"y has labels outside classes={given.tolist()!r}; {expected}{type_mismatch(given, y)}"
 
 
 def check_label_set(labels: np.ndarray) -> None:

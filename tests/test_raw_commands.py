@@ -162,7 +162,7 @@ def test_a_learnt_schema_costs_its_budget_once_and_is_read_again(folder, capsys)
     run("schema", "raw.csv", "--learn", "--epsilon", 1, "--target", "rich", "--ledger", "l.sqlite", "--out", "s.json")
     told = capsys.readouterr().out
     assert re.search(r"^age +(linear|integers)", told, re.MULTILINE) and re.search(r"^work\* +category", told, re.MULTILINE)
-    assert "Privacy report: LearnedSchema" in told and "number of charges 1" in told
+    assert "Privacy report: LearnedSchema" in told and "number of charges 1; left: a full-data fit" in told
     content = json.loads(Path("s.json").read_text())
     assert content["target"] == "rich" and content["classes"] == ["no", "yes"]
     assert 0 <= content["columns"]["age"]["bounds"][0] < content["columns"]["age"]["bounds"][1] < 200
@@ -437,11 +437,16 @@ REFUSED = {  # name of the file: content, options, message
     "names.csv": (PLAIN, ["--header", "a,b"], "first line has 4 fields, and 2 names are stated"),
     "preamble.csv": ("# 2024-05-01\n" + PLAIN, [], "--skip N leaves N lines"),
     "gaps.csv": (PLAIN + "50,1,Bonn,?\n", [], "--drop-missing-target"),
-    "spelt.csv": (PLAIN, ["--target", "Il"], "no column 'Il'; expected one of its columns. They are, nearest name first: ill, "),
+    "spelt.csv": (
+        PLAIN,
+        ["--target", "Il"],
+        "no column 'Il'; expected one of its columns. The table has, nearest name first: ill, ",
+    ),
+    "apart.csv": (PLAIN, ["--schema", "s.json"], "The schema: apart.csv has no column 'City'; expected one of its"),
     "test.csv": (
         PLAIN,
         ["--test", "City=Bonn"],
-        "no column 'City'; expected one of its columns. They are, nearest name first: city",
+        "no column 'City'; expected one of its columns. The table has, nearest name first: city",
     ),
 }
 
@@ -450,6 +455,7 @@ REFUSED = {  # name of the file: content, options, message
 def test_each_cause_has_its_message(name, tmp_path, monkeypatch, records, capsys):
     monkeypatch.chdir(tmp_path)
     content, options, message = REFUSED[name]
+    Path("s.json").write_text('{"City": "ignore"}')
     Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     run("fit", name, "--target", "ill", "--epsilon", 1, "--model", "m.skops", *options, code=2)
     error = capsys.readouterr().err
@@ -547,7 +553,7 @@ def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
     scored = ["evaluate", "m.skops", "raw.csv", "--epsilon", 3, "--test", 0.5, "--disjoint", "--ledger", "l.sqlite"]
     run(*scored, "--out", "s.json", "--report", "r.json")
     told = capsys.readouterr().out
-    assert f"number of records {N}; {N // 2} for the scores" in told and "number of charges 1" in told
+    assert f"number of records {N}; {N // 2} for the scores" in told and "number of charges 1; left: a full-data fit" in told
     found, name = json.loads(Path("s.json").read_text()), "accuracy" if words == ["rich"] else "r2"
     assert found["metrics"][name]["low"] <= exact <= found["metrics"][name]["high"] and found["level"] == 0.95
     report = json.loads(Path("r.json").read_text())

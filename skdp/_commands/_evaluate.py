@@ -9,7 +9,7 @@ from typing import Any
 from skdp import metrics as private_metrics
 from skdp._commands._fitted import columns_of, part_of, read_model, records_of
 from skdp._commands._raw import RawTable, targets_of
-from skdp._commands._records import held_out_records, ledger_of, with_targets
+from skdp._commands._records import charged, held_out_records, ledger_of, with_targets
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
@@ -85,7 +85,7 @@ def evaluate(
         if path is not None:
             print(f"Written: {path}")
     if account is not None:
-        print(f"Charged: {ledger}, number of charges {len(account.entries)}")
+        print(charged(account, ledger))
 
 
 def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:

@@ -16,7 +16,15 @@ from skdp._commands._messages import of_error
 from skdp._commands._predictions import scores
 from skdp._commands._raw import RawTable, content_of, read_raw, warn_of_alike
 from skdp._commands._raw_folder import raw_in_partitions
-from skdp._commands._records import Labelled, check_options_of_folder, column_for_test, in_partitions, ledger_of, read_labelled
+from skdp._commands._records import (
+    Labelled,
+    charged,
+    check_options_of_folder,
+    column_for_test,
+    in_partitions,
+    ledger_of,
+    read_labelled,
+)
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import TextFormat, column_names, no_column
@@ -114,8 +122,7 @@ def fit(
             _state(statement, report, shown, model)
     print("\n".join(f"Written: {path}" for path in (model, report) if path is not None))
     if account is not None:
-        left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
-        print(f"Charged: {ledger}, number of charges {len(account.entries)}; left: {left}")
+        print(charged(account, ledger))
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
         print(scores(pipeline, data.X_test, data.y_test))

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp._commands._raw import RawTable, content_of, read_raw
 from skdp._commands._raw_folder import raw_in_partitions
-from skdp._commands._records import check_options_of_folder, ledger_of
+from skdp._commands._records import charged, check_options_of_folder, ledger_of
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat
@@ -84,7 +84,7 @@ def learn_schema(
     write_whole(out, text.encode())
     print(f"{_table(learner.learnt_)}\n\n{learner.privacy_report_}\n\nWritten: {out}")
     if account is not None:
-        print(f"Charged: {ledger}, number of charges {len(account.entries)}")
+        print(charged(account, ledger))
 
 
 def as_text(content: Mapping[str, Any]) -> str:

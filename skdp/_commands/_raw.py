@@ -104,7 +104,7 @@ class RawTable:
             if name and name not in names:
                 raise no_column(table, name, names, option)
         if unknown := [name for name in described if name not in names]:
-            raise ValueError(f"The schema names the columns {unknown}, which {table} does not have; expected its columns.")
+            raise no_column(table, unknown[0], names, "The schema")
         word = "learn" if table.is_dir() or is_parquet(table) else "either"  # a CSV has no types
         left_out = {target, *apart}
         columns = {name: _said(described.get(name), word) for name in names if name not in left_out}

@@ -15,6 +15,7 @@ from skdp.privacy import PrivacyLedger
 
 __all__ = [
     "Labelled",
+    "charged",
     "check_options_of_folder",
     "column_for_test",
     "held_out_records",
@@ -109,6 +110,12 @@ def ledger_of(path: Path | None) -> PrivacyLedger | None:
     if path is not None and not path.exists():
         raise ValueError(f"There is no ledger {path}; python -m skdp ledger {path} --epsilon 3 --delta 1e-6 creates one.")
     return None if path is None else PrivacyLedger(path)
+
+
+def charged(account: PrivacyLedger, path: Path | None) -> str:
+    """Return the line that says what a ledger has left after a charge."""
+    left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
+    return f"Charged: {path}, number of charges {len(account.entries)}; left: {left}"
 
 
 def column_for_test(test: str | None) -> str:

@@ -281,7 +281,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     near = sorted(names, key=lambda other: -SequenceMatcher(None, name.lower(), other.lower()).ratio())
     more = "" if len(near) <= SHOWN else f", and {len(near) - SHOWN} more"
     advice = OF_FIRST_LINE if names[0][:1] in "#%" or len(names) == 1 else ""
-    return f" They are, nearest name first: {', '.join(near[:SHOWN])}{more}.{advice}"
+    return f" The table has, nearest name first: {', '.join(near[:SHOWN])}{more}.{advice}"
 
 
 def first_file(path: Path) -> Path:

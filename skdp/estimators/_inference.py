@@ -29,6 +29,7 @@ NOT_INFERRED = "This model was not fitted for inference; expected inference=True
 LARGE = 30.0
 # Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
 LARGEST_CONDITION = 1e10
+MOST_NAMED = 10  # largest number of coefficients that a warning lists
 
 
 class IntervalMixin:
@@ -139,10 +140,13 @@ class IntervalMixin:
         without = "their interval is the whole range" if of == "predictions" else "they have no interval, and no p-value"
         spelt = "; spell categories as the cells do" if getattr(getattr(self, "schema_", None), "references", {}) else ""
         separated = " Where columns nearly separate the classes, nothing is identified." if hasattr(self, "classes_") else ""
+        hidden = names[~found.estimable].tolist()
+        more = f" and {unknown - MOST_NAMED} more" if unknown > MOST_NAMED else ""
+        named = "" if of == "predictions" or unknown == len(rows) else f", {hidden[:MOST_NAMED]}{more}"
         warn(
-            f"{unknown} of {len(rows)} {of} are not identified at this budget: {without}. Take more records or a larger epsilon; "
-            f"leave out rare levels, list a frequent level of a category first, and leave out columns that others nearly "
-            f"determine{spelt}. Of indicators of a category that are columns of your own, leave one out, as a schema does."
+            f"{unknown} of {len(rows)} {of} are not identified at this budget{named}: {without}. Take more records or a larger "
+            f"epsilon; leave out rare levels, list a frequent level of a category first, and leave out columns that others "
+            f"nearly determine{spelt}. Of indicators of a category that are columns of your own, leave one out, as a schema does."
             f"{separated}",
             LowSignalWarning,
         )
@@ -214,8 +218,7 @@ class InferenceMixin(IntervalMixin):
         """
         rows, constant = self._combinations(L)
         names = [names] if isinstance(names, str) else names
-        usual = [f"c{i}" for i in range(len(rows))] if (of_columns := self._named(L)) is None else of_columns
-        given = np.array(usual if names is None else [str(name) for name in names])
+        given = self._row_names(L, len(rows)) if names is None else np.array([str(name) for name in names])
         if given.shape != (len(rows),):
             raise ValueError(f"There are {given.size} names; expected {len(rows)}, one for each row of L.")
         return self._of_event(self._contrasts(rows, constant, given, level, kind))
@@ -249,8 +252,12 @@ class InferenceMixin(IntervalMixin):
             raise ValueError("The rows of L are linearly dependent; expected one row for each independent combination.")
         found: WaldTest = self._inferred().wald(both[:, :-1], both[:, -1])
         if not found.estimable:
-            self._contrasts(both[:, :-1], both[:, -1], np.arange(len(both)).astype(str), 0.95, "confidence")  # warns
+            self._contrasts(both[:, :-1], both[:, -1], self._row_names(L, len(both)), 0.95, "confidence")  # warns
         return found
+
+    def _row_names(self, L: Any, n_rows: int) -> np.ndarray:
+        of_columns = self._named(L)
+        return np.array([f"c{i}" for i in range(n_rows)] if of_columns is None else of_columns)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return a table of the coefficients with standard errors, tests and intervals, for print, HTML and data frames.

@@ -127,9 +127,17 @@ class Panel:
             for band, line in ((self.band, 1.2), (self.inner, 3.0)):
                 if band is not None:
                     ax.vlines(places, *(self._identified(end, output) for end in band), color=DARK, linewidth=line)
+        self._unidentified(ax)
         ax.axhline(0, color=DARK, linewidth=0.6)
         ax.set_xlim(-0.6, len(self.values) - 0.4)
         self._mark(ax.xaxis, 0)
+
+    def _unidentified(self, ax: Any) -> None:
+        """Say of a category that has no bar that noise hides it; without a word it would look like an effect of 0."""
+        known = np.ones(len(self.values), dtype=bool) if self.band is None else np.isfinite(self.band[0]).any(axis=1)
+        for place in np.flatnonzero(~known) if known.any() else ():  # `draw` says it of a whole panel
+            at = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "top", "rotation": 90}
+            ax.text(place, 0.98, "not identified", fontsize="x-small", **at)
 
     def _heat_map(self, ax: Any) -> None:
         grids = list(zip(self.grids, self.scales, strict=True))

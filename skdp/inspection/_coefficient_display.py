@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.estimators._inference import InferenceMixin
+
 __all__ = ["CoefficientDisplay"]
 
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
@@ -109,6 +111,8 @@ class CoefficientDisplay:
         ------
         NotFittedError
             If the model is not fitted.
+        TypeError
+            If the model is not a linear one of `skdp`.
         AttributeError
             If the model was not fitted for inference.
         ValueError
@@ -117,8 +121,12 @@ class CoefficientDisplay:
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)
-        if not hasattr(estimator, "inference_"):
-            raise AttributeError(f"{type(estimator).__name__} was not fitted for inference; expected inference=True, and a fit.")
+        if not isinstance(estimator, InferenceMixin):
+            raise TypeError(
+                f"estimator is a {type(estimator).__name__}; expected a DPLogisticRegression or DPLinearRegression, fitted with "
+                "inference=True. AdditiveDisplay draws additive and boosted models."
+            )
+        estimator._inferred()
         known = estimator._names()
         chosen = known if features is None else [str(name) for name in features]
         if unknown := [name for name in {**dict.fromkeys(chosen), **dict(units or {})} if name not in known]:

@@ -253,7 +253,10 @@ def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return clipped log-odds of the event, and class numbers, of which it has 1."""
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
-        raise TypeError("model has no predict_proba for two classes; expected a fitted classifier of two classes.")
+        raise TypeError(
+            f"model, a {type(model).__name__}, has no predict_proba for two classes; expected a fitted classifier of two "
+            "classes. skdp.load_model(path) reads one from a file."
+        )
     known = classes_of(model)
     labels, event = class_numbers(y, known, "the model"), list(classes).index(known[1])
     shape = len(labels), 2
@@ -268,7 +271,7 @@ def class_numbers(y: Any, classes: tuple[Any, ...], knowing: str) -> np.ndarray:
     labels = quoting_no_data(y, lambda: column_or_1d(y))
     numbers = numbers_of(labels, classes)
     if (numbers < 0).any():
-        raise ValueError(f"y holds labels that {knowing} does not know; expected {shown(list(classes))} only.")
+        raise ValueError(f"y holds labels that {knowing} does not know; expected {shown(np.array(classes).tolist())} only.")
     if len(labels) < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} test records, of which no metric could be told.")
     return numbers

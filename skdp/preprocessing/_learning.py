@@ -312,7 +312,8 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
             f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
             "read as numbers and hold none, or dates that are kept as text. A model can make little of them. "
             f'Use "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
-            'numbers for text such as "$1,200" or "5 mg", and the types of dates (pandas.to_datetime); '
+            'numbers for text such as "$1,200", "5 mg" or "1,5" (on the command line --decimal ,), and the types of dates '
+            "(pandas.to_datetime), which a CSV does not have; "
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
         )

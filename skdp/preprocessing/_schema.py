@@ -335,7 +335,7 @@ class Schema:
         if (texts == outside).any():
             raise ValueError(
                 f"The target {self.target!r} has values that are missing or outside classes={list(self.classes)!r}; expected in "
-                "every record one of the classes, which the schema states as the table writes them."
+                "every record one of the classes, spelt as the table spells it: upper case counts."
             )
         position = np.argsort(names)
         return np.array(self.classes)[position[np.searchsorted(np.array(names)[position], texts.astype(str))]]

@@ -282,9 +282,11 @@ def test_a_rare_level_takes_no_interval_of_another_column(levels):
         given = {"classes": [0, 1]} if kind is DPLogisticRegression else {"target_bounds": (-6, 6)}
         y = rng.random(n) < expit(raw) if kind is DPLogisticRegression else np.clip(raw + rng.normal(size=n), -6, 6)
         model = fitted(kind(0.4, schema={"columns": columns}, inference=True, **given), frame, y, seed=seed)
-        with pytest.warns(LowSignalWarning, match=f"{len(of_level)} of 9 coefficients.*leave out rare levels, list a frequent"):
+        with pytest.warns(
+            LowSignalWarning, match=f"{len(of_level)} of 9 coefficients.*leave out rare levels, list a frequent"
+        ) as said:
             found = model.summary().to_frame()["estimable"]
-        assert [*found.index[~found]] == of_level
+        assert [*found.index[~found]] == of_level and f"not identified at this budget, {of_level}: " in str(said[0].message)
         assert model.contrast({"stage_II": 1, "stage_III": -1}).estimable.all()
         ends = model.predict_interval(frame[frame["stage"] != "rare"][:20])
         assert (np.ptp(ends, axis=1) < 0.9 if kind is DPLogisticRegression else np.ptp(ends, axis=1) < 10).all()

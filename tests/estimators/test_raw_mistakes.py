@@ -305,6 +305,21 @@ def test_what_is_no_table_is_named(kind, wrong, told, frame):
             call(wrong)
 
 
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+def test_a_column_in_place_of_the_table_or_of_its_labels_is_named(kind, frame):
+    y = np.arange(N) % 2
+    with pytest.raises(ValueError, match=r"^X is one column or row; expected a table, such as frame\[\['age'\]\]"):
+        kind(feature_bounds=(0, 120)).fit(frame["age"], y)
+    with pytest.raises(ValueError, match=r"^y should be a 1d array, and is a single value; .*table\[y\]"):
+        kind(epsilon=9.0).fit(frame, "age")
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_records_are_counted(n, frame):
+    with pytest.raises(ValueError, match=f"^X has {n} records; expected at least 2"):
+        DPTabularClassifier().fit(frame[:n], np.zeros(n))
+
+
 class OfInterchange:
     """A frame of a library that has the older protocol alone."""
 

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression, DPTabularClassifier
 from skdp.estimators.additive._terms import ShapeFunction
 from skdp.inspection import AdditiveDisplay
+from skdp.inspection._additive_panels import Panel
 
 matplotlib.use("agg")
 
@@ -179,6 +180,14 @@ def test_one_class_can_be_drawn_alone():
     np.testing.assert_allclose(band_of(display.axes_[2])[0][:4, 1], shapes["age"].lower[:, 2])
     assert display.figure_.get_supylabel() == "added to the score of unknown"
     assert not display.figure_.legends
+
+
+def test_a_level_that_the_budget_does_not_identify_is_not_drawn_as_an_effect_of_0():
+    ends = np.array([[1.0], [np.inf]])
+    panel = Panel("stage", (np.array(["I", "rare"]),), ("category",), ("stage",), np.array([[0.5], [0.2]]), (-ends, ends), ("",))
+    ax = pyplot.figure().subplots()
+    panel.draw(ax)
+    assert [(text.get_text(), text.get_position()[0]) for text in ax.texts] == [("not identified", 1)]
 
 
 def test_curves_and_bars_share_their_heights():

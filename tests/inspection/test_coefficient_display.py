@@ -6,7 +6,7 @@ import pytest
 from seeded import fitted
 from sklearn.exceptions import NotFittedError
 
-from skdp import DPLinearRegression, DPLogisticRegression
+from skdp import DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
 from skdp.inspection._coefficient_display import MOST_TICKS
 
@@ -81,3 +81,6 @@ def test_mistakes_are_refused(models):
     usual = fitted(DPLinearRegression(feature_bounds=1.0, target_bounds=(-1, 1)), np.zeros((200, 3)), np.zeros(200))
     with pytest.raises(AttributeError, match="not fitted for inference; expected inference=True"):
         CoefficientDisplay.from_estimator(usual)
+    curves = fitted(DPAdditiveRegressor(feature_bounds=1.0, target_bounds=(-1, 1), knots=2), np.zeros((200, 3)), np.zeros(200))
+    with pytest.raises(TypeError, match=r"a DPAdditiveRegressor; expected a DPLogisticRegression or .*AdditiveDisplay draws"):
+        CoefficientDisplay.from_estimator(curves)

@@ -223,7 +223,7 @@ def test_wrong_parameters_are_refused_before_anything_is_paid(changes, message):
 def test_wrong_records_are_refused_without_quoting_them():
     X, y = records(200)
     with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
-        with pytest.raises(ValueError, match="labels that the model does not know") as caught:
+        with pytest.raises(ValueError, match=r"does not know; expected \['no', 'yes'\] only") as caught:
             evaluate(Scores(), X, np.where(np.arange(200) == 7, "secret", y))
         assert "secret" not in str(caught.value)
         with pytest.raises(ValueError, match="differ in length"):

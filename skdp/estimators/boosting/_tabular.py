@@ -26,7 +26,7 @@ from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.preprocessing._frame_facts import leaves_to_learn
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import FEWEST_BY_DEFAULT, Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import signal_to_noise
@@ -94,7 +94,9 @@ class TabularModel(BoostedModel):
 
     def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> Any:
         """Return the estimator that is fitted, chosen by public facts alone; None stands for the whole budget."""
-        n_samples = max(n_samples, 2)
+        n_samples = (
+            n_samples if n_samples >= 2 else FEWEST_BY_DEFAULT
+        )  # fewer are refused by the chosen estimator, whichever it is
         signal = signal_to_noise(self._known_budget(n_samples) if budget is None else budget, n_samples)
         if self._rule(signal, n_columns) is not None:
             kind, why = self._boosted, "enough for trees"
