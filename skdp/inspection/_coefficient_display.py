@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.estimators._inference import InferenceMixin
-
 __all__ = ["CoefficientDisplay"]
 
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
@@ -121,12 +119,13 @@ class CoefficientDisplay:
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)
-        if not isinstance(estimator, InferenceMixin):
+        if not hasattr(estimator, "wald_test"):  # the linear models of skdp alone have tests of coefficients
             raise TypeError(
                 f"estimator is a {type(estimator).__name__}; expected a DPLogisticRegression or DPLinearRegression, fitted with "
                 "inference=True. AdditiveDisplay draws additive and boosted models."
             )
-        estimator._inferred()
+        if not hasattr(estimator, "inference_"):
+            raise AttributeError(f"{type(estimator).__name__} was not fitted for inference; expected inference=True, and a fit.")
         known = estimator._names()
         chosen = known if features is None else [str(name) for name in features]
         if unknown := [name for name in {**dict.fromkeys(chosen), **dict(units or {})} if name not in known]:

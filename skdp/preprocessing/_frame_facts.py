@@ -318,7 +318,7 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
         more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
         warn(
             f"The columns {ids[:MOST_NAMED]}{more} have names of ids. What tells records apart helps no model, "
-            f'and lowers the signal of the others. Expected "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
+            f'and lowers the signal of the others. Use "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
             'without them; an entry such as "number" or "category" says that it is no id. If a person has several records, the '
             "guarantee is for one of them.",
             TableWarning,
