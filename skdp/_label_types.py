@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 __all__ = [
     "classes_of",
+    "dtype_of_labels",
     "event_of",
     "kind_of_labels",
     "otherwise_spelt",
@@ -134,6 +135,30 @@ def refuse_mixed_labels(parts: Iterable[np.ndarray]) -> None:
         raise ValueError("The labels of the partitions have different types; expected labels that are all text or all numbers.")
 
 
+def dtype_of_labels(source: Any, first: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the public dtype of the labels of a table in partitions, as `sorted_labels` takes it.
+
+    Where a function of the user's makes the parts, one label 1.0 may make floats of all integers of the first one. So numbers of
+    such a source have the dtype that follows from the label set.
+
+    Parameters
+    ----------
+    source : object
+        Source of the table; ``target_dtype`` is the dtype that it states, and ``made`` tells that a function makes the parts.
+    first : dtype
+        That of the labels of the first part.
+
+    Returns
+    -------
+    dtype
+        Of objects, if the label set decides.
+    """
+    stated = getattr(source, "target_dtype", None)
+    if stated is not None:
+        return stated if isinstance(stated, np.dtype) else np.dtype(object)
+    return np.dtype(object) if getattr(source, "made", False) and first.kind in "iuf" else first
+
+
 def sorted_labels(labels: Iterable[Any], like: np.dtype[Any]) -> np.ndarray:
     """Return labels that came from several parts of a table, sorted, in a public dtype if this changes none of them.
 
@@ -142,7 +167,7 @@ def sorted_labels(labels: Iterable[Any], like: np.dtype[Any]) -> np.ndarray:
     labels : iterable
         Labels of one kind, as Python objects.
     like : dtype
-        That of the whole table, or of its first part.
+        As from `dtype_of_labels`.
 
     Returns
     -------

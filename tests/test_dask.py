@@ -283,6 +283,21 @@ def test_learning_sends_no_noise_and_refuses_a_source_that_changes(cluster, raw,
         assert not any(name.encode() in payload for payload in held)
 
 
+@pytest.mark.parametrize("first", (float, int))
+@pytest.mark.parametrize("stated", ("int64", "Int64"))
+@pytest.mark.parametrize("schema", ("learn", None))
+@pytest.mark.filterwarnings("ignore::skdp.privacy.LowSignalWarning", "ignore::skdp.TableWarning")
+def test_labels_have_the_type_that_the_collection_states(schema, stated, first, cluster):
+    """A reader may give floats for one partition; types of pandas that NumPy does not know follow from the label set."""
+    rng = np.random.default_rng(0)
+    frame, y = pd.DataFrame(rng.uniform(-1, 1, (600, 2)), columns=["a", "b"]), pd.Series(rng.integers(0, 2, 600))
+    parts = [(frame[:300], y[:300].astype(first)), (frame[300:], y[300:].astype(stated))]
+    X = dd.from_delayed([dask.delayed(one) for one, _ in parts], meta=frame[:0])
+    labels = dd.from_delayed([dask.delayed(one) for _, one in parts], meta=(None, stated), verify_meta=False)
+    model = DPLogisticRegression(schema=schema).fit(X, labels)
+    assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == np.int64
+
+
 def test_without_a_client_partitions_are_read_one_by_one(narrow, monkeypatch):
     def none():
         raise ValueError("no client")

@@ -1,6 +1,7 @@
 """Fits of tables in partitions: the same bits as in memory, whatever the source."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -131,6 +132,19 @@ def test_the_types_of_the_labels_of_later_parts_change_nothing(cache, classes, t
     )
     assert np.array_equal(model.coef_, other.coef_)
     assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == other.classes_.dtype == np.int64
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.LowSignalWarning")
+def test_the_type_of_the_labels_of_the_first_part_changes_nothing(table, short_chunks):
+    """A label 1.0 among integers decides it, where a function of the user's makes the parts; text and truths stay as they are."""
+    X, y = table[0], (table[1] == "yes").astype(int)
+    for make, expected in ((list, np.int64), (lambda y: [*y[:-1].tolist(), float(y[-1])], np.int64), (lambda y: y == 1, bool)):
+        parts = [(X[: N // 2], make(y[: N // 2])), (X[N // 2 :], y[N // 2 :])]
+        model = fitted_part_by_part(DPLogisticRegression(data_norm=3.0, solver=GradientDescent(3)), parts, None)
+        assert model.classes_.dtype == expected and model.classes_.tolist() == [0, 1]
+        frames = [(pd.DataFrame(rows, columns=[f"c{place}" for place in range(X.shape[1])]), labels) for rows, labels in parts]
+        model = fitted_part_by_part(DPLogisticRegression(schema="learn"), frames, None)
+        assert model.classes_.dtype == expected and model.classes_.tolist() == [0, 1]
 
 
 def fitted_part_by_part(estimator, parts, cache):

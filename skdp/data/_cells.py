@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
-from skdp._label_types import refuse_mixed_labels, sorted_labels
+from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
 from skdp.data._dask import DaskParts, current_client, is_dask
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
@@ -153,7 +153,8 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Check
         else:
             found = [part.public.labels for part in loaded if part.n_rows and part.public.labels is not None]
             refuse_mixed_labels(found)
-            labels = sorted_labels(set().union(*(part.tolist() for part in found)), found[0].dtype) if found else None
+            like = dtype_of_labels(table.source, found[0].dtype) if found else None
+            labels = None if like is None else sorted_labels(set().union(*(part.tolist() for part in found)), like)
             again = partial(_again_on_workers, X, y, read, engine.secret, loaded)
         yield LoadedCells(PartitionedCells(engine, loaded, target), partitions, labels, again)
     finally:
@@ -261,7 +262,7 @@ class Stream:
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         if labels.size and self._like is None:
-            self._like = labels.dtype
+            self._like = dtype_of_labels(self.table.source, labels.dtype)
         for label in labels.tolist():
             self._known.setdefault(label, len(self._known))
         return np.array([self._known[label] for label in labels.tolist()], dtype=np.int64)
@@ -282,6 +283,7 @@ class Same:
         source = stream.table.source
         self.description, self.n_samples, self.n_features = source.description, n_samples, stream.table.shape[1]
         self.names, self._stream = stream.table.names, stream
+        self.made, self.target_dtype = getattr(source, "made", False), getattr(source, "target_dtype", None)
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield the batches; raise SourceError if other cells or targets came."""

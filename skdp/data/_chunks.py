@@ -24,6 +24,7 @@ class Factory:
     """A source of what a function yields; see `chunks`."""
 
     description = "chunks of a function"
+    made = True
     n_samples: int | None = None
     names: list[str] | None = None
 

@@ -3,14 +3,14 @@
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
-from skdp._label_types import refuse_mixed_labels, sorted_labels
+from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
 from skdp._progress import PartitionProgress, asks_for_data, tells_partitions
 from skdp.data import Table
 from skdp.data._dask import current_client, is_dask, table_of
@@ -98,7 +98,7 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
     reader = estimator._part_reader(X)
     if client is not None:
         return _read_on_cluster(estimator, X, reader, client)
-    stream = Stream(X, reader, estimator._takes_groups, _type_of_labels(estimator, X))
+    stream = Stream(X, reader, estimator._takes_groups, partial(_type_of_labels, estimator, X))
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
         if tells_partitions(estimator):
@@ -139,10 +139,10 @@ def _public(table: Table, facts: Facts, number: int) -> Partitions:
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
-def _type_of_labels(estimator: Any, table: Table) -> Any:
-    """Return the dtype of y that the source states, if the labels are read from y; None if it states none."""
+def _type_of_labels(estimator: Any, table: Table, first: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the public dtype of the labels: that of stated classes, which is that of the first part, or of y."""
     reads = hasattr(estimator, "_label_set") and estimator._label_set() is None
-    return getattr(table.source, "target_dtype", None) if reads else None
+    return dtype_of_labels(table.source, first) if reads else first
 
 
 def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], Part], client: Any) -> PartitionedTable:
@@ -174,7 +174,7 @@ def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], 
         lookups: list[np.ndarray | None] = [None] * len(loaded)
         if facts.classes is not None:
             found = set().union(*(part.classes.tolist() for part in known))
-            labels = sorted_labels(found, _type_of_labels(estimator, table) or facts.classes.dtype)
+            labels = sorted_labels(found, _type_of_labels(estimator, table, facts.classes.dtype))
             check_label_set(labels)
             lookups = [np.searchsorted(labels, part.public.classes.tolist()) if part.n_rows else None for part in loaded]
         facts = replace(facts, n_samples=n_samples, classes=labels)
@@ -235,8 +235,8 @@ class Stream:
         Checks a part of it.
     grouped : bool, default=False
         Whether the records are in public groups.
-    like : dtype or None, default=None
-        That of the labels; None takes the dtype of those of the first part.
+    like : callable or None, default=None
+        Maps the dtype of the labels of the first part to a public one; None takes the first.
     """
 
     def __init__(self, table: Table, read: Callable[[Any, Any], Part], grouped: bool = False, like: Any = None) -> None:
@@ -275,7 +275,8 @@ class Stream:
 
     def _labels(self) -> np.ndarray:
         assert self._first is not None and self._first.classes is not None
-        labels = sorted_labels(self._known, self._like or self._first.classes.dtype)
+        first = self._first.classes.dtype
+        labels = sorted_labels(self._known, first if self._like is None else self._like(first))
         check_label_set(labels)
         return labels
 
