@@ -328,8 +328,10 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
 def _types(X: Any) -> dict[str, Any]:
     """Return the types of the columns of a frame, or of a table in partitions that tells them, by name."""
     source = getattr(getattr(X, "source", None), "types", None)
+    if type(X).__name__ == "LazyFrame":  # which would warn of a look at its columns
+        return {}
     names, dtypes = getattr(X, "columns", None), getattr(X, "dtypes", None)
-    if source is not None or names is None or dtypes is None or hasattr(X, "collect_schema"):
+    if source is not None or names is None or dtypes is None:
         return dict(source or {})
     return {name: dtype for name, dtype in zip(names, dtypes, strict=True) if isinstance(name, str)}
 
