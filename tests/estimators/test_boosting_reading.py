@@ -55,7 +55,7 @@ def everywhere(model):
     bins = np.stack([place.ravel() for place in np.indices(BINS.sizes)])
     shares = np.split(model.background.shares.astype(float), np.cumsum(BINS.sizes)[:-1])
     shares = [np.maximum(part, RAREST) / np.maximum(part, RAREST).sum() for part in shares]
-    return model.predicted(bins).reshape(*BINS.sizes, -1), shares
+    return model.predicted(bins, bins.shape[1]).reshape(*BINS.sizes, -1), shares
 
 
 @pytest.mark.parametrize("limit", (2**4, 2**8, 2**9, 2**16))
@@ -65,12 +65,14 @@ def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
     model = trees(rng)
     bins = np.stack([rng.integers(0, size, 5000) for size in BINS.sizes]).astype(np.uint8)
     assert len(list(model._merged(5000))) == {2**4: 3, 2**8: 2, 2**9: 2, 2**16: 1}[limit]
-    assert model.predicted(bins) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
-    assert model.predicted(bins[:, :3]) == pytest.approx(model.predicted(bins)[:3], abs=1e-5)  # too few records to merge
-    assert model.predicted(bins[:, :0]).shape == (0, 2)
+    whole = model.predicted(bins, 5000)
+    assert whole == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
+    assert model.predicted(bins[:, :3], 3) == pytest.approx(whole[:3], abs=1e-5)  # too few records to merge
+    np.testing.assert_array_equal(model.predicted(bins[:, :3], 5000), whole[:3])  # how many are like them changes no bit
+    assert model.predicted(bins[:, :0], 0).shape == (0, 2)
     monkeypatch.setattr(_trees, "BLOCK", 700)
     monkeypatch.setattr(_trees, "LARGEST_BLOCK", 1300)
-    assert model.predicted(bins) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)  # several blocks, the last one short
+    assert model.predicted(bins, 5000) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)  # several blocks, the last one short
 
 
 def mean_given(values, shares, known):

@@ -108,10 +108,24 @@ class Trees:
         """Side of each bin, of shape (n_trees, depth, n_bins)."""
         return np.unpackbits(self.sides, axis=2, count=max(self.bins.sizes)).view(bool)
 
-    def predicted(self, bins: np.ndarray) -> np.ndarray:
-        """Return what all trees add to the raw predictions, of shape (m, n_outputs), from bins of shape (n_columns, m)."""
+    def predicted(self, bins: np.ndarray, n_records: int) -> np.ndarray:
+        """Return what all trees add to the raw predictions.
+
+        Parameters
+        ----------
+        bins : ndarray of shape (n_columns, m)
+            Bins of some records.
+        n_records : int
+            Number of all records of the call, which is public. It decides in which order values are added: the number of some of
+            them may follow from a record, which would change the last bits of the others.
+
+        Returns
+        -------
+        ndarray of shape (m, n_outputs)
+            Each row is a function of its record and of ``n_records`` alone.
+        """
         total = np.zeros((self.values.shape[1], bins.shape[1]))
-        deeper, n_threads = list(self._merged(bins.shape[1])), cpu_count()
+        deeper, n_threads = list(self._merged(n_records)), cpu_count()
         size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
 
         def add(start: int) -> None:
