@@ -64,7 +64,7 @@ SAFE = re.compile(  # beginnings of messages of scikit-learn that quote only sha
 MOST_NAMED = 10  # largest number of columns that a message lists
 MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
-    "fitted on the records leaks."
+    'fitted on the records leaks. A data frame with schema="learn" may have gaps.'
 )
 UNLABELLED = " Leave records without a target out of X and y before the fit; how many remain counts as public."
 OF_Y = f"In y, a regression takes numbers only, and labels are all text or all numbers, none of them missing.{UNLABELLED}"
