@@ -1,5 +1,7 @@
 """Bins of the columns of an additive basis."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, TermValues
@@ -10,7 +12,8 @@ __all__ = ["bin_effects", "bins_of", "bins_of_values"]
 
 
 def bins_of(basis: AdditiveBasis) -> Bins:
-    """Return what maps rows of a basis without pairs to bins of its columns."""
+    """Return what maps rows of a basis without pairs to bins of its columns, between the bounds of numbers."""
+    basis = replace(basis, reach={})
     return Bins(tuple(_of_column(basis, name, place) for place, name in enumerate(basis.facts.columns)))
 
 

@@ -54,6 +54,8 @@ class CoefficientNoise:
     blocks : tuple of (int, ndarray of shape (k, k)), default=()
         First feature and covariance of the coefficients of k features, in the user's units, with which they replace ``variances``
         of a single output.
+    carried : tuple of (int, ndarray of shape (k, k) or (k,)), default=()
+        First feature of k of them, and the matrix, or its diagonal, by which post-processing multiplied their coefficients.
 
     Notes
     -----
@@ -74,6 +76,7 @@ class CoefficientNoise:
     centre_noise: float = 0.0
     steps: Contraction | None = None
     blocks: tuple[tuple[int, np.ndarray], ...] = ()
+    carried: tuple[tuple[int, np.ndarray], ...] = ()
 
     def covariance(self, columns: slice, gram: np.ndarray, plausible: bool = False) -> np.ndarray:
         """Return the covariance of the noise of some coefficients of features, as if the others had no effect.
@@ -117,6 +120,7 @@ class CoefficientNoise:
             Standard deviation of ``rows @ coef``, in the units of ``unit``.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
+        rows = self._before(rows, 0)
         if scale.ndim == 1:
             alone = np.square(scale)[:, None] * self.variances[:d]
             for start, covariance in self.blocks:
@@ -150,6 +154,7 @@ class CoefficientNoise:
             all coefficients share.
         """
         d, scale = self.geometry.centre.size, self.geometry.scale
+        rows = self._before(rows, columns.start)
         deviations = np.sqrt(self.variances[:d, output])
         if scale.ndim == 2:
             root = scale[columns] * deviations
@@ -162,6 +167,17 @@ class CoefficientNoise:
                     root[place, place] = directions * np.sqrt(np.maximum(values, 0.0))
         common = rows @ self.geometry.to_rows(self.estimates)[:d][columns, output]
         return self.unit * np.column_stack([rows @ root, math.sqrt(self.slope_variance) * common])
+
+    def _before(self, rows: Any, first: int) -> Any:
+        """Return factors of the coefficients before post-processing; those of the given ones begin at a feature."""
+        if not self.carried:
+            return rows
+        rows = rows.toarray() if hasattr(rows, "toarray") else np.array(rows, dtype=np.float64)
+        for start, matrix in self.carried:
+            if first <= start < first + rows.shape[1]:
+                own = rows[:, start - first : start - first + len(matrix)]
+                own[:] = own @ matrix if matrix.ndim == 2 else own * matrix
+        return rows
 
     def centre_errors(self, weights: np.ndarray) -> np.ndarray:
         """Return standard deviations of linear functions at the released centre, over the noise.

@@ -31,6 +31,7 @@ from skdp.estimators.additive._reading import (
     training_columns,
 )
 from skdp.estimators.additive._smoothing import smoothed
+from skdp.estimators.additive._support import supported
 from skdp.estimators.additive._terms import (
     LEVEL,
     ShapeFunction,
@@ -436,7 +437,15 @@ class AdditiveModel(DPEstimator):
         additive = Additive.of(plan.problem)
         if additive.front is not None:
             additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle, additive.inference))
-        return replace(smoothed(additive.basis, super()._solved(plan, oracle, rng)), particular=additive)
+        result = smoothed(additive.basis, super()._solved(plan, oracle, rng))
+        if not self.inference and self._judges_support(plan):
+            result, reach, hardly_seen = supported(additive.basis, result, self._counted)
+            additive = replace(additive, basis=replace(additive.basis, reach=reach), hardly_seen=hardly_seen)
+        return replace(result, particular=additive)
+
+    def _judges_support(self, plan: Plan) -> bool:
+        """Return whether effects of which the releases tell next to nothing are taken out of the functions."""
+        return True
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
@@ -464,8 +473,9 @@ class AdditiveModel(DPEstimator):
             model["coef_"] = coef
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):
-            shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
+            shapes = Shapes(replace(basis, reach={}), np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
+        model["hardly_seen_"] = Additive.of(result).hardly_seen
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from skdp.data import Table
 from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._knot_placement import finest
+from skdp.preprocessing._parts import HardlySeen
 
 __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
 
@@ -31,10 +32,13 @@ class Additive(Particular):
         The basis functions: with even knots in `Facts` and `Problem`, and with the released knots, if any, in `SolverResult`.
     inference : bool, default=False
         Whether only the functions that are linearly independent are fitted.
+    hardly_seen : dict, default={}
+        In `SolverResult`, what hardly any record has, by column.
     """
 
     basis: AdditiveBasis
     inference: bool = False
+    hardly_seen: dict[str, list[HardlySeen]] = field(default_factory=dict)
 
     @property
     def behind(self) -> AdditiveBasis:
